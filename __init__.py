@@ -1,0 +1,17 @@
+"""jurygraph: juries of language models that debate before they judge.
+
+Each protocol is one compiled LangGraph graph:
+
+>>> from jurygraph.graphs import debate
+>>> task = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "consistency"}
+>>> debate.graph.invoke({"task": task})["verdict"]["kind"]
+'score'
+
+``jurygraph.state`` holds tasks, aspects, verdicts and settings, ``jurygraph.nodes`` the agents,
+``jurygraph.graphs`` the protocols, ``jurygraph.eval`` datasets, batches and agreement with people.
+"""
+
+from .state import Aspect, CompareTask, JurygraphError, ReplyError, ScoreTask, UsageError, Verdict
+
+__all__ = ["Aspect", "CompareTask", "JurygraphError", "ReplyError", "ScoreTask", "UsageError", "Verdict"]
+__version__ = "0.1.0"

@@ -1,0 +1,284 @@
+"""Run the readers of replies over recorded judges' replies, beside what the recording authors read.
+
+    python benchmarks/readers.py [--data DIR] [--differences FORMAT] [--markdown]
+
+The data folder is ``--data``, else the environment variable ``JURYGRAPH_DATA``, else ``../shared/data`` beside the
+repository. Every reply where the two readings part was looked at; `RULES` names the mistakes of the authors' parsers that
+explain such replies, so that what is left are this package's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jurygraph.nodes.replies import ReplyError, read_pair, read_score, read_vote
+
+Value = float | tuple[float, float] | str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One recorded reply: where it stands, its text, how to read it, and what the authors read (None: nothing)."""
+
+    key: str
+    reply: str
+    read: Callable[[str], Value]
+    author: Value | None
+    recorded: bool = True
+
+
+@dataclass
+class Tally:
+    """What became of the replies of one format."""
+
+    name: str
+    replies: int = 0
+    read: int = 0
+    agree: int = 0
+    missed: list[tuple[Sample, str]] = field(default_factory=list)
+    differ: list[tuple[Sample, Value]] = field(default_factory=list)
+    alone: list[tuple[Sample, Value]] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+    unread: list[tuple[Sample, str]] = field(default_factory=list)
+    explained: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+
+def default_data() -> Path:
+    """The folder of recorded replies."""
+    named = os.environ.get("JURYGRAPH_DATA")
+    return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a JSON lines file, compressed or not."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+# --- the formats -------------------------------------------------------------------------------------------------
+
+
+def topical_chat(data: Path, kind: str) -> Iterator[Sample]:
+    """Ratings of one dialogue response, twenty samples an item; groundedness is 0 to 1, the rest 1 to 3."""
+    for row in rows(data / "topical_chat" / f"chatgpt_replies_{kind}.jsonl.gz"):
+        low, high = (0, 1) if row["dimension"] == "groundedness" else (1, 3)
+        for at, (reply, author) in enumerate(zip(row["replies"], row["author_scores"], strict=True)):
+            yield Sample(f"{row['item_id']}/{row['dimension']}/{at}", reply, _score(low, high, row["dimension"]), author)
+
+
+def summeval_rating(data: Path, kind: str, model: str) -> Iterator[Sample]:
+    """Ratings of one summary with a reason, or as a letter."""
+    letters = "ABCDE" if "mcq" in kind else None
+    for row in rows(data / "summeval" / "llm_rating_replies.jsonl.gz"):
+        if (row["prompt_kind"], row["judge_model"]) == (kind, model):
+            author, key = row["author_score"], f"{row['doc_id']}/{row['system_id']}/{row['dimension']}"
+            yield Sample(key, row["reply"], _score(1, 5, row["dimension"], letters), None if author == -1 else author, author is not None)
+
+
+def summeval_pairwise(data: Path) -> Iterator[Sample]:
+    """Which of two summaries is better; A is the one shown first."""
+    for row in rows(data / "summeval" / "llm_pairwise_replies.jsonl.gz"):
+        choice = row["author_choice"]
+        author = "tie" if choice == 0 else str(3 - choice if row["swapped"] else choice)
+        yield Sample(f"{row['doc_id']}/{row['system_1']}/{row['system_2']}/{row['dimension']}", row["reply"], read_vote, author)
+
+
+def gpt4_geval(data: Path) -> Iterator[Sample]:
+    """Relevance of one summary, twenty samples, English and Korean prompts; the authors' readings are not recorded."""
+    for row in rows(data / "summeval" / "gpt4_geval_20.jsonl.gz"):
+        for at, reply in enumerate(row["replies"]):
+            yield Sample(f"{row['doc_id']}/{row['system_id']}/{row['setting']}/{at}", reply, _score(1, 5, "relevance"), None, False)
+
+
+def vicuna80(data: Path) -> Iterator[Sample]:
+    """Two scores on the first line, or at the end of a review in mathematics."""
+    for row in rows(data / "vicuna80_reviews" / "reviews.jsonl.gz"):
+        first, second = row["author_score"]
+        yield Sample(f"{row['review_file']}/{row['question_id']}", row["reply"], read_pair, (float(first), float(second)))
+
+
+def fork_single(data: Path) -> Iterator[Sample]:
+    """``[[rating]]`` of one answer."""
+    for row in rows(data / "mt_bench" / "fork_single_judgments.jsonl.gz"):
+        author = row["author_score"]
+        yield Sample(f"{row['source']}/{row['question_id']}/{row['turn']}/{row['model']}", row["reply"], _score(1, 10), None if author == -1 else author)
+
+
+def fork_pair(data: Path) -> Iterator[Sample]:
+    """``[[A]]``, ``[[B]]`` or ``[[C]]``, both orders."""
+    for row in rows(data / "mt_bench" / "fork_pair_judgments.jsonl.gz"):
+        yield from _both_orders(row, "g1_reply", "g2_reply")
+
+
+def ja_vicuna(data: Path) -> Iterator[Sample]:
+    """The same in Japanese."""
+    for row in rows(data / "ja_vicuna_qa" / "gpt4_pair_judgments.jsonl.gz"):
+        yield from _both_orders(row, "g1_judgment", "g2_judgment")
+
+
+def _both_orders(row: dict[str, Any], first: str, second: str) -> Iterator[Sample]:
+    for order, name, winner in (("ab", first, "g1_winner"), ("ba", second, "g2_winner")):
+        printed = {"model_1": "1", "model_2": "2"} if order == "ab" else {"model_1": "2", "model_2": "1"}
+        author = printed.get(row[winner], row[winner])
+        key = f"{row['question_id']}/{row['model_1']}/{row['model_2']}/{row.get('turn', 1)}/{order}"
+        yield Sample(key, row[name], read_vote, None if author == "error" else author)
+
+
+def repro(data: Path, judge: str, kind: str) -> Iterator[Sample]:
+    """Four open and closed judges: ``[[rating]]`` of one answer, or a verdict in both orders."""
+    for row in rows(data / "mt_bench_repro" / f"judgments_en_{judge}.jsonl.gz"):
+        if row["protocol"] == "pairwise" and kind == "pairwise":
+            for order in ("ab", "ba"):
+                author = {"A": "1", "B": "2", "tie": "tie"}.get(row[f"winner_{order}"])
+                key = f"{row['question_id']}/{row['model_a']}/{row['model_b']}/{row['turn']}/{order}"
+                yield Sample(key, row[f"judgment_{order}"], read_vote, author)
+        elif row["protocol"] != "pairwise" and kind == "single":
+            for turn in (1, 2):
+                if row["protocol"] == "single_grade_ref" and turn == 1:
+                    continue
+                score = row[f"score_turn{turn}"]
+                key = f"{row['protocol']}/{row['question_id']}/{row['model_id']}/{turn}"
+                yield Sample(key, row[f"judgment_turn{turn}"], _score(1, 10), None if score == -1 else score)
+
+
+def judgebench(data: Path, model: str) -> Iterator[Sample]:
+    """``[[A>>B]]`` and its like."""
+    for row in rows(data / "judgebench" / "replies.jsonl.gz"):
+        if row["judge_model"] == model:
+            author = {"A>B": "1", "B>A": "2", "A=B": "tie"}.get(row["author_decision"] or "")
+            yield Sample(f"{row['pair_id']}/{row['swapped']}", row["reply"], read_vote, author)
+
+
+def llmbar(data: Path, model: str) -> Iterator[Sample]:
+    """``Output (a)`` or a sentence about it; ``author_winner`` is turned back to the order shown."""
+    for row in rows(data / "llmbar" / "replies.jsonl.gz"):
+        if row["kind"] == "verdict" and row["judge_model"] == model:
+            author = row["author_winner"]
+            if author is not None and row["swapped"]:
+                author = "2" if author == "1" else "1"
+            yield Sample(f"{row['item_id']}/{row['strategy']}/{row['step']}/{row['swapped']}", row["reply"] or "", read_vote, author)
+
+
+def llmbar_scores(data: Path) -> Iterator[Sample]:
+    """Ratings of one output, 0 to 9, number only; the authors' readings are not recorded."""
+    for row in rows(data / "llmbar" / "replies.jsonl.gz"):
+        if row["kind"] in ("score_1", "score_2"):
+            key = f"{row['item_id']}/{row['judge_model']}/{row['strategy']}/{row['swapped']}/{row['kind']}"
+            yield Sample(key, row["reply"] or "", _score(0, 9), None, False)
+
+
+def chateval_it(data: Path) -> Iterator[Sample]:
+    """Discussions in Italian that end in an English score line; the authors' readings are not recorded."""
+    for row in rows(data / "chateval_it" / "transcripts.jsonl.gz"):
+        for at, turn in enumerate(row["evaluations"]):
+            key = f"{row['run']}/{row['conversation_id']}/{row['exchange_id']}/{at}"
+            yield Sample(key, turn["evaluation"], _score(1, 10), None, False)
+
+
+def _score(low: float, high: float, aspect: str | None = None, letters: str | None = None) -> Callable[[str], Value]:
+    return lambda reply: read_score(reply, low, high, aspect=aspect, letters=letters)
+
+
+TOPICAL = ("geval", "geval_no_auto_cot", "llm_eval_no_cot", "rate_explain", "analyze_rate")
+SUMMEVAL = (
+    ("rts", "gpt-3.5-turbo-0301"), ("rts", "gpt-4-0314"), ("rts", "llama-2-13b-chat-hf"), ("rts", "llama-2-7b-chat-hf"),
+    ("altrts", "gpt-3.5-turbo-0301"), ("mcq", "gpt-3.5-turbo-0301"), ("altmcq", "gpt-3.5-turbo-0301"),
+    ("mcq_old", "gpt-4-0314"), ("old", "gpt-4-0314"),
+)  # fmt: skip
+REPRO = ("gpt-4o-mini", "qwen2.5-7b", "qwen2.5-14b", "gemma-4-12b")
+LLMBAR = ("GPT-4", "ChatGPT", "ChatGPT-0301", "LLaMA2", "PaLM2")
+JUDGEBENCH = ("claude-3-haiku-20240307", "o1-mini-2024-09-12")
+
+
+def formats(data: Path) -> dict[str, Iterable[Sample]]:
+    """Every format by name, read lazily."""
+    table: dict[str, Iterable[Sample]] = {}
+    table |= {f"topical_chat {kind}": topical_chat(data, kind) for kind in TOPICAL}
+    table |= {f"summeval {kind} {model}": summeval_rating(data, kind, model) for kind, model in SUMMEVAL}
+    table |= {"summeval pairwise": summeval_pairwise(data), "summeval gpt4 geval": gpt4_geval(data)}
+    table |= {"vicuna80 reviews": vicuna80(data)}
+    table |= {"mt_bench single": fork_single(data), "mt_bench pair": fork_pair(data)}
+    table |= {f"mt_bench_repro {kind} {judge}": repro(data, judge, kind) for judge in REPRO for kind in ("single", "pairwise")}
+    table |= {f"judgebench {model}": judgebench(data, model) for model in JUDGEBENCH}
+    table |= {f"llmbar verdict {model}": llmbar(data, model) for model in LLMBAR}
+    table |= {"llmbar score": llmbar_scores(data), "chateval_it": chateval_it(data), "ja_vicuna_qa": ja_vicuna(data)}
+    return table
+
+
+# --- what explains a difference ----------------------------------------------------------------------------------
+
+
+Rule = Callable[[Sample, Value | str], bool]
+RULES: dict[str, tuple[tuple[str, Rule], ...]] = {}
+
+
+def explanation(name: str, sample: Sample, ours: Value | str) -> str | None:
+    """Why the authors' reading of this reply is not the right one, None where it may be."""
+    for prefix, rules in RULES.items():
+        if name.startswith(prefix):
+            for reason, rule in rules:
+                if rule(sample, ours):
+                    return reason
+    return None
+
+
+# --- the run -----------------------------------------------------------------------------------------------------
+
+
+def tally(name: str, samples: Iterable[Sample]) -> Tally:
+    """Read every reply of a format and compare."""
+    result = Tally(name)
+    for sample in samples:
+        result.replies += 1
+        started = time.perf_counter()
+        try:
+            ours: Value | None = sample.read(sample.reply)
+            fault = ""
+        except ReplyError as error:
+            ours, fault = None, error.fault
+        result.seconds += time.perf_counter() - started
+        _count(result, sample, ours, fault)
+    return result
+
+
+def _count(result: Tally, sample: Sample, ours: Value | None, fault: str) -> None:
+    result.read += ours is not None
+    if not sample.recorded:
+        if ours is None:
+            result.unread.append((sample, fault))
+            result.refused[fault] += 1
+    elif ours is None and sample.author is None:
+        result.refused[fault] += 1
+    elif ours is None:
+        _explain_or_keep(result, sample, fault, result.missed)
+    elif sample.author is None:
+        result.alone.append((sample, ours))
+    elif ours == sample.author:
+        result.agree += 1
+    else:
+        _explain_or_keep(result, sample, ours, result.differ)
+
+
+def _explain_or_keep(result: Tally, sample: Sample, ours: Any, kept: list[tuple[Sample, Any]]) -> None:
+    reason = explanation(result.name, sample, ours)
+    if reason is None:
+        kept.append((sample, ours))
+    else:
+        result.explained[reason] += 1
+
+
+if __name__ == "__main__":
+    pass

@@ -1,0 +1,8 @@
+"""Datasets, batches and agreement with people; the command line is in ``cli``."""
+
+from .agreement import agreement
+from .datasets import Dataset, load_dataset
+from .results import Result
+from .runner import Evaluation, aevaluate, evaluate
+
+__all__ = ["Dataset", "Evaluation", "Result", "aevaluate", "agreement", "evaluate", "load_dataset"]

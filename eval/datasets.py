@@ -1,0 +1,216 @@
+"""Datasets: bundled ones by name, published ones from a folder, files of one's own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import ValidationError
+
+from ..state.aspects import ASPECTS, Aspect, find_aspect
+from ..state.errors import DataError, UsageError
+from ..state.tasks import TaskKind
+from . import published
+from .files import Row, read_bytes, read_rows
+from .items import CompareItem, ScoreItem, parse_item
+
+Labels = Literal["people", "construction", "none"]
+Item = ScoreItem | CompareItem
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Items of one kind, in their order.
+
+    Attributes:
+        name: as given, without folders.
+        kind: ``score`` or ``compare``.
+        labels: who made the labels: people, or the construction of the data.
+        digest: of the file's content; two people with the same digest judged the same items.
+        family: prefix of its aspects' full names, such as ``topical-chat``.
+    """
+
+    name: str
+    kind: TaskKind
+    items: tuple[Item, ...]
+    labels: Labels
+    digest: str
+    location: str
+    family: str = "summeval"
+
+    def aspect_names(self) -> list[str]:
+        """Aspects that have labels here, in the order in which they turn up."""
+        return list(
+            dict.fromkeys(name for item in self.items if isinstance(item, ScoreItem) for name in item.human)
+        )
+
+    def first(self, limit: int | None) -> Dataset:
+        """The same with its first items only."""
+        if limit is None:
+            return self
+        return Dataset(**{**self.__dict__, "items": self.items[:limit]})
+
+
+@dataclass(frozen=True)
+class Source:
+    """A dataset that has a name."""
+
+    name: str
+    kind: TaskKind
+    summary: str
+    labels: Labels
+    rows: Callable[[Path], Iterator[Row]] | None = None
+    family: str = "summeval"
+
+
+_KNOWN = (
+    Source(
+        "demo",
+        "score",
+        "texts with candidates spoilt in known ways, written for this package",
+        "construction",
+    ),
+    Source("demo-pairs", "compare", "answers spoilt in known ways, written for this package", "construction"),
+    Source(
+        "topical-chat",
+        "score",
+        "Topical-Chat with USR's annotations (Mehri and Eskenazi 2020)",
+        "people",
+        published.topical_chat,
+        "topical-chat",
+    ),
+    Source(
+        "summeval", "score", "SummEval's expert ratings (Fabbri et al. 2021)", "people", published.summeval
+    ),
+)
+SOURCES = {source.name: source for source in _KNOWN}
+
+_BUNDLED = Path(__file__).parent / "data"
+
+
+def load_dataset(name_or_path: str | Path, data_dir: str | Path | None = None) -> Dataset:
+    """Load a dataset and check every row of it.
+
+    Args:
+        name_or_path: a known name (see ``SOURCES``) or a JSONL or CSV file.
+        data_dir: the folder that holds a published dataset's files.
+
+    Raises:
+        DataError: a file that cannot be used; names file, line and field.
+
+    >>> load_dataset("demo").kind
+    'score'
+    """
+    source = SOURCES.get(str(name_or_path))
+    if source is None:
+        path = Path(name_or_path)
+        if not path.exists() and path.suffix == "":
+            raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(SOURCES)}")
+        content = read_bytes(path)
+        return _dataset(path.name, path, content, read_rows(path, content), None)
+    if source.rows is None:
+        path = _BUNDLED / f"{source.name}.jsonl"
+        content = read_bytes(path)
+        return _dataset(source.name, path, content, read_rows(path, content), source)
+    path = published.find(source.name, data_dir)
+    return _dataset(source.name, path, read_bytes(path), source.rows(path), source)
+
+
+def _dataset(name: str, path: Path, content: bytes, rows: Iterable[Row], source: Source | None) -> Dataset:
+    items = tuple(_checked(path, rows))
+    if not items:
+        raise DataError(f"{path}: holds no items")
+    family = source.family if source else "summeval"
+    return Dataset(
+        name=name,
+        kind="compare" if isinstance(items[0], CompareItem) else "score",
+        items=items,
+        labels=source.labels if source else ("people" if any(item.human for item in items) else "none"),
+        digest=hashlib.sha256(content).hexdigest()[:12],
+        location=str(path),
+        family=family,
+    )
+
+
+def _checked(path: Path, rows: Iterable[Row]) -> Iterator[Item]:
+    seen: dict[str, int] = {}
+    kind: type[Item] | None = None
+    for line, row in rows:
+        try:
+            item = parse_item(row)
+        except ValidationError as error:
+            raise DataError(f"{path}, line {line}: {explain(error, row)}") from error
+        if item.id in seen:
+            raise DataError(f"{path}, line {line}: id {item.id!r} stands already in line {seen[item.id]}")
+        if kind not in (None, type(item)):
+            raise DataError(f"{path}, line {line}: texts to be rated and answers to be compared in one file")
+        seen[item.id], kind = line, type(item)
+        yield item
+
+
+def explain(error: ValidationError, row: Any = None) -> str:
+    """The first thing that pydantic found wrong, as one line: field, fault, value."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "row"
+    if first["type"] == "missing":
+        has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
+        return f"field {field!r} is missing{has}"
+    value = repr(first["input"])
+    return f"field {field!r}: {first['msg']}, got {value[:80]}{'...' if len(value) > 80 else ''}"
+
+
+def choose_aspects(dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+    """The aspects to judge: those named, else all that the dataset has labels for.
+
+    A name is a known aspect's or that of a YAML file with a whole aspect.
+
+    Raises:
+        UsageError: an unknown aspect, or one that the dataset has no labels for although it has others.
+        DataError: a label that is off an aspect's scale.
+    """
+    if dataset.kind == "compare":
+        if names:
+            raise UsageError(f"{dataset.name} compares answers: --aspect means nothing there")
+        return []
+    if not names and not dataset.aspect_names():
+        raise UsageError(f"{dataset.name} has no labels to take aspects from; name one with --aspect")
+    aspects = [_aspect(dataset, name) for name in names or dataset.aspect_names()]
+    for aspect in aspects:
+        _check_labels(dataset, aspect)
+    return aspects
+
+
+def _aspect(dataset: Dataset, name: str) -> Aspect:
+    if name.endswith((".yaml", ".yml")):
+        return _aspect_from_file(Path(name))
+    bare = name.rpartition("/")[2]
+    has = dataset.aspect_names()
+    if has and bare not in has:
+        raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {', '.join(has)}")
+    try:
+        return ASPECTS.get(f"{dataset.family}/{name}") or find_aspect(name)
+    except ValueError as error:
+        raise UsageError(f"{error}; or the name of a YAML file (name, criteria, low, high, steps)") from error
+
+
+def _aspect_from_file(path: Path) -> Aspect:
+    try:
+        return Aspect.model_validate(yaml.safe_load(read_bytes(path)))
+    except yaml.YAMLError as error:
+        raise DataError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        raise DataError(f"{path}: {explain(error)}") from error
+
+
+def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
+    for item in dataset.items:
+        label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
+        if label is not None and not aspect.low <= label <= aspect.high:
+            scale = f"{aspect.low:g} to {aspect.high:g}"
+            raise DataError(
+                f"{dataset.location}, item {item.id!r}: field 'human.{aspect.name}' is {label:g}, off the scale {scale}"
+            )

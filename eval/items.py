@@ -1,0 +1,107 @@
+"""One item of a dataset: what is to be judged, and what people said of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from ..state.aspects import Aspect
+from ..state.tasks import DEFAULT_CRITERIA, CompareTask, ScoreTask
+from ..state.verdict import Winner
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Item(BaseModel):
+    # A dataset may carry columns of its own: they are left alone.
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+    id: str = Field(min_length=1)
+    group: str | None = None
+
+
+class ScoreItem(_Item):
+    """A text to be rated, with people's scores by aspect where there are any."""
+
+    system: str | None = None
+    source: str
+    fact: str | None = None
+    candidate: str
+    references: tuple[str, ...] = ()
+    human: dict[str, Number | list[Number]] = {}
+
+    def task(self, aspect: Aspect) -> ScoreTask:
+        """What a protocol is given."""
+        return ScoreTask(source=self.source, candidate=self.candidate, fact=self.fact, aspect=aspect)
+
+    def label(self, aspect: str) -> float | None:
+        """People's score: the mean where several are given."""
+        given = self.human.get(aspect)
+        if given is None or given == []:
+            return None
+        return fmean(given) if isinstance(given, list) else given
+
+
+def _joined(value: Any) -> Any:
+    """The turns of a conversation as one text."""
+    if isinstance(value, list) and all(isinstance(turn, str) for turn in value):
+        return "\n\n".join(f"Turn {number}: {turn}" for number, turn in enumerate(value, start=1))
+    return value
+
+
+Joined = Annotated[str, BeforeValidator(_joined)]
+
+
+class CompareItem(_Item):
+    """Two answers to be compared, with people's preference where there is one."""
+
+    category: str | None = None
+    question: Joined = Field(min_length=1)
+    answer_1: Joined
+    answer_2: Joined
+    model_1: str | None = None
+    model_2: str | None = None
+    reference: Joined | None = None
+    criteria: tuple[str, ...] = DEFAULT_CRITERIA
+    human: Winner | list[Winner] | None = None
+
+    def task(self) -> CompareTask:
+        """What a protocol is given."""
+        return CompareTask(
+            question=self.question,
+            answer_1=self.answer_1,
+            answer_2=self.answer_2,
+            criteria=self.criteria,
+            reference=self.reference,
+        )
+
+    def label(self) -> Winner | None:
+        """People's preference: that of the majority; no majority is a tie."""
+        if not self.human:
+            return None
+        return majority(self.human) if isinstance(self.human, list) else self.human
+
+
+def majority(votes: Sequence[Winner]) -> Winner:
+    """What more than half of the annotators said; else a tie (ChatEval, section 3.4).
+
+    >>> majority(["1", "1", "tie"]), majority(["1", "2", "tie"])
+    ('1', 'tie')
+    """
+    [(winner, count), *_] = Counter(votes).most_common(1)
+    return winner if 2 * count > len(votes) else "tie"
+
+
+def parse_item(row: Mapping[str, Any]) -> ScoreItem | CompareItem:
+    """Make an item of a row; a question, or turns, mark a comparison.
+
+    Raises:
+        pydantic.ValidationError: names the field that is wrong.
+    """
+    if "turns" in row and "question" not in row:
+        row = {**row, "question": row["turns"]}
+    return (CompareItem if "question" in row else ScoreItem).model_validate(dict(row))

@@ -1,0 +1,123 @@
+"""What a run came to, as tables for a terminal. Figures are computed elsewhere; here they are laid out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+from .agreement import GroupedCorrelation, PreferenceAgreement, ScoreAgreement
+from .results import Result
+from .runner import Evaluation
+
+LABELS = {
+    "people": "people",
+    "construction": "labels by construction",
+    "none": "no labels",
+}
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A figure, or a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def agreement_tables(evaluation: Evaluation) -> Iterator[Table]:
+    """Agreement with the labels: one table for scores, one for preferences."""
+    labels = LABELS[evaluation.manifest["data"]["labels"]]
+    scores = _score_table(labels)
+    preferences = _preference_table(labels)
+    for protocol in evaluation.manifest["protocols"]:
+        for name, found in evaluation.agreement(protocol).items():
+            if isinstance(found, PreferenceAgreement) and found.n:
+                preferences.add_row(protocol, *_preference_cells(found))
+            elif isinstance(found, ScoreAgreement) and found.n:
+                scores.add_row(protocol, escape(name), *_score_cells(found))
+    yield from (table for table in (scores, preferences) if table.row_count)
+
+
+def overview_table(evaluation: Evaluation) -> Table:
+    """What was judged and what it took, a line a protocol and aspect."""
+    table = Table(title="Verdicts", title_justify="left", title_style="bold")
+    for column in ("protocol", "aspect"):
+        table.add_column(column)
+    for column in ("judged", "failed", "mean score", "rounds", "calls", "tokens", "cost"):
+        table.add_column(column, justify="right")
+    table.add_column("ended by")
+    for (protocol, aspect), results in _by_protocol_and_aspect(evaluation.results).items():
+        table.add_row(protocol, escape(aspect or "preference"), *_overview_cells(results))
+    return table
+
+
+def _score_table(labels: str) -> Table:
+    table = Table(title=f"Agreement with {labels}", title_justify="left", title_style="bold")
+    for column in ("protocol", "aspect"):
+        table.add_column(column)
+    for column in (
+        "rows",
+        "Pearson",
+        "Spearman",
+        "Kendall",
+        "groups",
+        "Pearson",
+        "Spearman",
+        "Kendall",
+        "skipped",
+    ):
+        table.add_column(column, justify="right")
+    table.caption = "left: over all rows; right: mean within groups, groups of constant scores skipped"
+    table.caption_justify = "left"
+    return table
+
+
+def _score_cells(found: ScoreAgreement) -> Iterator[str]:
+    yield str(found.n)
+    yield from (number(found.over_rows[name].value) for name in found.over_rows)
+    if not found.per_group:
+        yield from ("-",) * 5
+        return
+    within = found.per_group
+    one: GroupedCorrelation = next(iter(within.values()))
+    yield str(one.groups)
+    yield from (number(within[name].value) for name in within)
+    yield str(one.skipped)
+
+
+def _preference_table(labels: str) -> Table:
+    table = Table(title=f"Agreement with {labels}", title_justify="left", title_style="bold")
+    table.add_column("protocol")
+    for column in ("rows", "accuracy", "kappa", "judge's ties"):
+        table.add_column(column, justify="right")
+    return table
+
+
+def _preference_cells(found: PreferenceAgreement) -> tuple[str, ...]:
+    return str(found.n), number(found.accuracy), number(found.kappa), str(found.ties)
+
+
+def _by_protocol_and_aspect(results: Sequence[Result]) -> dict[tuple[str, str | None], list[Result]]:
+    found: dict[tuple[str, str | None], list[Result]] = {}
+    for result in results:
+        found.setdefault((result.protocol, result.aspect), []).append(result)
+    return found
+
+
+def _overview_cells(results: Sequence[Result]) -> Iterator[str]:
+    judged = [result for result in results if result.status == "ok"]
+    yield str(len(judged))
+    yield str(len(results) - len(judged))
+    yield _mean([result.score for result in judged])
+    yield _mean([result.rounds for result in judged])
+    yield f"{sum(result.calls for result in results):,}"
+    yield f"{sum(result.input_tokens + result.output_tokens for result in results):,}"
+    costs = [result.cost_usd for result in results]
+    yield "unknown" if None in costs else f"${sum(cost or 0 for cost in costs):.4f}"
+    reasons = Counter(result.stop_reason for result in judged)
+    yield ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):.2f}" if known else "-"

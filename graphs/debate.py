@@ -1,0 +1,102 @@
+"""DEBATE: a Scorer, a devil's advocate who attacks the score, and a Commander between them (Kim et al. 2024).
+
+    prepare -> commander -> scorer -> commander -> critic --no issue--> conclude
+                   ^                                  |
+                   +------------- objection ----------+   at most n times, then the last score,
+                                                          a tie-breaker, or a human decides
+
+Why it stops: ``no_issue`` (the Critic has none), ``max_rounds`` (n objections, the last score stands),
+``tie_breaker`` or ``human`` (n objections, somebody else decides).
+
+Model calls with a relaying Commander: 2i when the Critic is satisfied in round i, 2n + 1 unresolved, 2n + 2 with
+the tie-breaker. With ``commander="llm"`` every Scorer and Critic call takes one more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..nodes.commander import commander, recipient
+from ..nodes.critic import critic, is_satisfied
+from ..nodes.human import human
+from ..nodes.panel import Models
+from ..nodes.scorer import scorer
+from ..nodes.tie_breaker import tie_breaker
+from ..state.judging import JudgeState
+from ..state.settings import DebateSettings
+from .wiring import Protocol, ProtocolGraph
+
+protocol = Protocol(
+    name="debate",
+    summary="a Scorer revises its score until a devil's advocate has no issue with it",
+    source="DEBATE (Kim et al. 2024)",
+    kinds=("score", "compare"),
+    roles=("commander", "scorer", "critic", "tie_breaker"),
+    settings=DebateSettings,
+    prompts=("shared", "debate"),
+)
+
+
+def rounds_left(state: JudgeState, settings: DebateSettings) -> bool:
+    """Whether the Critic may be called once more."""
+    return state["round"] < settings.n
+
+
+def after_scorer(state: JudgeState, settings: DebateSettings) -> str:
+    """On to the Critic while rounds are left; then to whatever decides an unresolved debate."""
+    if rounds_left(state, settings):
+        return "commander"
+    return {"last": "conclude", "tie_breaker": "tie_breaker", "human": "human"}[settings.fallback]
+
+
+def after_critic(state: JudgeState, _settings: DebateSettings) -> str:
+    """NO ISSUE ends the debate; an objection goes back to the Scorer."""
+    return "conclude" if is_satisfied(state) else "commander"
+
+
+def after_commander(state: JudgeState, _settings: DebateSettings) -> str:
+    """To whom the Commander's message is addressed: who has not spoken last."""
+    return recipient(state)
+
+
+def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
+    """Add the debate's nodes and edges; DEBATE and its plain variant have them in common."""
+    graph.agent("commander", commander)
+    graph.agent("scorer", scorer)
+    graph.agent("critic", critic)
+    graph.agent("tie_breaker", tie_breaker)
+    graph.agent("human", human)
+    graph.add_edge("prepare", "commander")
+    graph.route("commander", after_commander, ["scorer", "critic"])
+    graph.route("scorer", after_scorer, ["commander", "tie_breaker", "human", "conclude"])
+    graph.route("critic", after_critic, ["commander", "conclude"])
+    graph.add_edge("tie_breaker", "conclude")
+    graph.add_edge("human", "conclude")
+    return graph
+
+
+def build(
+    settings: DebateSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> ProtocolGraph[DebateSettings]:
+    """The DEBATE graph, yours to compile.
+
+    Args:
+        settings: settings to bind, as an object or a dict.
+        models: a chat model or the name of one for each role, ``"*"`` for all others.
+        **fields: single settings, such as ``n=2`` or ``persona="plain"``; they win over ``settings``.
+
+    Raises:
+        pydantic.ValidationError: a setting that does not exist or cannot be so.
+        UsageError: a role that the protocol does not have.
+
+    >>> graph = build(n=2, persona="moderate").compile()
+    >>> result = graph.invoke({"task": {"kind": "score", "aspect": "consistency",
+    ...     "source": "The bridge opened in 1932.", "candidate": "The bridge opened in 1923."}})
+    >>> result["verdict"]["protocol"]
+    'debate'
+    """
+    return wire(ProtocolGraph(protocol, DebateSettings, settings, models, fields))
+
+
+graph = build().compile(name="debate")

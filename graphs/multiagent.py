@@ -1,0 +1,40 @@
+"""MultiAgent: DEBATE with a plain Critic, who asks whether the score is justified (Kim et al. 2024, section 3).
+
+The same graph, stop reasons and number of calls as ``debate``; only the Critic is no devil's advocate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..nodes.panel import Models
+from ..state.settings import DebateSettings, MultiagentSettings
+from . import debate
+from .wiring import Protocol, ProtocolGraph
+
+protocol = Protocol(
+    name="multiagent",
+    summary="DEBATE with a plain Critic instead of a devil's advocate",
+    source="DEBATE (Kim et al. 2024), section 3",
+    kinds=debate.protocol.kinds,
+    roles=debate.protocol.roles,
+    settings=MultiagentSettings,
+    prompts=debate.protocol.prompts,
+)
+
+
+def build(
+    settings: MultiagentSettings | Mapping[str, Any] | None = None,
+    models: Models | None = None,
+    **fields: Any,
+) -> ProtocolGraph[DebateSettings]:
+    """The MultiAgent graph, yours to compile; arguments and errors as for ``debate.build``.
+
+    >>> build().compile(name="multiagent").name
+    'multiagent'
+    """
+    return debate.wire(ProtocolGraph(protocol, MultiagentSettings, settings, models, fields))
+
+
+graph = build().compile(name="multiagent")

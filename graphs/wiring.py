@@ -1,0 +1,132 @@
+"""What every protocol's graph is made with: nodes that know their settings, sync and async from one body."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+from langchain_core.runnables.config import set_config_context
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+
+from ..nodes.blocking import run_blocking
+from ..nodes.ends import conclude, prepare
+from ..nodes.hearing import Hearing
+from ..nodes.panel import Models, Panel
+from ..state.judging import JudgeInput, JudgeOutput, JudgeState
+from ..state.settings import Settings, SettingsT, make_settings
+from ..state.tasks import TaskKind
+
+Update = dict[str, Any]
+Agent = Callable[[JudgeState, Hearing[SettingsT]], Awaitable[Update]]
+Router = Callable[[JudgeState, SettingsT], str]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
+
+    Attributes:
+        name: as on the command line and in results.
+        summary: what it does, in a line.
+        source: the paper, and the section where it is not the whole.
+        kinds: kinds of task that it takes.
+        roles: roles that can have a model of their own.
+        settings: its settings class.
+        prompts: folders of the templates that it uses.
+    """
+
+    name: str
+    summary: str
+    source: str
+    kinds: tuple[TaskKind, ...]
+    roles: tuple[str, ...]
+    settings: type[Settings]
+    prompts: tuple[str, ...]
+
+
+class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
+    """A graph that begins with ``prepare`` and ends with ``conclude``; what lies between is the protocol's.
+
+    Attributes:
+        panel: the settings that are bound to it, and the models behind its roles.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        settings_class: type[SettingsT],
+        settings: SettingsT | Mapping[str, Any] | None = None,
+        models: Models | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            JudgeState, context_schema=settings_class, input_schema=JudgeInput, output_schema=JudgeOutput
+        )
+        chats = {role: m for role, m in (models or {}).items() if isinstance(m, BaseChatModel)}
+        names = {role: m for role, m in (models or {}).items() if role not in chats}
+        given = {**(fields or {}), **({"models": names} if names else {})}
+        bound = make_settings(settings_class, settings, given)
+        self.panel: Panel[SettingsT] = Panel(protocol.name, protocol.roles, bound, chats)
+        self._add_ends(protocol)
+
+    def agent(self, name: str, body: Agent[SettingsT]) -> None:
+        """Add a node: an async function of the state and the hearing."""
+
+        async def act(state: JudgeState) -> Update:
+            runtime = get_runtime()
+            return await body(state, await self.panel.hearing(runtime.context, runtime.stream_writer))
+
+        self.add_node(name, _BothWays(name, act))
+
+    def route(self, source: str, router: Router[SettingsT], targets: Sequence[str]) -> None:
+        """Add a conditional edge: a pure function of the state and the settings names the next node."""
+
+        def choose(state: JudgeState) -> str:
+            return router(state, self.panel.settings(get_runtime().context))
+
+        self.add_conditional_edges(source, _Route(router.__name__, choose), list(targets))
+
+    def _add_ends(self, protocol: Protocol) -> None:
+        async def opening(state: JudgeState, _hearing: Hearing[SettingsT]) -> Update:
+            return prepare(state, protocol.name, protocol.kinds)
+
+        async def closing(state: JudgeState, _hearing: Hearing[SettingsT]) -> Update:
+            return conclude(state, protocol.name)
+
+        self.agent("prepare", opening)
+        self.agent("conclude", closing)
+        self.add_edge(START, "prepare")
+        self.add_edge("conclude", END)
+
+
+class _BothWays(Runnable[Any, Any]):
+    """An async function as a node of a graph that may also be run with ``.invoke()``."""
+
+    def __init__(self, name: str, body: Callable[[Any], Awaitable[Any]]) -> None:
+        self.name = name
+        self._body = body
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return await self._body(input)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return run_blocking(self.ainvoke(input))
+
+
+class _Route(Runnable[Any, str]):
+    """A pure function as a conditional edge; run where it stands, in async graphs too, not in a thread."""
+
+    def __init__(self, name: str, choose: Callable[[Any], str]) -> None:
+        self.name = name
+        self._choose = choose
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+        with set_config_context(ensure_config(config)) as context:
+            return context.run(self._choose, input)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+        return self.invoke(input, config)

@@ -1,0 +1,45 @@
+"""Async code called from sync code, also where an event loop is already running (notebooks)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from functools import lru_cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end on a loop of our own, in a thread of our own, and wait for it.
+
+    One loop serves the whole process, so that clients keep their connections between calls. The caller's
+    context variables hold inside.
+
+    >>> async def answer() -> int:
+    ...     return 42
+    >>> run_blocking(answer())
+    42
+    """
+    loop = _background_loop()
+    if _running_loop() is loop:
+        work.close()
+        raise RuntimeError(
+            "a sync call inside an async call on the same loop would wait for itself: await it"
+        )
+    return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+
+@lru_cache(maxsize=1)
+def _background_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="jurygraph", daemon=True).start()
+    return loop
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -1,0 +1,163 @@
+"""One call of a chat model: what was sent, what came back, what it cost."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from ..state.errors import ModelCallError
+from . import prices
+from .models import DROPPABLE, STRUCTURE_PARAMETERS, LoadedModel
+
+CUT_OFF = {"length", "max_tokens", "model_length"}
+BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """What goes out. Who asks is part of it: two agents told the same are two voices."""
+
+    model: LoadedModel
+    messages: Sequence[BaseMessage]
+    schema: dict[str, Any] | None
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back. ``fields`` holds the JSON object of a structured reply."""
+
+    text: str
+    fields: dict[str, Any] | None
+    cut_off: bool
+    refused: bool
+    input_tokens: int
+    cached_input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    seconds: float
+
+
+Send = Callable[[Call], Awaitable[Reply]]
+
+around_calls: ContextVar[Callable[[Call, Send], Awaitable[Reply]] | None] = ContextVar(
+    "around_calls", default=None
+)
+"""What every model call of a run passes through (a limiter, say); set by whoever runs many graphs."""
+
+
+async def send(call: Call) -> Reply:
+    """Call the model, through whatever is set up around calls.
+
+    Raises:
+        ModelCallError: the provider refused the call, or it failed for good.
+    """
+    around = around_calls.get()
+    return await (around(call, _send) if around else _send(call))
+
+
+async def _send(call: Call) -> Reply:
+    schema = call.schema
+    while True:
+        started = time.perf_counter()
+        try:
+            message = await call.model.runnable(schema).ainvoke(
+                list(call.messages), config={"metadata": dict(call.metadata)}
+            )
+        except Exception as error:
+            fault = ProviderFault.of(error)
+            if not (parameter := fault.rejected_parameter()) or not call.model.drop(parameter):
+                raise ModelCallError(f"{call.model.label}: {fault.summary()}") from error
+            schema = schema if call.model.structured else None
+        else:
+            return _reply(message, call.model.label, time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class ProviderFault:
+    """What a provider's client raised, in terms that all of them share."""
+
+    status: int | None
+    message: str
+    parameter: str | None
+
+    @classmethod
+    def of(cls, error: BaseException) -> ProviderFault:
+        """Read status and rejected parameter off an exception or its cause."""
+        seen = [error, *([error.__cause__] if error.__cause__ else [])]
+        codes = (getattr(e, name, None) for e in seen for name in ("status_code", "code"))
+        status = next((code for code in codes if isinstance(code, int)), None)
+        bodies = (getattr(e, "body", None) for e in seen)
+        parameter = next((body.get("param") for body in bodies if isinstance(body, dict)), None)
+        return cls(
+            status, f"{type(error).__name__}: {error}", parameter if isinstance(parameter, str) else None
+        )
+
+    def rejected_parameter(self) -> str | None:
+        """The parameter that a 400 names, where it is one that can be done without."""
+        if self.status != 400:
+            return None
+        if self.parameter:
+            named = self.parameter.partition(".")[0]
+            return "max_tokens" if named == "max_completion_tokens" else named
+        words = set(re.findall(r"[a-z_]+", _snake(self.message)))
+        return next((name for name in (*DROPPABLE, *STRUCTURE_PARAMETERS) if name in words), None)
+
+    def summary(self) -> str:
+        """One line for people, with the remedy where there is one."""
+        advice = _ADVICE.get(self.status or 0, "")
+        line = " ".join(self.message.split())
+        return f"{line[:500]}{f' ({advice})' if advice else ''}"
+
+
+_ADVICE = {
+    401: "the key was refused: check it",
+    403: "the key has no access to this model",
+    404: "no such model, or a wrong base URL",
+    429: "rate limit or quota: lower --concurrency, or look at your plan",
+}
+
+
+def _snake(message: str) -> str:
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", message).lower()
+
+
+def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
+    usage = getattr(message, "usage_metadata", None) or {}
+    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+    tokens = (usage.get("input_tokens", 0), cached, usage.get("output_tokens", 0))
+    finish = str(message.response_metadata.get("finish_reason") or "").lower()
+    refusal = message.additional_kwargs.get("refusal")
+    return Reply(
+        text=str(refusal or message.text),
+        fields=_fields(message),
+        cut_off=finish in CUT_OFF,
+        refused=bool(refusal) or finish in BLOCKED,
+        input_tokens=tokens[0],
+        cached_input_tokens=tokens[1],
+        output_tokens=tokens[2],
+        reasoning_tokens=(usage.get("output_token_details") or {}).get("reasoning") or 0,
+        cost_usd=prices.cost_usd(label, *tokens) if usage or label == "offline" else None,
+        seconds=seconds,
+    )
+
+
+def _fields(message: BaseMessage) -> dict[str, Any] | None:
+    if isinstance(message, AIMessage) and message.tool_calls:
+        return dict(message.tool_calls[0]["args"])
+    text = str(message.text).strip()
+    if not text.startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

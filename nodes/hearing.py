@@ -1,0 +1,171 @@
+"""One run of a protocol, as its agents see it: settings in force, prompts, models; and asking an agent.
+
+``Hearing.ask`` is the one place that calls a model, reads its reply, has it repaired and makes the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from ..state.errors import ReplyError
+from ..state.settings import SettingsT
+from ..state.transcript import Turn
+from .calling import Call, Reply, send
+from .forms import Form, TextForm, Value
+from .models import LoadedModel
+from .prompting import Prompt, Prompts
+
+
+@dataclass(frozen=True)
+class Question:
+    """What one agent is asked: who, when, what it is shown, in which form it answers.
+
+    ``details`` go along as metadata of the call: traces show them, and the offline judge plays by them.
+    """
+
+    agent: str
+    role: str
+    round: int
+    prompt: Prompt
+    form: Form
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An agent's turn, and what it does to the state."""
+
+    turn: Turn
+    warnings: tuple[str, ...]
+
+    @property
+    def value(self) -> Value:
+        """What was read from the reply."""
+        return self.turn["value"]
+
+    @property
+    def update(self) -> dict[str, Any]:
+        """The state update that every agent's node makes."""
+        return {"transcript": [self.turn], "warnings": list(self.warnings)}
+
+
+@dataclass(frozen=True)
+class Hearing(Generic[SettingsT]):
+    """One run of a protocol: what its nodes need beside the state."""
+
+    settings: SettingsT
+    prompts: Prompts
+    models: Mapping[str, LoadedModel]
+    publish: Callable[[Any], None]
+
+    async def ask(self, question: Question) -> Answer:
+        """Have an agent answer, and if its reply cannot be read, ask again as often as settings allow.
+
+        Raises:
+            ReplyError: no readable reply; carries the raw text of the last one.
+            ModelCallError: the provider refused the call, or it failed for good.
+        """
+        model = self.model_of(question.role, question.agent)
+        form = question.form
+        messages = self._messages(question, model)
+        replies: list[Reply] = []
+        while True:
+            schema = form.schema() if self._structured(model) else None
+            replies.append(await send(Call(model, messages, schema, self._metadata(question, len(replies)))))
+            try:
+                content, value = read(form, replies[-1])
+            except ReplyError as error:
+                self._published(
+                    _turn(question, replies, replies[-1].text, None, model.label), str(error.problem)
+                )
+                if len(replies) > self.settings.repair:
+                    error.agent, error.round = question.agent, question.round
+                    raise
+                messages = [*messages, *self._repair(question, error, model)]
+            else:
+                turn = _turn(question, replies, content, value, model.label)
+                self._published(turn, None)
+                return Answer(turn, (*model.warnings, *_repaired(question, replies)))
+
+    def model_of(self, role: str, agent: str | None = None) -> LoadedModel:
+        """The model of an agent: its own, its role's, or the one for all."""
+        for key in (agent, role, "*"):
+            if key is not None and key in self.models:
+                return self.models[key]
+        raise KeyError(f"no model for {role}, and none for all")
+
+    def _structured(self, model: LoadedModel) -> bool:
+        return self.settings.structured == "auto" and model.takes_structure()
+
+    def _form_text(self, form: Form, model: LoadedModel) -> str:
+        structured = self._structured(model) and not isinstance(form, TextForm)
+        return self.prompts.render(form.template, structured=structured, **form.limits())
+
+    def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
+        prompt = question.prompt
+        own = f"{prompt.own}\n{self._form_text(question.form, model)}"
+        return [SystemMessage(prompt.system), HumanMessage(replace(prompt, own=own).user)]
+
+    def _repair(self, question: Question, error: ReplyError, model: LoadedModel) -> list[BaseMessage]:
+        form = self._form_text(question.form, model)
+        request = self.prompts.render("shared/repair", problem=error.problem, form=form)
+        return [AIMessage(error.reply or "(no text)"), HumanMessage(request)]
+
+    def _metadata(self, question: Question, repairs: int) -> dict[str, Any]:
+        return {
+            "agent": question.agent,
+            "role": question.role,
+            "round": question.round,
+            "form": question.form.name,
+            **question.details,
+            "repair": repairs > 0,
+        }
+
+    def _published(self, turn: Turn, problem: str | None) -> None:
+        self.publish({"turn": turn, "problem": problem})
+
+
+def read(form: Form, reply: Reply) -> tuple[str, Value]:
+    """Words and value of a reply; one that was refused or cut off is never read as whole.
+
+    Raises:
+        ReplyError: nothing usable in it.
+    """
+    if reply.refused:
+        raise ReplyError("The reply is a refusal.", reply.text, "refused")
+    if reply.cut_off:
+        raise ReplyError("The reply was cut off by the length limit; be shorter.", reply.text, "cut_off")
+    if reply.fields is not None and form.schema() is not None:
+        return form.from_fields(reply.fields, reply.text)
+    return reply.text, form.from_text(reply.text)
+
+
+def _turn(question: Question, replies: list[Reply], content: str, value: Value, model: str) -> Turn:
+    costs = [reply.cost_usd for reply in replies]
+    return Turn(
+        round=question.round,
+        agent=question.agent,
+        role=question.role,
+        content=content,
+        value=value,
+        model=model,
+        calls=len(replies),
+        input_tokens=sum(reply.input_tokens for reply in replies),
+        cached_input_tokens=sum(reply.cached_input_tokens for reply in replies),
+        output_tokens=sum(reply.output_tokens for reply in replies),
+        reasoning_tokens=sum(reply.reasoning_tokens for reply in replies),
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        seconds=sum(reply.seconds for reply in replies),
+    )
+
+
+def _repaired(question: Question, replies: list[Reply]) -> tuple[str, ...]:
+    if len(replies) == 1:
+        return ()
+    return (
+        f"{question.agent}, round {question.round}: the reply was asked for again {len(replies) - 1} time(s)",
+    )

@@ -1,0 +1,62 @@
+"""A human in the tie-breaker's seat: the graph pauses, shows the debate, and goes on with what it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.types import interrupt
+
+from ..state.judging import JudgeState
+from ..state.settings import DebateSettings
+from ..state.tasks import CompareTask, ScoreTask
+from ..state.transcript import Score, turn_without_model
+from .commander import spoken
+from .forms import describe
+from .hearing import Hearing
+from .replies import ReplyError, read_pair, read_score
+from .showing import score_form, task_of, wanted
+
+
+async def human(state: JudgeState, _hearing: Hearing[DebateSettings]) -> dict[str, Any]:
+    """Pause until somebody resumes the graph with ``Command(resume=...)``.
+
+    The answer is a number, or a pair such as ``[8, 6]`` for two answers, or text that states either. One that
+    is off the scale is asked for again, and the question says what was wrong with it.
+    """
+    task = task_of(state)
+    question = {
+        "question": f"Scorer and Critic do not agree. Please give {wanted(task)}.",
+        **_shown(state, task),
+    }
+    while True:
+        reply = interrupt(question)
+        try:
+            value = _read(reply, task)
+        except ReplyError as error:
+            question = {**question, "problem": error.problem}
+        else:
+            turn = turn_without_model(state["round"], "human", "human", describe(value), value)
+            return {"transcript": [turn], "final": value, "stop_reason": "human"}
+
+
+def _shown(state: JudgeState, task: ScoreTask | CompareTask) -> dict[str, Any]:
+    form = score_form(task)
+    log = [{key: turn[key] for key in ("round", "agent", "content")} for turn in spoken(state)]
+    return {"low": form.low, "high": form.high, "task": state["task"], "scores": state["scores"], "log": log}
+
+
+def _read(reply: Any, task: ScoreTask | CompareTask) -> Score:
+    form = score_form(task)
+    if isinstance(task, ScoreTask):
+        return read_score(_text(reply, "score"), form.low, form.high)
+    return list(read_pair(_pair_text(reply), form.low, form.high))
+
+
+def _text(reply: Any, key: str) -> str:
+    return str(reply.get(key, "")) if isinstance(reply, dict) else str(reply)
+
+
+def _pair_text(reply: Any) -> str:
+    if isinstance(reply, dict):
+        reply = [reply.get("score_1"), reply.get("score_2")]
+    return f"({reply[0]}, {reply[1]})" if isinstance(reply, list | tuple) and len(reply) == 2 else str(reply)

@@ -1,0 +1,49 @@
+"""What tokens cost, by a kept-up public price list; an unknown price stays unknown, never zero."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+_PROVIDERS = {"openai": "openai", "google_genai": "google"}
+
+
+def cost_usd(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float | None:
+    """US dollars for one call, or ``None`` where the model's price is unknown.
+
+    >>> cost_usd("offline", 1000, 0, 100)
+    0.0
+    >>> cost_usd("somebody:their-own-model", 1000, 0, 100) is None
+    True
+    """
+    if label == "offline":
+        return 0.0
+    if not is_priced(label):
+        return None
+    return _price(label, input_tokens, cached_input_tokens, output_tokens)
+
+
+@lru_cache(maxsize=512)
+def is_priced(label: str) -> bool:
+    """Whether the price list knows the model. The first call reads the list: blocking.
+
+    >>> is_priced("openai:gpt-4o-mini")
+    True
+    """
+    provider, _, _ = label.partition(":")
+    if provider not in _PROVIDERS:
+        return False
+    try:
+        _price(label, 1, 0, 1)
+    except LookupError:
+        return False
+    return True
+
+
+def _price(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
+    from genai_prices import Usage, calc_price
+
+    provider, _, name = label.partition(":")
+    usage = Usage(
+        input_tokens=input_tokens, cache_read_tokens=cached_input_tokens, output_tokens=output_tokens
+    )
+    return float(calc_price(usage, model_ref=name, provider_id=_PROVIDERS[provider]).total_price)

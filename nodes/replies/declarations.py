@@ -1,0 +1,107 @@
+"""Whether a critic declares that it has no issue.
+
+The token is written NO ISSUE, NO_ISSUE, NO-ISSUES and so on, in any case. It counts as a declaration when it stands
+alone on a line, or is the whole of the reply's first or last sentence. Quoted text never counts.
+
+Source: PROTOCOLS, section 1, "Termination token"; the substring test is Algorithm 1 of the DEBATE paper.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .markup import unmarked
+from .text import own_words, plain
+
+_TOKEN = r"NO[ _-]ISSUES?"
+_ANYWHERE = re.compile(_TOKEN, re.IGNORECASE | re.ASCII)
+
+_LABEL = (
+    r"(?:(?:my|the|final|overall|critic'?s?|our) ){0,3}(?:verdict|decision|conclusion|answer|declaration|statement|judge?ment|feedback|"
+    r"response|result|status|assessment|outcome|position|critic|critique|summary|reply|ruling)(?: is| stands| remains)?"
+)
+_ADVERB = (
+    r"(?:therefore|thus|hence|so|then|overall|finally|accordingly|consequently|in (?:conclusion|summary|short|sum|the end|that case|this case)|"
+    r"to (?:conclude|sum up|summari[sz]e)|as a result|on balance|all in all|after (?:\w+ ){0,4}?(?:review|reconsideration|reflection|consideration|"
+    r"this|all)|given (?:this|that|these|the above|all this|the revision)|with (?:this|that)(?: revision| change)?|for (?:these|this|that|those) reasons?|"
+    r"yes|okay|ok|agreed|very well|fair enough|good|great|well|done|understood|correct|now|and|this time|at this point|having (?:\w+ ){1,6}?\w+)"
+)
+_SPEECH = (
+    r"(?:i|we)(?: (?:therefore|thus|hence|now|hereby|must|can only|can now|also|fully|will|would|have to|accordingly|can|do|am satisfied and|still))*"
+    r" (?:declare|say|conclude|state|answer|find|have|see|report|concur|agree|raise|am satisfied|accept)"
+    r"(?: with (?:the|this|its|that|your) [\w ,']{1,40}?| (?:the|this) [\w' ]{1,40}?|(?: that)? there (?:is|are)| that)?"
+)
+_APPROVAL = (
+    r"(?:the|this|that|its|your) (?:[\w-]+ ){0,4}?(?:is|are|seems?|looks?|stands?|appears?)(?: now| well| fully| indeed| quite| entirely)* "
+    r"(?:fair|justified|accurate|reasonable|appropriate|acceptable|correct|well-justified|sound|right|fine|good|convincing|solid|warranted)"
+)
+_LEAD = rf"(?:(?:{_LABEL}|{_ADVERB}|{_SPEECH}|{_APPROVAL})(?: ?[,:;—=-]+(?= |$)| ?:)?(?: so| and| therefore| thus)? ?)"
+_TAIL = r"(?: (?:found|identified|detected|remains?|remaining|left|here|at all|whatsoever|to (?:raise|report)|from (?:me|my side)|on my side|any ?more))?"
+_REASON = r"(?: ?[:,;—]|,? ?-+(?= ))(?P<reason>[^\n]*)"
+_DECLARATION = re.compile(rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.IGNORECASE | re.ASCII)
+_ALONE = re.compile(rf"(?:{_LABEL} ?[:=—-] ?)?{_TOKEN}", re.IGNORECASE | re.ASCII)
+_TAKEN_BACK = re.compile(
+    r"\b(?:but|however|except|although|though|yet|unless|until|despite|nevertheless|nonetheless|apart from|aside from|other than|save for|"
+    r"if|once|provided|assuming|otherwise|still|that said|even so|whereas|not so|far from|just kidding|on second thought|wait)\b",
+    re.IGNORECASE,
+)
+_TURN = re.compile(
+    r"\W*(?:but|however|except|although|though|yet|still|nevertheless|nonetheless|that said|even so|on second thought|wait|or (?:rather|is|would))\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])[)\]]* |\n+")
+_LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")
+_AROUND = " .!,;:*_~#()[]{}|=+—-•✓✔✅☑👍"
+_LONGEST_SENTENCE = 600
+
+
+def declares_no_issue(text: str) -> bool:
+    """Whether the reply, with what it quotes left aside, declares that there is no issue.
+
+    >>> declares_no_issue("The revised score is fair.\\n**NO ISSUE.**")
+    True
+    >>> declares_no_issue("Therefore, NO ISSUES: the score follows the rubric.")
+    True
+    >>> declares_no_issue("I cannot say NO ISSUE yet."), declares_no_issue("NO ISSUE with style, but the score is high.")
+    (False, False)
+    """
+    words = unmarked(own_words(plain(text), answers=False)).replace("’", "'")
+    if not _ANYWHERE.search(words):
+        return False
+    parts = [part for part in _SENTENCE_END.split(words) if part.strip(_AROUND)]
+    return _stands_alone(words) or any(_declares(parts, at) for at in {0, len(parts) - 1} if parts)
+
+
+def contains_no_issue(text: str) -> bool:
+    """The literal test of the source's Algorithm 1: the token is somewhere in the text, in any case.
+
+    >>> contains_no_issue("I cannot say no_issues yet.")
+    True
+    """
+    return _ANYWHERE.search(text) is not None
+
+
+def _stands_alone(words: str) -> bool:
+    lines = [line for line in words.split("\n") if line.strip(_AROUND)]
+    for at, line in enumerate(lines):
+        if len(line) <= 80 and _ALONE.fullmatch(_bare(line)):
+            following = lines[at + 1] if at + 1 < len(lines) else ""
+            if not _TURN.match(following):
+                return True
+    return False
+
+
+def _declares(parts: list[str], at: int) -> bool:
+    sentence = _bare(parts[at])
+    if len(sentence) > _LONGEST_SENTENCE:
+        return False
+    match = _DECLARATION.fullmatch(sentence)
+    if match is None or parts[at].rstrip(" )]*_").endswith("?"):
+        return False
+    following = parts[at + 1] if at + 1 < len(parts) else ""
+    return not _TAKEN_BACK.search(match["reason"] or "") and not _TURN.match(following)
+
+
+def _bare(line: str) -> str:
+    """A line without its list mark and the punctuation round it; quotation and question marks stay."""
+    return _LIST_MARK.sub("", line.strip()).strip(_AROUND)

@@ -1,0 +1,66 @@
+"""What is wrong with a reply that states nothing usable, in one word and in one sentence."""
+
+from __future__ import annotations
+
+import re
+
+from ...state.errors import ReplyError
+from .numbers import shown
+
+_REFUSAL = re.compile(
+    r"\b(?:i(?:'m| am) (?:(?:very|so|really|truly) )?(?:sorry|afraid|unable|not able)"
+    r"|i (?:must|have to|will|would) (?:respectfully |politely )?(?:decline|refuse)"
+    r"|i (?:can(?:'t|not| not)|could not|couldn't|won't|will not|do not feel comfortable|don't feel comfortable)"
+    r" (?:\w+ ){0,2}(?:assist|help|provide|give|rate|score|judge|evaluate|assess|assign|comply|do|answer|fulfil|continue|engage|choose"
+    r"|decide|say|determine|participate|compare)"
+    r"|as an ai(?: language model)?,? i (?:can|do|am|don))"
+    r"|\blo siento\b|\bje suis désolée?\b|\bes tut mir leid\b|\bmi dispiace\b|\bdesculpe\b|\bsinto muito\b"
+    r"|\bизвините\b|抱歉|对不起|對不起|申し訳|죄송|عذرا|क्षमा",
+    re.IGNORECASE,
+)
+_OPENING = 400
+
+
+def off_scale(reply: str, value: float, low: float, high: float) -> ReplyError:
+    """The reply states a value that its scale does not have."""
+    problem = f"The reply states {shown(value)}, which is off the scale {shown(low)} to {shown(high)}."
+    return ReplyError(problem, reply, "off_scale")
+
+
+def other_scale(reply: str, value: float, out_of: float, high: float) -> ReplyError:
+    """The reply states a value out of another maximum than the scale's."""
+    problem = f"The reply states {shown(value)} out of {shown(out_of)}, but the scale ends at {shown(high)}."
+    return ReplyError(problem, reply, "off_scale")
+
+
+def contradictory(reply: str, first: str, second: str, what: str) -> ReplyError:
+    """The reply's final statement holds two different values."""
+    return ReplyError(f"The reply states both {first} and {second} as its {what}.", reply, "contradictory")
+
+
+def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> ReplyError:
+    """The reply states nothing: it is empty, refuses, breaks off, or just never says it.
+
+    Args:
+        reply: the raw reply.
+        words: the reply without what it quotes.
+        what: what was looked for, such as ``"score"``.
+        cut_off: the caller knows that the reply hit the length limit.
+    """
+    if not re.search(r"\w", reply):
+        return ReplyError("The reply is empty.", reply, "empty")
+    if _REFUSAL.search(words[:_OPENING].replace("’", "'")):
+        return ReplyError("The reply refuses to judge.", reply, "refused")
+    if cut_off or _breaks_off(reply):
+        return ReplyError(f"The reply breaks off before it states a {what}.", reply, "cut_off")
+    return ReplyError(f"The reply states no {what}.", reply, "missing")
+
+
+def _breaks_off(reply: str) -> bool:
+    """A JSON object that is never closed, a label without its value, or a long text that stops mid-sentence."""
+    text = reply.strip()
+    if text.startswith(("{", "```json\n{", "```\n{")) and text.count("{") > text.count("}"):
+        return True
+    if re.search(r"\b(?:score|rating|verdict)\W{0,4}\Z", text[-40:], re.IGNORECASE) and text[-1] in ":=*[(":
+        return True
+    return len(text) > 400 and (text[-1].isalnum() or text[-1] in ",;-(")

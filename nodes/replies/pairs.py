@@ -1,0 +1,262 @@
+"""Read two scores, one for each text under comparison.
+
+Forms, strongest first: a final or total pair; two numbers that are the first line; a labelled pair or a line for
+each text; a pair on a line of its own; prose that gives each text its score. Pairs of single criteria are not the
+final pair. The last statement of the strongest form present counts.
+
+Source: PROTOCOLS, section 8; the first-line form is that of FairEval and Vicuna reviews, the tuple that of MORE and SAMRE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from .faults import contradictory, off_scale, other_scale, unreadable
+from .labels import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, qualifier_of
+from .markup import unmarked
+from .names import marked
+from .numbers import NUMBER, shown, value_of
+from .statements import Statement, ends_phrase, value_at, without_scales
+from .structured import Field, closing_fields, fields
+from .text import own_words, plain
+
+
+class _Strength(IntEnum):
+    CRITERION = 1
+    PROSE = 2
+    ALONE = 3
+    LABEL = 4
+    FIRST_LINE = 5
+    FINAL = 6
+
+
+class _Pair(NamedTuple):
+    strength: int
+    at: int
+    first: Statement
+    second: Statement
+    context: str = ""
+
+
+class _Side(NamedTuple):
+    strength: int
+    at: int
+    side: str
+    score: Statement
+    context: str
+
+
+_DIGITS = r"[+-]?\d+(?:\.\d+)?"
+_MAXIMUM = r"(?: ?(?:/|out of) ?(\d+))?"
+_TWO = rf"[(\[]{{0,2}} ?({_DIGITS}){_MAXIMUM}[)\]]?(?: points)?(?: ?[,;|&:] ?| vs\.? | and | ?- ?| to | )[(\[]? ?({_DIGITS}){_MAXIMUM} ?(?: points)?[)\]]{{0,2}}"
+_COMMAS = r"[(\[]? ?(\d+,\d+)()(?: ?[;|&] ?| )(\d+,\d+|\d+)() ?[)\]]?"
+_WHOLE_LINE = re.compile(rf"[-• ]*(?:{_COMMAS}|{_TWO})[.;, ]{{0,3}}")
+_TUPLE = re.compile(rf"[(\[] ?({_DIGITS}){_MAXIMUM} ?[,;|] ?({_DIGITS}){_MAXIMUM} ?[)\]]")
+_NAMED_PAIR = re.compile(
+    rf"(?P<label>{SCORE_WORDS}|\b(?:totals?|sums?|tuple|tally|output|result))(?: (?:tuple|are|is|for ① and ②|of ① and ②|of|totals?)){{0,3}} ?[:=]?[ \n]{{0,2}}{_TWO}",
+    re.IGNORECASE,
+)
+_FINAL = re.compile(rf"\b(?:{FINAL_WORDS}|sums?|tuple|output|tally|grand)\b", re.IGNORECASE)
+_SCORES = re.compile(SCORE_WORDS, re.IGNORECASE)
+_VALUE = rf"(?:an? |the )?(?:score |rating )?(?:of )?[(\[]{{0,2}}(?P<value>{NUMBER})"
+_SIDE_LINE = re.compile(
+    rf"(?P<side>[①②]|\bscore[ _]?(?P<index>[12AB])\b)(?: (?:{SCORE_WORDS}|total|final|overall|sum)){{0,3}}(?: ?\([^()\n]{{0,40}}\))? ?(?:[:=]|-(?= )|—|\()(?: ?(?:{SCORE_WORDS}|total)(?: of)?[:=]?)?(?: |\n(?=[\d(\[]+[^\n]{{0,12}}(?:\n|\Z)))?{_VALUE}",
+    re.IGNORECASE,
+)
+_SIDE_PROSE = re.compile(
+    rf"(?P<side>[①②])(?: (?:would |should |also |therefore |thus |only |then ){{0,2}}(?:gets?|receives?|scores?|scored|earns?|deserves?|is (?:rated|given|scored|awarded)|has|with|merits?))? (?:(?:(?:an?|the) )?(?:{SCORE_WORDS}) of |(?:an? )(?={NUMBER})|(?={NUMBER}))(?P<value>{NUMBER})"
+    rf"|(?:{SCORE_WORDS}) (?:of|is) (?P<value_>{NUMBER})(?:/\d+)? (?:for|to) (?P<side_>[①②])",
+    re.IGNORECASE,
+)
+_BOTH = re.compile(rf"\bboth (?:\w+ ){{0,4}}?(?:{SCORE_WORDS}) of (?P<value>{NUMBER})", re.IGNORECASE)
+_KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
+_FIRST_SIDES = ("1", "a", "first", "one", "①")
+
+
+def read_pair(text: str, low: float = 1, high: float = 10, *, cut_off: bool = False) -> tuple[float, float]:
+    """The scores that a reply gives to the first and to the second text, each on the scale ``low`` to ``high``.
+
+    Args:
+        text: the raw reply.
+        low: lowest value of either score.
+        high: highest value of either score.
+        cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
+
+    Raises:
+        ReplyError: the reply is empty, states no pair, refuses, breaks off, contradicts itself or leaves the scale.
+
+    >>> read_pair("8 7.5\\nAssistant 1 is more precise.")
+    (8.0, 7.5)
+    >>> read_pair("Relevance: [18, 15]\\nFinal scores: (95, 87)", low=6, high=120)
+    (95.0, 87.0)
+    """
+    whole = plain(text)
+    entries = fields(whole)
+    words = "" if entries is not None else unmarked(own_words(whole))
+    found = _from_fields(entries) if entries is not None else _from_words(words)
+    if found is None:
+        raise unreadable(text, words, "pair of scores", cut_off=cut_off)
+    return _checked(text, found.first, low, high), _checked(text, found.second, low, high)
+
+
+def _checked(reply: str, score: Statement, low: float, high: float) -> float:
+    value = score.values[-1]
+    for other in score.values:
+        if other != value:
+            raise contradictory(reply, shown(other), shown(value), "score of one text")
+    if score.out_of is not None and score.out_of != high:
+        raise other_scale(reply, value, score.out_of, high)
+    if not low <= value <= high:
+        raise off_scale(reply, value, low, high)
+    return value
+
+
+def _from_fields(entries: list[Field]) -> _Pair | None:
+    sides: dict[str, list[tuple[str, float]]] = {"1": [], "2": []}
+    for entry in entries:
+        value = value_of(str(entry.value)) if isinstance(entry.value, str | int | float) else None
+        key = _KEY.search(entry.name)
+        if value is None or key is None or isinstance(entry.value, bool):
+            continue
+        rest = "/".join(entry.path[:-1]).casefold() + entry.name[: key.start()]
+        sides["1" if key["side"] in _FIRST_SIDES else "2"].append((rest, value))
+    for wanted in (_FINAL, _SCORES, re.compile("")):
+        firsts, seconds = ([value for rest, value in side if wanted.search(rest.replace("_", " "))] for side in sides.values())
+        if len(set(firsts)) == 1 and len(set(seconds)) == 1:
+            return _Pair(0, 0, _score(firsts[-1]), _score(seconds[-1]))
+    return None
+
+
+def _from_words(words: str) -> _Pair | None:
+    closing = closing_fields(words)
+    if closing is not None and (found := _from_fields(closing[1])) is not None:
+        return found
+    text = without_scales(marked(words))
+    pairs = [*_first_line(text), *_tuples(text), *_named_pairs(text), *_sides(text)]
+    final = [pair for pair in pairs if pair.strength > _Strength.CRITERION]
+    if final:
+        strongest = max(pair.strength for pair in final)
+        return max((pair for pair in final if pair.strength == strongest), key=lambda pair: pair.at)
+    contexts = {pair.context for pair in pairs}
+    return pairs[-1] if len(contexts) == 1 else None
+
+
+def _score(value: float, out_of: float | None = None) -> Statement:
+    return Statement(0, 0, (value,), out_of)
+
+
+def _two(groups: tuple[str | None, ...]) -> tuple[Statement, Statement] | None:
+    """The two scores in the groups of a pair's pattern: value, maximum, value, maximum."""
+    if groups[0] is None:
+        groups = groups[4:]
+    first, second = value_of(groups[0] or ""), value_of(groups[2] or "")
+    if first is None or second is None:
+        return None
+    limits = [float(limit) if limit else None for limit in (groups[1], groups[3])]
+    return _score(first, limits[0]), _score(second, limits[1] if limits[1] is not None else limits[0])
+
+
+def _first_line(text: str) -> Iterator[_Pair]:
+    line = text.partition("\n")[0]
+    match = _WHOLE_LINE.fullmatch(line.strip())
+    if match and (scores := _two(match.groups())):
+        yield _Pair(_Strength.FIRST_LINE, 0, *scores)
+
+
+def _tuples(text: str) -> Iterator[_Pair]:
+    """``(95, 87)`` behind a label or on a line of its own."""
+    for match in _TUPLE.finditer(text):
+        scores = _two(match.groups())
+        before = text[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
+        context = before.strip(" -•:=") or _heading(text, match.start())
+        strength = _strength(context, alone=not before.strip(" -•"))
+        if scores and strength is not None:
+            yield _Pair(strength, match.start(), *scores, context=context.casefold())
+
+
+def _named_pairs(text: str) -> Iterator[_Pair]:
+    """``Total: 95, 87``, ``Scores: 8 and 7``."""
+    for match in _NAMED_PAIR.finditer(text):
+        scores = _two(match.groups()[1:])
+        before = text[max(0, match.start() - 60) : match.start()]
+        strength = _strength(f"{qualifier_of(before)} {match['label']}", alone=False)
+        if scores and strength is not None and ends_phrase(text, match.end()):
+            yield _Pair(strength, match.start(), *scores, context=match["label"].casefold())
+
+
+def _strength(context: str, *, alone: bool) -> int | None:
+    """How strongly a pair counts that stands behind ``context`` (words of its line, or its heading)."""
+    label = re.split(r"[.;!?] ", context)[-1].casefold()
+    if _FINAL.search(label):
+        return _Strength.FINAL
+    scores = _SCORES.search(label)
+    if scores:
+        qualifier = qualifier_of(label[: scores.start()])
+        if is_of_others(qualifier):
+            return None
+        plainly = is_plain(qualifier) or re.search(r"\b(?:give|assign|the|are|is)\b", label)
+        return _Strength.LABEL if plainly else _Strength.CRITERION
+    if alone:
+        return _Strength.ALONE if not label else _Strength.CRITERION
+    return _Strength.CRITERION if re.fullmatch(r"[^\W\d][^\n]{0,60}", context) and context == label else None
+
+
+def _heading(text: str, at: int) -> str:
+    """The closest line above that is a heading: short, without a number, ending in a colon or nothing."""
+    for line in reversed(text[max(0, at - 300) : at].split("\n")[:-1]):
+        stripped = line.strip(" -•")
+        if not stripped or re.match(r"[①②]", stripped):
+            continue
+        return stripped.rstrip(":") if len(stripped) <= 60 and not re.search(r"\d|[.!?]\Z", stripped) else ""
+    return ""
+
+
+def _sides(text: str) -> Iterator[_Pair]:
+    """Scores given to each text by name, paired within their strength and context."""
+    found = [*_side_lines(text), *_side_prose(text)]
+    for strength in sorted({one.strength for one in found}):
+        for context in {one.context for one in found if one.strength == strength}:
+            alike = [one for one in found if one.strength == strength and one.context == context]
+            firsts = [one for one in alike if one.side == "1"]
+            seconds = [one for one in alike if one.side == "2"]
+            if firsts and seconds:
+                first, second = max(firsts, key=lambda one: one.at), max(seconds, key=lambda one: one.at)
+                yield _Pair(strength, max(first.at, second.at), first.score, second.score, context)
+    for match in _BOTH.finditer(text):
+        score = value_at(text, match, 0)
+        if score is not None:
+            yield _Pair(_Strength.PROSE, match.start(), score, score)
+
+
+def _side_lines(text: str) -> Iterator[_Side]:
+    """``Assistant 1: 8``, ``The score of answer 2: 7``, ``Score 1: 8``."""
+    for match in _SIDE_LINE.finditer(text):
+        score = value_at(text, match, 0)
+        if score is None or not ends_phrase(text, match.end("value")):
+            continue
+        before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
+        context = re.split(r"[①②]", before)[0].strip(" -•:*") or _heading(text, match.start())
+        context = re.sub(r"\W*\b(?:of|for)\Z", "", context)
+        named = _SCORES.search(match[0]) or _FINAL.search(match[0])
+        strength = _strength(f"{context} {named[0]}" if named else context, alone=True)
+        if strength == _Strength.ALONE:
+            strength = _Strength.LABEL
+        if strength is not None:
+            index = (match["index"] or match["side"]).casefold()
+            kind = context.casefold() if strength == _Strength.CRITERION else ""
+            yield _Side(strength, match.start(), "1" if index in _FIRST_SIDES else "2", score, kind)
+
+
+def _side_prose(text: str) -> Iterator[_Side]:
+    """``Assistant 1 a score of 10 and Assistant 2 a score of 1``."""
+    for match in _SIDE_PROSE.finditer(text):
+        end = match.end("value") if match["value"] else match.end("value_")
+        value = value_of(match["value"] or match["value_"])
+        if value is not None and (match["value_"] or ends_phrase(text, end)):
+            maximum = re.match(r" ?(?:/|out of) ?(\d+)", text[end : end + 16])
+            score = _score(value, float(maximum[1]) if maximum else None)
+            side = match["side"] or match["side_"]
+            yield _Side(_Strength.PROSE, match.start(), "1" if side == "①" else "2", score, "")

@@ -1,0 +1,118 @@
+"""Read one score from a reply.
+
+Forms, strongest first: double brackets; a final or overall score; a score label; a phrase ("earns a 4"); a
+single criterion's label; a fraction of the scale; a number that is a reply, line or closing sentence of its own.
+The last statement of the strongest form present is the score.
+
+Source: PROTOCOLS, section 8; the number-only and bracket forms are those of G-Eval and MT-Bench judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .faults import contradictory, off_scale, other_scale, unreadable
+from .letters import read_letter
+from .markup import unmarked
+from .numbers import shown, value_of
+from .statements import Statement, stated
+from .structured import Field, closing_fields, fields, spelled
+from .text import own_words, plain
+
+_FINAL_KEYS = ("final_score", "final_rating", "overall_score", "overall_rating", "final", "overall", "total_score")
+_SCORE_KEYS = ("score", "rating", "grade", "mark", "value", "points", "evaluation_score", "judge_score")
+_PROSE_KEYS = ("reason", "rationale", "explanation", "analysis", "feedback", "comment", "thought", "evidence")
+
+
+def read_score(
+    text: str,
+    low: float = 1,
+    high: float = 5,
+    *,
+    aspect: str | None = None,
+    letters: str | None = None,
+    cut_off: bool = False,
+) -> float:
+    """The score that a reply states, on the scale ``low`` to ``high``.
+
+    Args:
+        text: the raw reply.
+        low: lowest value of the scale.
+        high: highest value of the scale.
+        aspect: the aspect asked for, whose line then counts among lines of several criteria.
+        letters: grades for a multiple-choice reply, from ``low`` upwards, such as ``"ABCDE"``; None reads no letters.
+        cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
+
+    Raises:
+        ReplyError: the reply is empty, states nothing, refuses, breaks off, contradicts itself or leaves the scale.
+
+    >>> read_score("The plot is clear, with 2 small slips.\\nScore: 4/5")
+    4.0
+    >>> read_score("D", letters="ABCDE")
+    4.0
+    >>> read_score("Score: 7")
+    Traceback (most recent call last):
+        ...
+    jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
+    """
+    whole = plain(text)
+    if letters is not None:
+        return read_letter(text, whole, low, letters, cut_off=cut_off)
+    entries = fields(whole)
+    if entries is not None:
+        found = _from_fields(entries, high, aspect)
+        words = ""
+    else:
+        words = unmarked(own_words(whole))
+        found = _from_words(words, high, aspect)
+    if found is None:
+        raise unreadable(text, words, "score", cut_off=cut_off)
+    return _checked(text, found, low, high)
+
+
+def _from_words(words: str, high: float, aspect: str | None) -> Statement | None:
+    closing = closing_fields(words)
+    if closing is not None and (found := _from_fields(closing[1], high, aspect)) is not None:
+        return found
+    return stated(words, high, aspect)
+
+
+def _checked(reply: str, found: Statement, low: float, high: float) -> float:
+    value = found.values[-1]
+    for other in found.values:
+        if other != value:
+            raise contradictory(reply, shown(other), shown(value), "score")
+    if found.out_of is not None and found.out_of != high:
+        raise other_scale(reply, value, found.out_of, high)
+    if not low <= value <= high:
+        raise off_scale(reply, value, low, high)
+    return value
+
+
+def _from_fields(entries: Iterable[Field], high: float, aspect: str | None) -> Statement | None:
+    numbers = [(entry.name, found) for entry in entries if (found := _field_value(entry, high)) is not None]
+    keys = (spelled(aspect),) if aspect else ()
+    for wanted in (_FINAL_KEYS, (*_SCORE_KEYS, *keys)):
+        named = [found for name, found in numbers if name in wanted]
+        if named:
+            return _merged(named)
+    endings = [found for name, found in numbers if name.endswith(("_score", "_rating"))]
+    if len({name for name, _ in numbers}) == 1 or len(endings) == 1:
+        return _merged(endings if len(endings) == 1 else [found for _, found in numbers])
+    return None
+
+
+def _merged(found: list[Statement]) -> Statement:
+    values = tuple(value for statement in found for value in statement.values)
+    return found[-1]._replace(values=values)
+
+
+def _field_value(entry: Field, high: float) -> Statement | None:
+    if entry.value is None or isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
+        return None
+    if isinstance(entry.value, int | float):
+        return Statement(0, 0, (float(entry.value),))
+    if len(entry.value) > 40:
+        return None
+    value = value_of(entry.value)
+    return Statement(0, 0, (value,)) if value is not None else stated(plain(entry.value), high, None)

@@ -1,0 +1,38 @@
+"""What a judgement is: tasks and aspects, turns, verdicts, the typed graph state, settings, errors."""
+
+from .aspects import ASPECTS, Aspect, find_aspect
+from .errors import DataError, JurygraphError, ModelCallError, ReplyError, UsageError
+from .judging import JudgeInput, JudgeOutput, JudgeState
+from .settings import DebateSettings, ModelSpec, MultiagentSettings, Settings
+from .tasks import CompareTask, ScoreTask, Task, TaskKind, parse_task
+from .transcript import Score, Turn
+from .verdict import StopReason, Usage, Verdict, Winner
+
+__all__ = [
+    "ASPECTS",
+    "Aspect",
+    "CompareTask",
+    "DataError",
+    "DebateSettings",
+    "JudgeInput",
+    "JudgeOutput",
+    "JudgeState",
+    "JurygraphError",
+    "ModelCallError",
+    "ModelSpec",
+    "MultiagentSettings",
+    "ReplyError",
+    "Score",
+    "ScoreTask",
+    "Settings",
+    "StopReason",
+    "Task",
+    "TaskKind",
+    "Turn",
+    "Usage",
+    "UsageError",
+    "Verdict",
+    "Winner",
+    "find_aspect",
+    "parse_task",
+]

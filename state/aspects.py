@@ -1,0 +1,171 @@
+"""Aspects of quality, with their scales: those of SummEval and Topical-Chat ready made, in our own words.
+
+The aspects and scales are those of the two benchmarks (Fabbri et al. 2021; Mehri and Eskenazi 2020, as used in
+DEBATE, section 3 and appendix E.5). A bare name that both share means SummEval's.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from .text import Text
+
+
+class Aspect(BaseModel):
+    """One aspect of quality and the scale it is rated on.
+
+    >>> Aspect(name="wit", criteria="Does the text amuse?", low=1, high=5).label
+    'wit (1 to 5)'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, description="The aspect's name, as reports print it.")
+    criteria: Text = Field(min_length=1, description="What makes a text good in this respect.")
+    low: float = Field(default=1, description="The lowest score.")
+    high: float = Field(default=5, description="The highest score.")
+    steps: tuple[Text, ...] = Field(
+        default=(), description="How to arrive at a score, step by step (optional)."
+    )
+    source_name: str = Field(default="source", description="What the source is: `news article`, `dialogue`.")
+    candidate_name: str = Field(default="text", description="What the candidate is: `summary`, `response`.")
+
+    @model_validator(mode="after")
+    def _scale_runs_upwards(self) -> Aspect:
+        if not self.low < self.high:
+            raise ValueError(f"low must be below high, got low={self.low:g} and high={self.high:g}")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Name and scale, for people."""
+        return f"{self.name} ({self.low:g} to {self.high:g})"
+
+
+def find_aspect(name: str) -> Aspect:
+    """Look up a ready-made aspect by name.
+
+    Raises:
+        ValueError: no such aspect; the message lists the known ones.
+
+    >>> find_aspect("topical-chat/coherence").high
+    3.0
+    """
+    key = name.strip().lower()
+    for prefix in ("", "summeval/", "topical-chat/"):
+        if (aspect := ASPECTS.get(prefix + key)) is not None:
+            return aspect
+    known = ", ".join(ASPECTS)
+    raise ValueError(f"unknown aspect {name!r}; known are {known}; or give a whole aspect of your own")
+
+
+def _summary(name: str, criteria: str, *steps: str) -> Aspect:
+    return Aspect(
+        name=name,
+        criteria=criteria,
+        low=1,
+        high=5,
+        steps=steps,
+        source_name="news article",
+        candidate_name="summary",
+    )
+
+
+def _response(name: str, low: float, high: float, criteria: str, *steps: str) -> Aspect:
+    return Aspect(
+        name=name,
+        criteria=criteria,
+        low=low,
+        high=high,
+        steps=steps,
+        source_name="dialogue so far",
+        candidate_name="next response",
+    )
+
+
+ASPECTS: dict[str, Aspect] = {
+    "summeval/coherence": _summary(
+        "coherence",
+        "How well the sentences of the summary hold together as one text. A coherent summary has an order a "
+        "reader can follow: each sentence leads on to the next and all of them build one account of the "
+        "subject. A loose heap of facts, however true, is not coherent.",
+        "Find out what the article is about and which points carry it.",
+        "Follow the summary from sentence to sentence: does each connect to what came before, and does the "
+        "order make sense?",
+        "Give 1 to a heap of unconnected statements and 5 to a text that reads as one well-built whole.",
+    ),
+    "summeval/consistency": _summary(
+        "consistency",
+        "Whether the summary agrees with the article in its facts. Everything that a consistent summary states "
+        "is supported by the article; it neither contradicts the article nor adds claims of its own.",
+        "List the claims that the summary makes: names, numbers, events and who did what.",
+        "Look for each claim in the article; mark those that it contradicts or does not support.",
+        "Give 5 where every claim is supported, less for each claim that is not, and 1 where most are not.",
+    ),
+    "summeval/fluency": _summary(
+        "fluency",
+        "The quality of the single sentences: grammar, spelling, punctuation, capital letters, choice of words "
+        "and sentence structure. Nothing should make a sentence hard to read.",
+        "Read the summary sentence by sentence, leaving its content aside.",
+        "Note mistakes and formatting faults, and how far each of them gets in a reader's way.",
+        "Give 1 where mistakes make the text hard to understand and 5 where there are hardly any.",
+    ),
+    "summeval/relevance": _summary(
+        "relevance",
+        "Whether the summary picks what matters. It should hold the important content of the article and only "
+        "that, without padding, side issues or the same thing said twice.",
+        "Decide which points of the article a reader must know.",
+        "Check which of them the summary holds, and what else it spends its words on.",
+        "Give 1 where it misses the point or is mostly padding and 5 where it holds what matters and no more.",
+    ),
+    "topical-chat/naturalness": _response(
+        "naturalness",
+        1,
+        3,
+        "Whether the response is something that a person would naturally say at this point of the dialogue.",
+        "Read the dialogue and imagine the person who answers.",
+        "Judge wording and tone of the response: would somebody really put it so?",
+        "Give 1 for an unnatural response, 2 for a somewhat natural one and 3 for one that sounds like a person.",
+    ),
+    "topical-chat/coherence": _response(
+        "coherence",
+        1,
+        3,
+        "Whether the response is a fitting continuation of the dialogue: it takes up what has been said and "
+        "stays with the subject or leaves it in an understandable way.",
+        "Note what the last turns are about and what they ask for.",
+        "Check whether the response takes that up.",
+        "Give 1 where it ignores the dialogue, 2 where it loosely refers to it and 3 where it follows on from it.",
+    ),
+    "topical-chat/engagingness": _response(
+        "engagingness",
+        1,
+        3,
+        "Whether the response is interesting: it brings in a thought, a fact or a question that makes the other "
+        "person want to go on, rather than something dull or general.",
+        "Read the dialogue and the fact that the response could draw on.",
+        "Ask what the response adds and whether it invites an answer.",
+        "Give 1 for a dull response, 2 for a somewhat interesting one and 3 for an interesting one.",
+    ),
+    "topical-chat/groundedness": _response(
+        "groundedness",
+        0,
+        1,
+        "Whether the response makes use of the given fact: it states the fact, or something that plainly "
+        "depends on knowing it.",
+        "Read the fact and keep its content in mind.",
+        "Look for that content in the response, in whatever words.",
+        "Give 1 where the response uses the fact and 0 where it does not.",
+    ),
+    "topical-chat/understandability": _response(
+        "understandability",
+        0,
+        1,
+        "Whether the response can be understood, given the dialogue before it: a reader knows what it says, "
+        "even if it is clumsy or wrong.",
+        "Read the response after the dialogue.",
+        "Say in your own words what it means.",
+        "Give 1 where that can be done and 0 where the meaning stays unclear.",
+    ),
+}
+"""Ready-made aspects by ``benchmark/name``."""

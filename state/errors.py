@@ -1,0 +1,57 @@
+"""The errors of jurygraph, split by who can mend them.
+
+    JurygraphError
+    ├── UsageError           the caller: a setting, a model name, a key, a file
+    │   └── DataError        ... a line of a dataset; names file, line and field
+    ├── ReplyError           the model: a reply that cannot be read, with its raw text
+    └── ModelCallError       the provider: a call that failed for good
+
+Bad tasks and settings given from Python raise pydantic's own ``ValidationError``, which names the field.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused", "cut_off"]
+
+
+class JurygraphError(Exception):
+    """Base of every error that jurygraph raises itself."""
+
+
+class UsageError(JurygraphError):
+    """Something the caller can mend before any model is called."""
+
+
+class DataError(UsageError):
+    """A dataset that cannot be used; the message names file, line and field."""
+
+
+class ReplyError(JurygraphError):
+    """A model's reply that holds no usable value.
+
+    Attributes:
+        reply: the raw text of the reply.
+        fault: what is wrong with it, one word.
+        problem: the same as one sentence, fit to be quoted back to the model.
+        agent: who gave the reply, where known.
+        round: in which round, where known.
+    """
+
+    def __init__(self, problem: str, reply: str, fault: ReplyFault = "missing") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.reply = reply
+        self.fault: ReplyFault = fault
+        self.agent: str | None = None
+        self.round: int | None = None
+
+    def __str__(self) -> str:
+        who = f"{self.agent}, round {self.round}: " if self.agent is not None else ""
+        shown = self.reply if len(self.reply) <= 400 else f"{self.reply[:200]} ... {self.reply[-180:]}"
+        return f"{who}{self.problem} Raw reply: {shown!r}"
+
+
+class ModelCallError(JurygraphError):
+    """A model call that the provider refused or that failed for good."""

@@ -1,0 +1,114 @@
+"""Settings that every protocol has, and how they are found at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+class ModelSpec(BaseModel):
+    """A chat model by name, with parameters of its own.
+
+    >>> ModelSpec.parse("openai:gpt-4o-mini?temperature=0.7&seed=3").temperature
+    0.7
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, description="`openai:...`, `google_genai:...` or `offline`.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature.")
+    top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling mass.")
+    seed: int | None = Field(default=None, description="Seed, where the provider takes one.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Most tokens a reply may have.")
+    base_url: str | None = Field(default=None, description="Another address that speaks the same protocol.")
+
+    @classmethod
+    def parse(cls, value: Any) -> Any:
+        """Read ``name?key=value&key=value``; anything but a string passes through."""
+        if not isinstance(value, str):
+            return value
+        name, _, query = value.partition("?")
+        pairs = [pair.partition("=") for pair in query.split("&") if pair]
+        return cls.model_validate({"name": name, **{key: text for key, _, text in pairs}})
+
+    def __str__(self) -> str:
+        fields = self.model_dump(exclude={"name"}, exclude_none=True)
+        query = "&".join(f"{key}={value}" for key, value in fields.items())
+        return f"{self.name}?{query}" if query else self.name
+
+
+ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]
+
+
+class Settings(BaseModel):
+    """Settings that every protocol has. A protocol's own class adds to them.
+
+    In force is, field by field: what the run's context sets, else what was given to ``build``, else the default.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    models: dict[str, ModelName] = Field(
+        default_factory=dict,
+        description='Which model plays which role, such as {"critic": "openai:gpt-4o-mini"}; '
+        "`*` stands for all others. Nobody chosen: the offline judge, which is no language model.",
+        examples=[{"*": "openai:gpt-4o-mini"}],
+    )
+    structured: Literal["auto", "off"] = Field(
+        default="auto", description="`auto`: JSON replies where the model can; `off`: plain text in and out."
+    )
+    prompts: str | None = Field(
+        default=None, description="A folder whose templates replace those of the same name."
+    )
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="Sampling temperature; empty: the protocol's own, 0 unless it samples.",
+    )
+    max_tokens: int | None = Field(default=None, ge=1, description="Most tokens a reply may have.")
+    repair: int = Field(
+        default=1, ge=0, description="How often a reply that cannot be read is asked for again."
+    )
+
+    def over(self, base: Self) -> Self:
+        """These settings where they were set explicitly, those of ``base`` elsewhere; ``models`` role by role."""
+        fields = {**_explicit(base), **_explicit(self), "models": {**base.models, **self.models}}
+        return type(base).model_validate(fields)
+
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
+
+
+def make_settings(
+    cls: type[SettingsT], given: SettingsT | Mapping[str, Any] | None, fields: Mapping[str, Any]
+) -> SettingsT:
+    """The settings that ``build(settings, **fields)`` asks for; fields win.
+
+    Raises:
+        pydantic.ValidationError: names the setting, and what it may be.
+    """
+    start = given if isinstance(given, cls) else cls.model_validate(dict(given or {}))
+    return cls.model_validate(dict(fields)).over(start) if fields else start
+
+
+def in_force(bound: SettingsT, context: object) -> SettingsT:
+    """The settings of a run: what its context sets over what was bound by ``build``.
+
+    A context of any other class belongs to a bigger graph and says nothing about this protocol.
+    """
+    if type(context) is not type(bound):
+        return bound
+    assert isinstance(context, type(bound))
+    return context.over(bound)
+
+
+def _explicit(settings: Settings) -> dict[str, Any]:
+    """What was set on purpose. Servers that fill in a whole form set every field: there, what differs."""
+    fields = type(settings).model_fields
+    values = {name: getattr(settings, name) for name in settings.model_fields_set}
+    if len(values) < len(fields):
+        return values
+    return {n: v for n, v in values.items() if v != fields[n].get_default(call_default_factory=True)}

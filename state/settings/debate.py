@@ -1,0 +1,68 @@
+"""Settings of DEBATE and of its plain variant."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from .base import Settings
+
+Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
+Fallback = Literal["last", "tie_breaker", "human"]
+
+
+class DebateSettings(Settings):
+    """Settings of DEBATE (Kim et al. 2024: section 2, Figure 2, appendices C, E.3).
+
+    >>> DebateSettings(tie_breaker=True).fallback
+    'tie_breaker'
+    """
+
+    n: int = Field(default=4, ge=1, description="At most so many rounds of criticism.")
+    persona: Persona = Field(
+        default="strict",
+        description="How critical the Critic is: a devil's advocate that is strict, moderate or weak, "
+        "a plain (neutral) reviewer, or a sophisticated devil's advocate.",
+    )
+    tie_breaker: bool = Field(default=False, description="Short for `on_unresolved=tie_breaker`.")
+    on_unresolved: Fallback = Field(
+        default="last",
+        description="What decides when the Critic still objects after n rounds: the last score, "
+        "a tie-breaker agent, or a human (the graph pauses).",
+    )
+    commander: Literal["relay", "llm"] = Field(
+        default="relay",
+        description="`relay`: messages are passed on without a model call; `llm`: a model writes them.",
+    )
+    termination: Literal["declared", "substring"] = Field(
+        default="declared",
+        description="`declared`: NO ISSUE ends the debate where the Critic declares it; "
+        "`substring`: wherever the words occur (the paper's literal test).",
+    )
+
+    @model_validator(mode="after")
+    def _one_fallback(self) -> Self:
+        given = self.model_fields_set
+        whole_form = len(given) == len(type(self).model_fields)
+        if {"tie_breaker", "on_unresolved"} <= given and not whole_form:
+            self._refuse_two_fallbacks()
+        return self
+
+    def _refuse_two_fallbacks(self) -> None:
+        if self.tie_breaker != (self.on_unresolved == "tie_breaker"):
+            raise ValueError(
+                f"tie_breaker={str(self.tie_breaker).lower()} and on_unresolved={self.on_unresolved} contradict "
+                "each other; give one of them"
+            )
+
+    @property
+    def fallback(self) -> Fallback:
+        """What decides an unresolved debate, whichever way it was asked for."""
+        return "tie_breaker" if self.tie_breaker else self.on_unresolved
+
+
+class MultiagentSettings(DebateSettings):
+    """DEBATE with a Critic that is no devil's advocate (section 3, "MultiAgent")."""
+
+    persona: Persona = Field(default="plain", description=DebateSettings.model_fields["persona"].description)

@@ -1,0 +1,73 @@
+"""Who said what: turns, and how they gather in a graph's state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from typing_extensions import TypedDict
+
+Score = float | list[float]
+"""A score on an aspect's scale, or a pair ``[score_1, score_2]``."""
+
+T = TypeVar("T")
+
+
+class Turn(TypedDict):
+    """One agent's contribution, as plain JSON.
+
+    ``value`` is what was read from the reply (a score, a pair, ``True`` for "no issue", or ``None`` where
+    the words alone count). ``model`` is ``None`` for words that no model wrote. Tokens are counted over all
+    ``calls`` that the turn took, a repaired reply included.
+    """
+
+    round: int
+    agent: str
+    role: str
+    content: str
+    value: float | list[float] | bool | str | None
+    model: str | None
+    calls: int
+    input_tokens: int
+    cached_input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    seconds: float
+
+
+def turn_without_model(round: int, agent: str, role: str, content: str, value: Any = None) -> Turn:
+    """A turn that cost no call: a relayed message, or what a person said.
+
+    >>> turn_without_model(1, "commander", "commander", "Please review.")["calls"]
+    0
+    """
+    return Turn(
+        round=round,
+        agent=agent,
+        role=role,
+        content=content,
+        value=value,
+        model=None,
+        calls=0,
+        input_tokens=0,
+        cached_input_tokens=0,
+        output_tokens=0,
+        reasoning_tokens=0,
+        cost_usd=0.0,
+        seconds=0.0,
+    )
+
+
+def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
+    """Reducer: the new entries behind those before, neither argument changed.
+
+    >>> append([1], [2, 3])
+    [1, 2, 3]
+    """
+    return [*(before or ()), *(new or ())]
+
+
+def last_by(transcript: Sequence[Turn], role: str) -> Turn | None:
+    """The latest turn of a role, or ``None``."""
+    return next((turn for turn in reversed(transcript) if turn["role"] == role), None)

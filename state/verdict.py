@@ -1,0 +1,96 @@
+"""What a judgement comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .tasks import TaskKind
+from .transcript import Score, Turn
+
+Winner = Literal["1", "2", "tie"]
+StopReason = Literal["no_issue", "max_rounds", "tie_breaker", "human", "agreement", "complete"]
+"""Why a protocol came to its end; ``complete`` where nothing is ever cut short."""
+
+
+class Usage(BaseModel):
+    """What a judgement cost: calls, tokens, money and time spent waiting for models."""
+
+    model_config = ConfigDict(frozen=True)
+
+    calls: int = Field(default=0, description="Model calls, repair requests included.")
+    input_tokens: int = Field(default=0, description="Tokens sent.")
+    cached_input_tokens: int = Field(default=0, description="Of these, tokens that the provider had cached.")
+    output_tokens: int = Field(default=0, description="Tokens received.")
+    reasoning_tokens: int = Field(default=0, description="Of these, hidden reasoning tokens.")
+    cost_usd: float | None = Field(default=0.0, description="US dollars; null where a price is unknown.")
+    seconds: float = Field(default=0.0, description="Seconds spent waiting for models, added up over calls.")
+
+
+def add_usage(turns: Iterable[Turn]) -> Usage:
+    """Add up what turns cost; one unknown price makes the whole unknown, never zero."""
+    turns = list(turns)
+    costs = [turn["cost_usd"] for turn in turns]
+    known = [cost for cost in costs if cost is not None]
+    return Usage(
+        calls=sum(turn["calls"] for turn in turns),
+        input_tokens=sum(turn["input_tokens"] for turn in turns),
+        cached_input_tokens=sum(turn["cached_input_tokens"] for turn in turns),
+        output_tokens=sum(turn["output_tokens"] for turn in turns),
+        reasoning_tokens=sum(turn["reasoning_tokens"] for turn in turns),
+        cost_usd=sum(known) if len(known) == len(costs) else None,
+        seconds=sum(turn["seconds"] for turn in turns),
+    )
+
+
+class Verdict(Usage):
+    """The outcome of one judgement. The transcript stands beside it, not in it.
+
+    For a score task ``score`` is set; for a comparison ``scores`` and ``winner``. A graph hands out its
+    verdict as plain JSON, so that any checkpointer and any client can take it; this class reads it back:
+
+    >>> verdict = Verdict.model_validate({"protocol": "debate", "kind": "score", "score": 4.0,
+    ...     "stop_reason": "no_issue", "rounds": 1, "score_by_round": [4.0]})
+    >>> verdict.score
+    4.0
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    protocol: str = Field(description="Which protocol judged.")
+    kind: TaskKind = Field(description="`score` or `compare`.")
+    score: float | None = Field(default=None, description="The score, on the aspect's scale.")
+    scores: tuple[float, float] | None = Field(default=None, description="Scores of answer 1 and answer 2.")
+    winner: Winner | None = Field(default=None, description="`1`, `2` or `tie`.")
+    stop_reason: StopReason = Field(description="Why the protocol ended.")
+    rounds: int = Field(description="Rounds held.")
+    score_by_round: tuple[float | tuple[float, float], ...] = Field(
+        default=(), description="The score (or the pair) after each round."
+    )
+    warnings: tuple[str, ...] = Field(default=(), description="What a reader of the verdict should know.")
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> Verdict:
+        """Read the verdict out of what a graph returned."""
+        return cls.model_validate(result["verdict"])
+
+
+def winner_of(scores: Iterable[float]) -> Winner:
+    """Who has the higher score; equal scores are a tie.
+
+    >>> winner_of((8, 6.5)), winner_of([7, 7])
+    ('1', 'tie')
+    """
+    first, second = scores
+    if first == second:
+        return "tie"
+    return "1" if first > second else "2"
+
+
+def outcome_fields(value: Score) -> dict[str, Any]:
+    """The verdict's fields for a final score or a final pair."""
+    if isinstance(value, list):
+        return {"scores": (value[0], value[1]), "winner": winner_of(value)}
+    return {"score": value}

@@ -1,6 +1,6 @@
 """How the offline judge's scores rank beside people's, and how its debates end.
 
-Run from the repository: ``python benchmarks/offline.py [--markdown]``. The data folder is ``$JURYGRAPH_DATA`` or
+Run from the repository: ``python benchmarks/offline.py``. The data folder is ``$JURYGRAPH_DATA`` or
 ``../shared/data`` beside the repository. No model, network or graph is involved: the roles are called directly.
 """
 
@@ -16,17 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from scipy import stats
-
 from jurygraph.nodes.fences import Section
 from jurygraph.nodes.offline.debaters import TEMPERS
 from jurygraph.nodes.offline.roles import as_text, speak
+from scipy import stats
 
 DATA = Path(os.environ.get("JURYGRAPH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 ROUNDS = 4
 
 Statistic: TypeAlias = Callable[[Sequence[float], Sequence[float]], Any]
-STATISTICS: dict[str, Statistic] = {"Spearman": stats.spearmanr, "Kendall": stats.kendalltau, "Pearson": stats.pearsonr}
+STATISTICS: dict[str, Statistic] = {
+    "Spearman": stats.spearmanr,
+    "Kendall": stats.kendalltau,
+    "Pearson": stats.pearsonr,
+}
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,14 @@ class Item:
     group: str
     sections: tuple[Section, ...]
     human: dict[str, float]
+    winner: str = ""
 
 
 @dataclass(frozen=True)
 class Debate:
     """The scores of a debate, first to last, and whether the critic was content in the end."""
 
-    scores: tuple[float, ...]
+    scores: tuple[tuple[float, ...], ...]
     content: bool
 
 
@@ -69,7 +73,31 @@ def summeval() -> list[Item]:
     with gzip.open(DATA / "summeval" / "summeval.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [
-        Item(row["article_id"], (Section("source", row["source"]), Section("candidate", row["summary"])), row["human"])
+        Item(
+            row["article_id"],
+            (Section("source", row["source"]), Section("candidate", row["summary"])),
+            row["human"],
+        )
+        for row in rows
+    ]
+
+
+def faireval() -> list[Item]:
+    """60 questions with two models' answers and the people's verdict on them."""
+    with (DATA / "faireval" / "faireval.jsonl").open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    winners = {"gpt35": "1", "vicuna-13b": "2", "tie": "tie"}
+    return [
+        Item(
+            row["question_id"],
+            (
+                Section("question", row["question"]),
+                Section("answer 1", row["answers"]["gpt35"]),
+                Section("answer 2", row["answers"]["vicuna-13b"]),
+            ),
+            {},
+            winners[row["human_label"]],
+        )
         for row in rows
     ]
 
@@ -96,12 +124,12 @@ def debate(item: Item, about: dict[str, Any], persona: str) -> Debate:
         log.append(Section(f"{role}, round {turn}", as_text(said, form)))
         return said.values, said.no_issue
 
-    scores: list[float] = []
-    scores.append(ask("scorer", 0)[0][0])
+    scores: list[tuple[float, ...]] = []
+    scores.append(ask("scorer", 0)[0])
     for turn in range(1, ROUNDS + 1):
         if ask("critic", turn)[1]:
             return Debate(tuple(scores), content=True)
-        scores.append(ask("scorer", turn)[0][0])
+        scores.append(ask("scorer", turn)[0])
     return Debate(tuple(scores), content=False)
 
 
@@ -135,8 +163,8 @@ def correlation_rows() -> Iterable[tuple[str, ...]]:
             held = [debate(item, about, "strict") for item in items]
             human = [item.human[aspect] for item in items]
             for label, judged in (
-                ("first", [d.scores[0] for d in held]),
-                ("after debate", [d.scores[-1] for d in held]),
+                ("first", [d.scores[0][0] for d in held]),
+                ("after debate", [d.scores[-1][0] for d in held]),
             ):
                 cells = [grouped(s, items, judged, human) for s in STATISTICS.values()]
                 whole = [correlation(s, judged, human) for s in STATISTICS.values()]
@@ -165,6 +193,22 @@ def ending_rows() -> Iterable[tuple[str, ...]]:
                 yield name, aspect, persona, *(f"{100 * n / len(items):.0f}" for n in numbers)
 
 
+def comparison_rows() -> Iterable[tuple[str, ...]]:
+    """Persona; right winners of 60, by the first pair and after the debate; how the debates ended."""
+    items = faireval()
+    for persona in TEMPERS:
+        held = [debate(item, {"kind": "compare", "low": 1, "high": 10}, persona) for item in items]
+        first = sum(winner(d.scores[0]) == i.winner for d, i in zip(held, items, strict=True))
+        after = sum(winner(d.scores[-1]) == i.winner for d, i in zip(held, items, strict=True))
+        ends = Counter(len(d.scores) if d.content else 0 for d in held)
+        yield persona, str(first), str(after), *(str(ends[r]) for r in (*range(1, ROUNDS + 1), 0))
+
+
+def winner(pair: tuple[float, ...]) -> str:
+    """The answer with the higher score."""
+    return "1" if pair[0] > pair[1] else "2" if pair[1] > pair[0] else "tie"
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
@@ -172,15 +216,22 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     # Rounded scores are often nearly constant within a group, which scipy remarks on; such groups are counted.
     warnings.simplefilter("ignore", stats.ConstantInputWarning)
     warnings.simplefilter("ignore", stats.NearConstantInputWarning)
     means = [f"{name}, group mean" for name in STATISTICS]
-    print(table(["data", "aspect", "score", *means, "groups", *(f"{n}, rows" for n in STATISTICS)], correlation_rows()))
+    print(
+        table(
+            ["data", "aspect", "score", *means, "groups", *(f"{n}, rows" for n in STATISTICS)],
+            correlation_rows(),
+        )
+    )
     print()
     ends = [f"round {r}" for r in range(1, ROUNDS + 1)]
     print(table(["data", "aspect", "persona", *ends, "unresolved", "score changed"], ending_rows()))
+    print()
+    print(table(["persona", "right at first", "right after debate", *ends, "unresolved"], comparison_rows()))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,12 @@ def topical_chat(data: Path, kind: str) -> Iterator[Sample]:
     for row in rows(data / "topical_chat" / f"chatgpt_replies_{kind}.jsonl.gz"):
         low, high = (0, 1) if row["dimension"] == "groundedness" else (1, 3)
         for at, (reply, author) in enumerate(zip(row["replies"], row["author_scores"], strict=True)):
-            yield Sample(f"{row['item_id']}/{row['dimension']}/{at}", reply, _score(low, high, row["dimension"]), author)
+            yield Sample(
+                f"{row['item_id']}/{row['dimension']}/{at}",
+                reply,
+                _score(low, high, row["dimension"]),
+                author,
+            )
 
 
 def summeval_rating(data: Path, kind: str, model: str) -> Iterator[Sample]:
@@ -85,7 +90,13 @@ def summeval_rating(data: Path, kind: str, model: str) -> Iterator[Sample]:
     for row in rows(data / "summeval" / "llm_rating_replies.jsonl.gz"):
         if (row["prompt_kind"], row["judge_model"]) == (kind, model):
             author, key = row["author_score"], f"{row['doc_id']}/{row['system_id']}/{row['dimension']}"
-            yield Sample(key, row["reply"], _score(1, 5, row["dimension"], letters), None if author == -1 else author, author is not None)
+            yield Sample(
+                key,
+                row["reply"],
+                _score(1, 5, row["dimension"], letters),
+                None if author == -1 else author,
+                author is not None,
+            )
 
 
 def summeval_pairwise(data: Path) -> Iterator[Sample]:
@@ -93,28 +104,49 @@ def summeval_pairwise(data: Path) -> Iterator[Sample]:
     for row in rows(data / "summeval" / "llm_pairwise_replies.jsonl.gz"):
         choice = row["author_choice"]
         author = "tie" if choice == 0 else str(3 - choice if row["swapped"] else choice)
-        yield Sample(f"{row['doc_id']}/{row['system_1']}/{row['system_2']}/{row['dimension']}", row["reply"], read_vote, author)
+        yield Sample(
+            f"{row['doc_id']}/{row['system_1']}/{row['system_2']}/{row['dimension']}",
+            row["reply"],
+            read_vote,
+            author,
+        )
 
 
 def gpt4_geval(data: Path) -> Iterator[Sample]:
     """Relevance of one summary, twenty samples, English and Korean prompts; the authors' readings are not recorded."""
     for row in rows(data / "summeval" / "gpt4_geval_20.jsonl.gz"):
         for at, reply in enumerate(row["replies"]):
-            yield Sample(f"{row['doc_id']}/{row['system_id']}/{row['setting']}/{at}", reply, _score(1, 5, "relevance"), None, False)
+            yield Sample(
+                f"{row['doc_id']}/{row['system_id']}/{row['setting']}/{at}",
+                reply,
+                _score(1, 5, "relevance"),
+                None,
+                False,
+            )
 
 
 def vicuna80(data: Path) -> Iterator[Sample]:
     """Two scores on the first line, or at the end of a review in mathematics."""
     for row in rows(data / "vicuna80_reviews" / "reviews.jsonl.gz"):
         first, second = row["author_score"]
-        yield Sample(f"{row['review_file']}/{row['question_id']}", row["reply"], read_pair, (float(first), float(second)))
+        yield Sample(
+            f"{row['review_file']}/{row['question_id']}",
+            row["reply"],
+            read_pair,
+            (float(first), float(second)),
+        )
 
 
 def fork_single(data: Path) -> Iterator[Sample]:
     """``[[rating]]`` of one answer."""
     for row in rows(data / "mt_bench" / "fork_single_judgments.jsonl.gz"):
         author = row["author_score"]
-        yield Sample(f"{row['source']}/{row['question_id']}/{row['turn']}/{row['model']}", row["reply"], _score(1, 10), None if author == -1 else author)
+        yield Sample(
+            f"{row['source']}/{row['question_id']}/{row['turn']}/{row['model']}",
+            row["reply"],
+            _score(1, 10),
+            None if author == -1 else author,
+        )
 
 
 def fork_pair(data: Path) -> Iterator[Sample]:
@@ -169,7 +201,12 @@ def llmbar(data: Path, model: str) -> Iterator[Sample]:
             author = row["author_winner"]
             if author is not None and row["swapped"]:
                 author = "2" if author == "1" else "1"
-            yield Sample(f"{row['item_id']}/{row['strategy']}/{row['step']}/{row['swapped']}", row["reply"] or "", read_vote, author)
+            yield Sample(
+                f"{row['item_id']}/{row['strategy']}/{row['step']}/{row['swapped']}",
+                row["reply"] or "",
+                read_vote,
+                author,
+            )
 
 
 def llmbar_scores(data: Path) -> Iterator[Sample]:
@@ -188,7 +225,9 @@ def chateval_it(data: Path) -> Iterator[Sample]:
             yield Sample(key, turn["evaluation"], _score(1, 10), None, False)
 
 
-def _score(low: float, high: float, aspect: str | None = None, letters: str | None = None) -> Callable[[str], Value]:
+def _score(
+    low: float, high: float, aspect: str | None = None, letters: str | None = None
+) -> Callable[[str], Value]:
     return lambda reply: read_score(reply, low, high, aspect=aspect, letters=letters)
 
 
@@ -211,10 +250,18 @@ def formats(data: Path) -> dict[str, Iterable[Sample]]:
     table |= {"summeval pairwise": summeval_pairwise(data), "summeval gpt4 geval": gpt4_geval(data)}
     table |= {"vicuna80 reviews": vicuna80(data)}
     table |= {"mt_bench single": fork_single(data), "mt_bench pair": fork_pair(data)}
-    table |= {f"mt_bench_repro {kind} {judge}": repro(data, judge, kind) for judge in REPRO for kind in ("single", "pairwise")}
+    table |= {
+        f"mt_bench_repro {kind} {judge}": repro(data, judge, kind)
+        for judge in REPRO
+        for kind in ("single", "pairwise")
+    }
     table |= {f"judgebench {model}": judgebench(data, model) for model in JUDGEBENCH}
     table |= {f"llmbar verdict {model}": llmbar(data, model) for model in LLMBAR}
-    table |= {"llmbar score": llmbar_scores(data), "chateval_it": chateval_it(data), "ja_vicuna_qa": ja_vicuna(data)}
+    table |= {
+        "llmbar score": llmbar_scores(data),
+        "chateval_it": chateval_it(data),
+        "ja_vicuna_qa": ja_vicuna(data),
+    }
     return table
 
 
@@ -222,7 +269,85 @@ def formats(data: Path) -> dict[str, Iterable[Sample]]:
 
 
 Rule = Callable[[Sample, Value | str], bool]
-RULES: dict[str, tuple[tuple[str, Rule], ...]] = {}
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def _cut_decimal(sample: Sample, ours: Value | str) -> bool:
+    return (
+        isinstance(ours, float)
+        and ours != sample.author
+        and sample.author == int(ours)
+        and f"{ours:g}" in sample.reply
+    )
+
+
+def _list_index(sample: Sample, ours: Value | str) -> bool:
+    index = re.match(r"\s*(\d+)\. ", sample.reply)
+    return (
+        index is not None
+        and float(index[1]) == sample.author
+        and (isinstance(ours, float) or sample.reply.count("\n") > 0)
+    )
+
+
+def _echo(sample: Sample, ours: Value | str) -> bool:
+    """The authors' number is the first of the reply and belongs to a text that it repeats, ours is its last."""
+    numbers, digit = _NUMBER.findall(sample.reply), re.search(r"\d", sample.reply)
+    echoed = (
+        re.match(r"(?:Fact:|Response|Now, I|Conversation|Possible|No\. The response)", sample.reply)
+        is not None
+    )
+    said_last = isinstance(ours, float) and bool(numbers) and float(numbers[-1]) == ours
+    return digit is not None and float(digit[0]) == sample.author and (echoed or said_last)
+
+
+def _off_scale(sample: Sample, ours: Value | str) -> bool:
+    return ours == "off_scale"
+
+
+def _number_in_words(sample: Sample, ours: Value | str) -> bool:
+    return re.search(r"\b(?:one|two|three|four|five) out of five\b", sample.reply) is not None and isinstance(
+        ours, float
+    )
+
+
+def _maximum(sample: Sample, ours: Value | str) -> bool:
+    """The authors' reading is the 5 of "n out of 5" or "n/5", or their default, and not the n."""
+    written = f"{ours:g}" if isinstance(ours, float) else "?"
+    stated = re.search(
+        rf"(?<![\d.]){re.escape(written)}(?: out of |/)5|\b{re.escape(written)}\W*\Z", sample.reply
+    )
+    return sample.author == 5 and ours != 5 and stated is not None
+
+
+def _better_b(sample: Sample, ours: Value | str) -> bool:
+    """The closing sentence says that Output (b) is better, the authors have the first output."""
+    parts = re.findall(r"Output \(([ab])\)(?: is| as) (?:the )?better", sample.reply)
+    return bool(parts) and parts[-1] == "b" and ours == "2" and sample.author == "1"
+
+
+def _keys(*keys: str) -> Rule:
+    return lambda sample, ours: sample.key in keys
+
+
+RULES: dict[str, tuple[tuple[str, Rule], ...]] = {
+    "topical_chat": (
+        ("authors keep the whole part of a decimal", _cut_decimal),
+        ("authors read the index of a list", _list_index),
+        ("authors read a number of an echoed text", _echo),
+        ("off the scale, authors keep it", _off_scale),
+    ),
+    "summeval": (
+        ("authors read the maximum, or their default 5", _maximum),
+        ("number in words", _number_in_words),
+    ),
+    "vicuna80": (
+        ("off the scale, authors keep it", _off_scale),
+        ("set by hand, not as the reply says", _keys("bard_vicuna-13b/70", "llama-13b_vicuna-13b/70")),
+    ),
+    "llmbar verdict": (("authors take the first output where the reply says that (b) is better", _better_b),),
+}
 
 
 def explanation(name: str, sample: Sample, ours: Value | str) -> str | None:

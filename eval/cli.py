@@ -29,6 +29,7 @@ from .tables import agreement_tables, overview_table
 
 ALL_JUDGED, SOME_FAILED, BAD_USAGE, INTERRUPTED = 0, 3, 2, 130
 SHOWN_FAILURES = 10
+PIPED_WIDTH = 120
 
 app = typer.Typer(
     help="Juries of language models that debate before they judge.",
@@ -50,6 +51,8 @@ def main() -> NoReturn:
     except BrokenPipeError:
         # Whoever reads our output has seen enough (``| head``).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        _fail(f"{error.filename or 'file'}: {error.strerror or error}")
     sys.exit(ALL_JUDGED)
 
 
@@ -89,7 +92,7 @@ def run(
         repeats=repeats,
         out=out or _default_out(names, data),
     )
-    console = Console()
+    console = _console()
     evaluation = _carry_out(prepared, concurrency, console)
     _print_evaluation(console, evaluation)
     raise typer.Exit(SOME_FAILED if evaluation.failed else ALL_JUDGED)
@@ -106,7 +109,7 @@ def show(
     manifest = read_manifest(folder)
     results = ResultsFile(folder).read()
     chosen = _chosen(results, item, protocol, aspect)
-    console = Console()
+    console = _console()
     for part in head(manifest):
         console.print(part)
     texts = _item_of(manifest, item)
@@ -143,7 +146,7 @@ def protocols() -> None:
             _fields(about.settings),
             f"{about.summary}; {about.source}",
         )
-    Console().print(table)
+    _console().print(table)
 
 
 @app.command()
@@ -153,7 +156,13 @@ def datasets() -> None:
     for source in SOURCES.values():
         origin = "a local folder (--data-dir)" if source.rows else "bundled"
         table.add_row(source.name, source.kind, source.labels, source.summary, origin)
-    Console().print(table)
+    _console().print(table)
+
+
+def _console() -> Console:
+    """Where results are printed; wide enough for the tables where it is no terminal."""
+    console = Console()
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=PIPED_WIDTH)
 
 
 def _fail(message: str) -> NoReturn:

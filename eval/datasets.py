@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ class Dataset:
         name: as given, without folders.
         kind: ``score`` or ``compare``.
         labels: who made the labels: people, or the construction of the data.
+        location: the file.
+        lines: in which line of the file each item stands.
         digest: of the file's content; two people with the same digest judged the same items.
         family: prefix of its aspects' full names, such as ``topical-chat``.
     """
@@ -40,6 +43,7 @@ class Dataset:
     labels: Labels
     digest: str
     location: str
+    lines: tuple[int, ...] = ()
     family: str = "summeval"
 
     def aspect_names(self) -> list[str]:
@@ -121,7 +125,8 @@ def load_dataset(name_or_path: str | Path, data_dir: str | Path | None = None) -
 
 
 def _dataset(name: str, path: Path, content: bytes, rows: Iterable[Row], source: Source | None) -> Dataset:
-    items = tuple(_checked(path, rows))
+    numbered = tuple(_checked(path, rows))
+    items = tuple(item for _, item in numbered)
     if not items:
         raise DataError(f"{path}: holds no items")
     family = source.family if source else "summeval"
@@ -132,11 +137,12 @@ def _dataset(name: str, path: Path, content: bytes, rows: Iterable[Row], source:
         labels=source.labels if source else ("people" if any(item.human for item in items) else "none"),
         digest=hashlib.sha256(content).hexdigest()[:12],
         location=str(path),
+        lines=tuple(line for line, _ in numbered),
         family=family,
     )
 
 
-def _checked(path: Path, rows: Iterable[Row]) -> Iterator[Item]:
+def _checked(path: Path, rows: Iterable[Row]) -> Iterator[tuple[int, Item]]:
     seen: dict[str, int] = {}
     kind: type[Item] | None = None
     for line, row in rows:
@@ -149,13 +155,19 @@ def _checked(path: Path, rows: Iterable[Row]) -> Iterator[Item]:
         if kind not in (None, type(item)):
             raise DataError(f"{path}, line {line}: texts to be rated and answers to be compared in one file")
         seen[item.id], kind = line, type(item)
-        yield item
+        yield line, item
+
+
+# Where a field may be one thing or another, pydantic puts the alternative's name into the path.
+_ALTERNATIVE = re.compile(r"[\[(]|^(float|int|str)$")
 
 
 def explain(error: ValidationError, row: Any = None) -> str:
     """The first thing that pydantic found wrong, as one line: field, fault, value."""
     first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "row"
+    field = ".".join(part for part in map(str, first["loc"]) if not _ALTERNATIVE.search(part))
+    if not field:
+        return first["msg"].removeprefix("Value error, ")
     if first["type"] == "missing":
         has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
         return f"field {field!r} is missing{has}"
@@ -207,10 +219,10 @@ def _aspect_from_file(path: Path) -> Aspect:
 
 
 def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
-    for item in dataset.items:
+    for line, item in zip(dataset.lines, dataset.items, strict=False):
         label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
         if label is not None and not aspect.low <= label <= aspect.high:
-            scale = f"{aspect.low:g} to {aspect.high:g}"
             raise DataError(
-                f"{dataset.location}, item {item.id!r}: field 'human.{aspect.name}' is {label:g}, off the scale {scale}"
+                f"{dataset.location}, line {line}: field 'human.{aspect.name}' of {item.id!r} is {label:g}, "
+                f"off the scale {aspect.low:g} to {aspect.high:g}"
             )

@@ -27,5 +27,5 @@ def svg(protocol: str) -> str:
         import mermaidx
     except ImportError as error:
         raise UsageError("drawing pictures needs an extra: pip install 'jurygraph[draw]'") from error
-    picture: str = mermaidx.render(source).svg
+    picture: str = mermaidx.render(source).svg()
     return picture

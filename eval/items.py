@@ -53,7 +53,12 @@ def _joined(value: Any) -> Any:
     return value
 
 
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 Joined = Annotated[str, BeforeValidator(_joined)]
+Preference = Annotated[Winner, BeforeValidator(_as_text)]
 
 
 class CompareItem(_Item):
@@ -67,7 +72,7 @@ class CompareItem(_Item):
     model_2: str | None = None
     reference: Joined | None = None
     criteria: tuple[str, ...] = DEFAULT_CRITERIA
-    human: Winner | list[Winner] | None = None
+    human: Preference | list[Preference] | None = None
 
     def task(self) -> CompareTask:
         """What a protocol is given."""

@@ -94,7 +94,7 @@ def _ready(
     try:
         builder = module.build(models=models, **settings)
     except ValidationError as error:
-        raise UsageError(f"{name}: setting {explain(error)}") from error
+        raise UsageError(f"{name}: {explain(error)}") from error
     panel = builder.panel
     if isinstance(panel.bound, DebateSettings) and panel.bound.fallback == "human":
         raise UsageError(

@@ -15,6 +15,7 @@ from ..state.transcript import Turn
 from .datasets import Item
 from .items import ScoreItem
 from .results import Result
+from .tables import money
 
 COLORS = {
     "scorer": "cyan",
@@ -72,13 +73,14 @@ def _turns(transcript: Iterable[Turn]) -> Iterator[RenderableType]:
 
 
 def _turn(turn: Turn) -> RenderableType:
-    color = COLORS.get(turn["role"], "blue")
-    head = Text(turn["agent"].replace("_", " ").title(), style=f"bold {color}")
+    if turn["model"] is None and turn["role"] == "commander":
+        return Text(f"{turn['content']}\n", style="dim italic")
+    head = Text(turn["agent"].replace("_", " ").title(), style=f"bold {COLORS.get(turn['role'], 'blue')}")
     if (value := shown_value(turn["value"])) is not None:
         head.append(f"  {value}", style="bold")
     if turn["model"]:
         head.append(f"  {turn['model']}", style="dim")
-    return Group(head, Text(turn["content"], style="" if turn["model"] else "dim italic"), Text())
+    return Group(head, Text(f"{turn['content']}\n"))
 
 
 def shown_value(value: Any) -> str | None:
@@ -108,7 +110,7 @@ def _verdict(result: Result) -> RenderableType:
         text.append(f"   label  {human}", style="bold")
     path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
     text.append(f"\n{result.stop_reason} after {result.rounds} round(s), scores {path}", style="dim")
-    cost = "cost unknown" if result.cost_usd is None else f"${result.cost_usd:.4f}"
+    cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
     tokens = result.input_tokens + result.output_tokens
     text.append(f"\n{result.calls} calls, {tokens:,} tokens, {cost}", style="dim")
     for warning in result.warnings:

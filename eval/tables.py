@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -24,6 +25,15 @@ def number(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def money(dollars: float) -> str:
+    """A price; what cost nothing is told from what cost very little.
+
+    >>> money(0), money(0.00021), money(12.5)
+    ('$0', '$0.0002', '$12.5000')
+    """
+    return f"${dollars:.4f}" if dollars else "$0"
+
+
 def agreement_tables(evaluation: Evaluation) -> Iterator[Table]:
     """Agreement with the labels: one table for scores, one for preferences."""
     labels = LABELS[evaluation.manifest["data"]["labels"]]
@@ -40,34 +50,32 @@ def agreement_tables(evaluation: Evaluation) -> Iterator[Table]:
 
 def overview_table(evaluation: Evaluation) -> Table:
     """What was judged and what it took, a line a protocol and aspect."""
-    table = Table(title="Verdicts", title_justify="left", title_style="bold")
-    for column in ("protocol", "aspect"):
-        table.add_column(column)
-    for column in ("judged", "failed", "mean score", "rounds", "calls", "tokens", "cost"):
-        table.add_column(column, justify="right")
+    table = _table("Verdicts", "protocol", "aspect")
+    for column in ("judged", "failed", "mean", "rounds", "calls", "tokens", "cost"):
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("ended by")
     for (protocol, aspect), results in _by_protocol_and_aspect(evaluation.results).items():
         table.add_row(protocol, escape(aspect or "preference"), *_overview_cells(results))
     return table
 
 
+def _table(title: str, *columns: str) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=0
+    )
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
+
+
 def _score_table(labels: str) -> Table:
-    table = Table(title=f"Agreement with {labels}", title_justify="left", title_style="bold")
-    for column in ("protocol", "aspect"):
-        table.add_column(column)
-    for column in (
-        "rows",
-        "Pearson",
-        "Spearman",
-        "Kendall",
-        "groups",
-        "Pearson",
-        "Spearman",
-        "Kendall",
-        "skipped",
-    ):
-        table.add_column(column, justify="right")
-    table.caption = "left: over all rows; right: mean within groups, groups of constant scores skipped"
+    table = _table(f"Agreement with {labels}", "protocol", "aspect")
+    for column in ("rows", "r", "rho", "tau", "groups", "r", "rho", "tau", "skipped"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.caption = (
+        "r Pearson, rho Spearman, tau Kendall's tau-b: over all rows, then the mean within groups; "
+        "groups where either side is constant are skipped"
+    )
     table.caption_justify = "left"
     return table
 
@@ -86,8 +94,7 @@ def _score_cells(found: ScoreAgreement) -> Iterator[str]:
 
 
 def _preference_table(labels: str) -> Table:
-    table = Table(title=f"Agreement with {labels}", title_justify="left", title_style="bold")
-    table.add_column("protocol")
+    table = _table(f"Agreement with {labels}", "protocol")
     for column in ("rows", "accuracy", "kappa", "judge's ties"):
         table.add_column(column, justify="right")
     return table
@@ -111,9 +118,9 @@ def _overview_cells(results: Sequence[Result]) -> Iterator[str]:
     yield _mean([result.score for result in judged])
     yield _mean([result.rounds for result in judged])
     yield f"{sum(result.calls for result in results):,}"
-    yield f"{sum(result.input_tokens + result.output_tokens for result in results):,}"
+    yield _short(sum(result.input_tokens + result.output_tokens for result in results))
     costs = [result.cost_usd for result in results]
-    yield "unknown" if None in costs else f"${sum(cost or 0 for cost in costs):.4f}"
+    yield "unknown" if None in costs else money(sum(cost or 0 for cost in costs))
     reasons = Counter(result.stop_reason for result in judged)
     yield ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
 
@@ -121,3 +128,14 @@ def _overview_cells(results: Sequence[Result]) -> Iterator[str]:
 def _mean(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     return f"{sum(known) / len(known):.2f}" if known else "-"
+
+
+def _short(count: int) -> str:
+    """A count of tokens in three figures.
+
+    >>> _short(182_049), _short(950), _short(2_638_772)
+    ('182k', '950', '2.64M')
+    """
+    if count < 1_000:
+        return str(count)
+    return f"{count / 1_000:.3g}k" if count < 999_500 else f"{count / 1_000_000:.3g}M"

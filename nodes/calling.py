@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from ..state.errors import ModelCallError
 from . import prices
-from .models import DROPPABLE, STRUCTURE_PARAMETERS, LoadedModel
+from .models import DROPPABLE, STRUCTURE, LoadedModel
 
 CUT_OFF = {"length", "max_tokens", "model_length"}
 BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"}
@@ -65,7 +65,8 @@ async def send(call: Call) -> Reply:
 
 
 async def _send(call: Call) -> Reply:
-    schema = call.schema
+    schema, dropped = call.schema, set[str]()
+    await call.model.hold()
     while True:
         started = time.perf_counter()
         try:
@@ -74,8 +75,10 @@ async def _send(call: Call) -> Reply:
             )
         except Exception as error:
             fault = ProviderFault.of(error)
-            if not (parameter := fault.rejected_parameter()) or not call.model.drop(parameter):
-                raise ModelCallError(f"{call.model.label}: {fault.summary()}") from error
+            parameter = fault.rejected_parameter()
+            if parameter is None or parameter in dropped or not call.model.drop(parameter):
+                raise ModelCallError(f"{_who(call)}{call.model.label}: {fault.summary()}") from error
+            dropped.add(parameter)
             schema = schema if call.model.structured else None
         else:
             return _reply(message, call.model.label, time.perf_counter() - started)
@@ -102,14 +105,20 @@ class ProviderFault:
         )
 
     def rejected_parameter(self) -> str | None:
-        """The parameter that a 400 names, where it is one that can be done without."""
-        if self.status != 400:
+        """The parameter that the provider does not take, where it is one that can be done without.
+
+        A parameter whose *value* is refused (too large, say) is the caller's to mend, and stays.
+        """
+        if self.status not in {400, 422}:
             return None
-        if self.parameter:
-            named = self.parameter.partition(".")[0]
-            return "max_tokens" if named == "max_completion_tokens" else named
-        words = set(re.findall(r"[a-z_]+", _snake(self.message)))
-        return next((name for name in (*DROPPABLE, *STRUCTURE_PARAMETERS) if name in words), None)
+        message = _snake(self.message)
+        named = [self.parameter] if self.parameter else re.findall(r"[a-z_]+", message)
+        if _NO_JSON.search(message):
+            named = [STRUCTURE]
+        found = {_STRUCTURE_NAMES.get(name, name) for name in (_snake(n).partition(".")[0] for n in named)}
+        rejected = next((name for name in DROPPABLE if name in found), None)
+        unsupported = _UNSUPPORTED.search(message) or (self.parameter and rejected == STRUCTURE)
+        return rejected if unsupported else None
 
     def summary(self) -> str:
         """One line for people, with the remedy where there is one."""
@@ -126,8 +135,27 @@ _ADVICE = {
 }
 
 
+_UNSUPPORTED = re.compile(
+    r"unsupported|not (?:\w+ )?supported|(?:not|n't) support|unknown (?:name|parameter|field|argument)|unrecognized"
+    r"|unexpected keyword|cannot find field|only the default|not (?:permitted|allowed|enabled|available)|deprecated"
+)
+_NO_JSON = re.compile(
+    r"(?:json mode|json schema|structured outputs?|function calling|tool use) (?:is|are) not"
+)
+_STRUCTURE_NAMES = {
+    **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema"), STRUCTURE),
+    **dict.fromkeys(("response_mime_type", "json_schema"), STRUCTURE),
+    **dict.fromkeys(("max_completion_tokens", "max_output_tokens"), "max_tokens"),
+}
+
+
 def _snake(message: str) -> str:
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", message).lower()
+
+
+def _who(call: Call) -> str:
+    agent = call.metadata.get("agent")
+    return f"{agent}, round {call.metadata.get('round')}: " if agent else ""
 
 
 def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
@@ -137,7 +165,7 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
     finish = str(message.response_metadata.get("finish_reason") or "").lower()
     refusal = message.additional_kwargs.get("refusal")
     return Reply(
-        text=str(refusal or message.text),
+        text=str(refusal or message.text) or _arguments(message),
         fields=_fields(message),
         cut_off=finish in CUT_OFF,
         refused=bool(refusal) or finish in BLOCKED,
@@ -150,14 +178,24 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
     )
 
 
+def _arguments(message: BaseMessage) -> str:
+    """What a model that answers by function call has written, readable or not."""
+    if not isinstance(message, AIMessage):
+        return ""
+    broken = [str(call["args"]) for call in message.invalid_tool_calls]
+    return "\n".join([*(json.dumps(call["args"]) for call in message.tool_calls), *broken])
+
+
+_FENCED = re.compile(r"[^{}`]{0,200}```(?:json)?\s*(\{.*\})\s*```\s*", re.DOTALL)
+
+
 def _fields(message: BaseMessage) -> dict[str, Any] | None:
     if isinstance(message, AIMessage) and message.tool_calls:
         return dict(message.tool_calls[0]["args"])
     text = str(message.text).strip()
-    if not text.startswith("{"):
-        return None
+    fenced = _FENCED.fullmatch(text)
     try:
-        value = json.loads(text)
+        value = json.loads(fenced[1] if fenced else text) if fenced or text.startswith("{") else None
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

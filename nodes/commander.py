@@ -33,6 +33,7 @@ async def commander(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict
     if hearing.settings.commander == "llm":
         return {**await _written(state, hearing, to, round), "round": round}
     turn = turn_without_model(round, "commander", "commander", _relayed(state, hearing, to))
+    hearing.tell(turn)
     return {"transcript": [turn], "round": round}
 
 

@@ -171,10 +171,17 @@ def _words(fields: Mapping[str, Any], key: str) -> str:
     return words.strip() if isinstance(words, str) else ""
 
 
+def _stated(value: str, scale: ScoreForm, raw: str) -> float:
+    try:
+        return read_score(value, scale.low, scale.high)
+    except ReplyError as error:
+        raise ReplyError(error.problem, raw, error.fault) from error
+
+
 def _number(fields: Mapping[str, Any], key: str, scale: ScoreForm, raw: str) -> float:
     value = fields.get(key)
     if isinstance(value, str):
-        return read_score(value, scale.low, scale.high)
+        return _stated(value, scale, raw)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ReplyError(f"The field {key} is not a number.", raw, "missing")
     if not scale.low <= value <= scale.high:

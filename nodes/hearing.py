@@ -79,16 +79,14 @@ class Hearing(Generic[SettingsT]):
             try:
                 content, value = read(form, replies[-1])
             except ReplyError as error:
-                self._published(
-                    _turn(question, replies, replies[-1].text, None, model.label), str(error.problem)
-                )
+                self.tell(_turn(question, replies, replies[-1].text, None, model.label), error.problem)
                 if len(replies) > self.settings.repair:
                     error.agent, error.round = question.agent, question.round
                     raise
                 messages = [*messages, *self._repair(question, error, model)]
             else:
                 turn = _turn(question, replies, content, value, model.label)
-                self._published(turn, None)
+                self.tell(turn)
                 return Answer(turn, (*model.warnings, *_repaired(question, replies)))
 
     def model_of(self, role: str, agent: str | None = None) -> LoadedModel:
@@ -125,7 +123,8 @@ class Hearing(Generic[SettingsT]):
             "repair": repairs > 0,
         }
 
-    def _published(self, turn: Turn, problem: str | None) -> None:
+    def tell(self, turn: Turn, problem: str | None = None) -> None:
+        """Send a turn to whoever streams the run (``stream_mode="custom"``); ``problem`` says why it is unusable."""
         self.publish({"turn": turn, "problem": problem})
 
 

@@ -17,7 +17,7 @@ from .replies import ReplyError, read_pair, read_score
 from .showing import score_form, task_of, wanted
 
 
-async def human(state: JudgeState, _hearing: Hearing[DebateSettings]) -> dict[str, Any]:
+async def human(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str, Any]:
     """Pause until somebody resumes the graph with ``Command(resume=...)``.
 
     The answer is a number, or a pair such as ``[8, 6]`` for two answers, or text that states either. One that
@@ -36,6 +36,7 @@ async def human(state: JudgeState, _hearing: Hearing[DebateSettings]) -> dict[st
             question = {**question, "problem": error.problem}
         else:
             turn = turn_without_model(state["round"], "human", "human", describe(value), value)
+            hearing.tell(turn)
             return {"transcript": [turn], "final": value, "stop_reason": "human"}
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,6 +23,13 @@ MAX_RETRIES = 6
 TIMEOUT_SECONDS = 180.0
 
 
+STRUCTURE = "response_format"
+"""Stands for all that asks for JSON, under whatever name the provider knows it."""
+
+DROPPABLE = ("temperature", "top_p", "seed", "max_tokens", "presence_penalty", "frequency_penalty", STRUCTURE)
+"""What a call can do without."""
+
+
 class LoadedModel:
     """A chat model ready to be called, and what its provider has turned out not to take.
 
@@ -27,11 +37,17 @@ class LoadedModel:
     and every call from then on leaves it out; ``warnings`` says so.
     """
 
-    def __init__(self, label: str, chat: BaseChatModel) -> None:
+    def __init__(
+        self, label: str, chat: BaseChatModel, close: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         self.label = label
         self.chat = chat
         self.structured = True
         self.warnings: list[str] = [DISCLOSURE] if isinstance(chat, OfflineJudge) else []
+        self._dropped: set[str] = set()
+        self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
+        self._close = close
+        self._closing: AsyncGenerator[None, None] | None = None
 
     def runnable(self, schema: dict[str, Any] | None) -> Runnable[Any, BaseMessage]:
         """What to invoke for a reply in this schema, or for plain text where there is none."""
@@ -45,39 +61,59 @@ class LoadedModel:
         return native or type(self.chat).bind_tools is not BaseChatModel.bind_tools
 
     def drop(self, parameter: str) -> bool:
-        """Stop sending a parameter; false where it is not one that can be left out."""
-        if parameter in STRUCTURE_PARAMETERS and self.structured:
-            self.structured = False
-            self.warnings.append(f"{self.label} takes no reply schema: replies were asked for as text")
+        """Stop sending a parameter; false where it was never sent.
+
+        Calls run side by side: one that another call has dropped in the meantime counts as dropped.
+        """
+        if parameter in self._dropped:
             return True
-        if getattr(self.chat, parameter, None) is None:
+        what, field = "reply schema: replies were asked for as text", _field(self.chat, parameter)
+        if parameter == STRUCTURE:
+            self.structured = False
+        elif field is not None and getattr(self.chat, field) is not None:
+            self.chat = self.chat.model_copy(update={field: None})
+            what = f"{parameter}: it was left out"
+        else:
             return False
-        self.chat = self.chat.model_copy(update={parameter: None})
-        self.warnings.append(f"{self.label} takes no {parameter}: it was left out")
+        self._dropped.add(parameter)
+        self.warnings.append(f"{self.label} takes no {what}")
         return True
 
+    def tuned(self, temperature: float | None, max_tokens: int | None) -> LoadedModel:
+        """This model with parameters of its own; itself where there are none."""
+        wanted = {"temperature": temperature, "max_tokens": max_tokens}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        if not given or isinstance(self.chat, OfflineJudge):
+            return self
+        return self._tuned.setdefault((temperature, max_tokens), _tuned(self, given))
 
-STRUCTURE_PARAMETERS = ("response_format", "tools", "tool_choice", "response_schema", "response_json_schema")
-DROPPABLE = ("temperature", "top_p", "seed", "max_tokens", "presence_penalty", "frequency_penalty")
+    async def hold(self) -> None:
+        """See to it that connections are closed when the running event loop ends, and not after it."""
+        if self._close is not None and self._closing is None:
+            self._closing = _when_loop_ends(self._close)
+            await anext(self._closing)
 
 
 def load(spec: ModelSpec, loop: object) -> LoadedModel:
     """The model of that name, for calls on this event loop. Reads files the first time: blocking.
 
-    Clients are kept for each loop, since their connections belong to it.
+    Clients are kept for each loop, since their connections belong to it, and made anew when a key or an address
+    in the environment changes.
 
     Raises:
         UsageError: an unknown provider, or a key that is missing; the message says what to do.
     """
-    kept = _LOADED.setdefault(loop, {})
-    if spec not in kept:
-        kept[spec] = LoadedModel(spec.name, _make(spec))
-    return kept[spec]
+    with _LOADING:
+        _forget_ended_loops()
+        kept, key = _LOADED.setdefault(loop, {}), _key(spec)
+        if key not in kept:
+            kept[key] = _make(spec)
+        return kept[key]
 
 
 def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
     """The same if it has been loaded before. Never blocks."""
-    return _LOADED.get(loop, {}).get(spec)
+    return _LOADED.get(loop, {}).get(_key(spec))
 
 
 def wrap(chat: BaseChatModel) -> LoadedModel:
@@ -99,7 +135,7 @@ def check(spec: ModelSpec) -> None:
             f"unknown model {spec.name!r}; a model is `offline`, or one of "
             f"{', '.join(f'`{known}:<name>`' for known in _PROVIDERS)}"
         )
-    keys = _KEYS[provider]
+    keys = _PROVIDERS[provider].keys
     if not any(os.environ.get(key) for key in keys):
         raise UsageError(
             f"{keys[0]} is not set, and the model {spec.name} cannot be called without it; "
@@ -107,42 +143,104 @@ def check(spec: ModelSpec) -> None:
         )
 
 
-_LOADED: WeakKeyDictionary[object, dict[ModelSpec, LoadedModel]] = WeakKeyDictionary()
+_Key = tuple[ModelSpec, tuple[str | None, ...]]
+_LOADED: WeakKeyDictionary[object, dict[_Key, LoadedModel]] = WeakKeyDictionary()
+_LOADING = threading.Lock()
 
 
-def _make(spec: ModelSpec) -> BaseChatModel:
+def _key(spec: ModelSpec) -> _Key:
+    provider = _PROVIDERS.get(spec.name.partition(":")[0])
+    return spec, tuple(os.environ.get(name) for name in provider.environment) if provider else ()
+
+
+def _forget_ended_loops() -> None:
+    for loop in list(_LOADED):
+        if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_closed():
+            del _LOADED[loop]
+
+
+async def _when_loop_ends(close: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
+    """Once started, it waits at its ``yield`` until the loop shuts its generators down, which is when it closes."""
+    try:
+        yield
+    finally:
+        await close()
+
+
+def _make(spec: ModelSpec) -> LoadedModel:
     check(spec)
+    if spec.name == "offline":
+        return LoadedModel("offline", OfflineJudge())
     provider, _, name = spec.name.partition(":")
-    return OfflineJudge() if spec.name == "offline" else _PROVIDERS[provider](spec, name)
+    chat, close = _PROVIDERS[provider].make(spec, name)
+    return LoadedModel(spec.name, chat, close)
 
 
-def _openai(spec: ModelSpec, name: str) -> BaseChatModel:
+Made = tuple[BaseChatModel, Callable[[], Awaitable[None]]]
+"""A chat model, and how to close its connections."""
+
+
+def _openai(spec: ModelSpec, name: str) -> Made:
     from langchain_openai import ChatOpenAI
+    from openai import DefaultAsyncHttpxClient
 
-    chat: BaseChatModel = ChatOpenAI(
-        model=name, max_retries=MAX_RETRIES, timeout=TIMEOUT_SECONDS, **_parameters(spec, "base_url")
+    # Without a client of its own it would share one with all event loops, whose connections die with the first.
+    http = DefaultAsyncHttpxClient(timeout=TIMEOUT_SECONDS)
+    chat = ChatOpenAI(
+        model=name,
+        max_retries=MAX_RETRIES,
+        timeout=TIMEOUT_SECONDS,
+        http_async_client=http,
+        **_parameters(spec),
     )
-    return chat
+    return chat, http.aclose
 
 
-def _google(spec: ModelSpec, name: str) -> BaseChatModel:
+def _google(spec: ModelSpec, name: str) -> Made:
     from langchain_google_genai import ChatGoogleGenerativeAI
 
-    return ChatGoogleGenerativeAI(
-        model=name, max_retries=MAX_RETRIES, timeout=TIMEOUT_SECONDS, **_parameters(spec, "base_url")
+    chat = ChatGoogleGenerativeAI(
+        model=name, max_retries=MAX_RETRIES, timeout=TIMEOUT_SECONDS, **_parameters(spec)
     )
+    assert chat.client is not None
+    return chat, chat.client.aio.aclose
 
 
-def _parameters(spec: ModelSpec, *also: str) -> dict[str, Any]:
-    names = {"temperature", "top_p", "seed", "max_tokens", *also}
-    return spec.model_dump(include=names, exclude_none=True)
+def _parameters(spec: ModelSpec) -> dict[str, Any]:
+    return spec.model_dump(exclude={"name"}, exclude_none=True)
 
 
-_PROVIDERS: dict[str, Callable[[ModelSpec, str], BaseChatModel]] = {
-    "openai": _openai,
-    "google_genai": _google,
+@dataclass(frozen=True)
+class _Provider:
+    make: Callable[[ModelSpec, str], Made]
+    keys: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """What the provider's client reads from the environment."""
+        return self.keys + self.addresses
+
+
+_PROVIDERS = {
+    "openai": _Provider(_openai, ("OPENAI_API_KEY",), ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
+    "google_genai": _Provider(_google, ("GOOGLE_API_KEY", "GEMINI_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",)),
 }
-_KEYS = {"openai": ("OPENAI_API_KEY",), "google_genai": ("GOOGLE_API_KEY", "GEMINI_API_KEY")}
+
+
+def _field(chat: BaseChatModel, parameter: str) -> str | None:
+    """What the client calls a parameter."""
+    names = (parameter, "max_output_tokens") if parameter == "max_tokens" else (parameter,)
+    return next((name for name in names if name in type(chat).model_fields), None)
+
+
+def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
+    fields = {name: _field(model.chat, name) for name in given}
+    update = {field: given[name] for name, field in fields.items() if field is not None}
+    tuned = LoadedModel(model.label, model.chat.model_copy(update=update))
+    missing = [name for name, field in fields.items() if field is None]
+    tuned.warnings += [f"{model.label} has no {name} to set: it was used as it is" for name in missing]
+    return tuned
 
 
 def _label(chat: BaseChatModel) -> str:

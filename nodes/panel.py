@@ -16,6 +16,9 @@ from .hearing import Hearing
 from .models import LoadedModel
 from .prompting import Prompts
 
+DEFAULT_TEMPERATURE = 0.0
+"""Of a model chosen by name, where neither it nor the settings say otherwise (DEBATE, E.1; ChatEval, 3.1)."""
+
 Models = Mapping[str, "str | dict[str, Any] | ModelSpec | BaseChatModel"]
 """Role (or one agent's name, or ``"*"`` for all) to a chat model or the name of one."""
 
@@ -70,7 +73,9 @@ class Panel(Generic[SettingsT]):
     def _chosen(self, settings: SettingsT, context: object) -> dict[str, ModelSpec | LoadedModel]:
         of_run = context.models if isinstance(context, Settings) and type(context) is type(self.bound) else {}
         self._check_roles(of_run)
-        return {"*": models.OFFLINE, **settings.models, **self._own, **of_run}
+        chosen: dict[str, ModelSpec | LoadedModel] = {"*": models.OFFLINE}
+        chosen.update({**settings.models, **self._own, **of_run})
+        return {role: _with_parameters(model, settings) for role, model in chosen.items()}
 
     def _load(
         self, settings: SettingsT, chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
@@ -87,6 +92,17 @@ class Panel(Generic[SettingsT]):
                 raise UsageError(
                     f"{self.protocol} has no role {name!r}; its roles are {', '.join(self.roles)} (and * for all)"
                 )
+
+
+def _with_parameters(model: ModelSpec | LoadedModel, settings: Settings) -> ModelSpec | LoadedModel:
+    """A named model's own parameters, else those of the settings; a caller's chat model only changes on purpose."""
+    if isinstance(model, LoadedModel):
+        return model.tuned(settings.temperature, settings.max_tokens)
+    if model.name == models.OFFLINE.name:
+        return model
+    temperature = DEFAULT_TEMPERATURE if settings.temperature is None else settings.temperature
+    defaults = {"temperature": temperature, "max_tokens": settings.max_tokens}
+    return model.model_copy(update={k: v for k, v in defaults.items() if getattr(model, k) is None})
 
 
 def _at_hand(chosen: Mapping[str, ModelSpec | LoadedModel], loop: object) -> dict[str, LoadedModel] | None:

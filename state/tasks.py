@@ -6,13 +6,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from .aspects import Aspect, find_aspect
+from .aspects import ASPECTS, Aspect, find_aspect
+from .schema import Described, alternative
 from .text import Text
 
 TaskKind = Literal["score", "compare"]
 
 DEFAULT_CRITERIA = ("helpfulness", "relevance", "accuracy", "level of detail")
 """What two answers are compared on unless the task says otherwise (ChatEval, section 3.1)."""
+
+
+def _names() -> list[str]:
+    """The known aspects' full names, then the short ones."""
+    return list(dict.fromkeys([*ASPECTS, *(name.partition("/")[2] for name in ASPECTS)]))
+
+
+AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_names()]})]
+"""Schema only: any spelling is looked up, and an unknown name told as such."""
 
 
 def _aspect(value: Any) -> Any:
@@ -27,12 +37,15 @@ class ScoreTask(BaseModel):
     (1.0, 5.0)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=alternative)
 
     kind: Literal["score"] = Field(default="score", description="Rate one text on one aspect.")
     source: Text = Field(description="What the candidate was made from: an article, or the dialogue so far.")
     candidate: Text = Field(description="The text to be rated.")
-    aspect: Annotated[Aspect, BeforeValidator(_aspect, json_schema_input_type=Aspect | str)] = Field(
+    aspect: Annotated[
+        Aspect,
+        BeforeValidator(_aspect, json_schema_input_type=AspectName | Annotated[Aspect, Described]),
+    ] = Field(
         description="The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, "
         "or an aspect of your own: name, criteria, low, high and optional steps."
     )
@@ -42,11 +55,11 @@ class ScoreTask(BaseModel):
 class CompareTask(BaseModel):
     """Compare two answers to one question (pairwise).
 
-    >>> CompareTask(question="Why is the sky blue?", answer_1="Scattering.", answer_2="The sea.").low
-    1.0
+    >>> CompareTask(question="Why is the sky blue?", answer_1="Scattering.", answer_2="The sea.").criteria
+    ('helpfulness', 'relevance', 'accuracy', 'level of detail')
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=alternative)
 
     kind: Literal["compare"] = Field(default="compare", description="Compare two answers to one question.")
     question: Text = Field(min_length=1, description="The question both answers reply to.")

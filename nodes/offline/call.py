@@ -45,15 +45,10 @@ class Call:
         Raises:
             ValueError: the metadata names no role.
         """
-        role = str(metadata.get("role") or "")
-        if not role:
-            raise ValueError(
-                "the offline judge answers only calls that name their role, "
-                'as in config={"metadata": {"role": "scorer"}}'
-            )
+        role = _role(metadata)
         kind = str(metadata.get("kind") or "score")
         agent = str(metadata.get("agent") or role)
-        numbers = [int(n) for n in re.findall(r"\d+", agent)]
+        index, side = _index_and_side(agent)
         return cls(
             role=role,
             agent=agent,
@@ -64,9 +59,24 @@ class Call:
             form=str(metadata.get("form") or _usual_form(role, kind)),
             persona=str(metadata.get("persona") or "strict"),
             last=_numbers(metadata.get("last_value")),
-            index=(numbers[-1] if numbers else 0) + int(metadata.get("sample") or 0),
-            side=int(metadata.get("side") or (numbers[0] if numbers and numbers[0] in (1, 2) else 1)),
+            index=index + int(metadata.get("sample") or 0),
+            side=int(metadata.get("side") or side),
         )
+
+
+def _role(metadata: Mapping[str, Any]) -> str:
+    if role := str(metadata.get("role") or ""):
+        return role
+    raise ValueError(
+        "the offline judge answers only calls that name their role, "
+        'as in config={"metadata": {"role": "scorer"}}'
+    )
+
+
+def _index_and_side(agent: str) -> tuple[int, int]:
+    """``advocate_2_3`` is the third voice of answer 2, ``referee_4`` the fourth referee."""
+    numbers = [int(n) for n in re.findall(r"\d+", agent)]
+    return (numbers[-1] if numbers else 0), (numbers[0] if numbers and numbers[0] in (1, 2) else 1)
 
 
 def _scale(metadata: Mapping[str, Any], kind: str) -> Scale:

@@ -29,7 +29,7 @@ class Temper:
 
 
 TEMPERS = {
-    "strict": Temper(piece=0.2, whole=0.0),
+    "strict": Temper(piece=0.26, whole=0.0),
     "sophisticated": Temper(piece=0.3, whole=0.02),
     "moderate": Temper(piece=0.3, whole=0.06),
     "weak": Temper(piece=0.4, whole=0.1),
@@ -62,14 +62,19 @@ def _second_thought(view: View, last: Qualities) -> Said:
             f"I find nothing countable in the objection, and stay with {spoken_values(before)}.", before
         )
     considered = [p for p in view.pieces if p in quick or p in cited]
-    values = view.values(mixture(considered, view.width))
-    point = f"The Critic brings up {listed([p.name for p in latest])}. {told(latest[0])}"
+    revised = mixture(considered, view.width)
+    # A score that came from elsewhere may lie beyond the evidence; an objection never moves it the other way.
+    follows = pull(revised, last) * sum(pull(p.qualities, last) for p in latest) >= 0
+    values = view.values(revised) if follows else before
+    point = f"I have looked at the Critic's point again. {told(latest[0])}"
     if values == before:
         rest = [p.name for p in strongest(p for p in considered if p not in latest)]
         kept = listed(rest or ["the rest"])
-        return Said(f"{point} Beside {kept} that is too little, and I stay with what I said.", before)
+        return Said(
+            f"{point} Beside {kept} that is too little, and I stay with {spoken_values(before)}.", before
+        )
     change = f"from {spoken_values(before)} to {spoken_values(values)}"
-    return Said(f"{point} That is a fair point and takes me {change}.", values)
+    return Said(f"{point} That is fair, and takes me {change}.", values)
 
 
 def critic(view: View) -> Said:

@@ -7,12 +7,16 @@ from itertools import pairwise
 from statistics import median
 
 from .measures import Case, Measured, many, percent, ramp, share
-from .texts import Profile, shown
+from .texts import Profile, shown, stem
 
 
 def _usual(case: Case, low: float, high: float, of_replies: float) -> tuple[float, float]:
     """The range that a share usually has: a summary draws on its source, a reply brings in words of its own."""
     return (0.0, of_replies) if case.is_dialogue else (low, high)
+
+
+def _material(case: Case) -> str:
+    return "the source and the fact" if case.is_dialogue else "the source"
 
 
 def word_support(case: Case) -> Measured | None:
@@ -22,11 +26,9 @@ def word_support(case: Case) -> Measured | None:
         return None
     known = case.source.stem_set | (case.fact.stem_set if case.fact else frozenset())
     found = sum(s in known for s in stems)
-    words = (
-        f"{found} of the {many(len(stems), 'content word')} of {case.name} occur in the source "
-        f"({percent(found / len(stems))})"
-    )
-    return Measured(ramp(found / len(stems), *_usual(case, 0.5, 1.0, 0.8)), words)
+    words = f"I find {found} of the {many(len(stems), 'content word')} of {case.name} in {_material(case)}"
+    quality = ramp(found / len(stems), *_usual(case, 0.5, 1.0, 0.8))
+    return Measured(quality, f"{words} ({percent(found / len(stems))})")
 
 
 def phrase_support(case: Case) -> Measured | None:
@@ -36,7 +38,7 @@ def phrase_support(case: Case) -> Measured | None:
         return None
     known = case.source.bigrams | (case.fact.bigrams if case.fact else frozenset())
     found = sum(p in known for p in pairs)
-    words = f"{found} of the {many(len(pairs), 'word pair')} of {case.name} stand in the source as they are"
+    words = f"I find {found} of the {many(len(pairs), 'word pair')} of {case.name} side by side in {_material(case)}"
     quality = ramp(found / len(pairs), *_usual(case, 0.2, 1.0, 0.6))
     return Measured(quality, f"{words} ({percent(found / len(pairs))})")
 
@@ -49,8 +51,8 @@ def names_and_numbers(case: Case) -> Measured | None:
     known = case.source.vocabulary | (case.fact.vocabulary if case.fact else frozenset())
     unknown = [i for i in items if i not in known]
     if not unknown:
-        return Measured(1.0, f"all {len(items)} that {case.name} gives are known from the source")
-    words = f"{len(unknown)} of {len(items)} are not in the source ({shown(unknown)})"
+        return Measured(1.0, f"I find all {len(items)} that {case.name} gives in {_material(case)}")
+    words = f"{len(unknown)} of the {len(items)} that {case.name} gives cannot be found elsewhere ({shown(unknown)})"
     return Measured(ramp(1 - len(unknown) / len(items), 0.2, 1.0), words)
 
 
@@ -62,12 +64,9 @@ def word_order(case: Case) -> Measured | None:
     source = case.source.words
     near = {(w, v) for i, w in enumerate(source) for v in source[i + 1 : i + 4]}
     found = sum(p in near for p in pairs)
-    words = (
-        f"{found} of {len(pairs)} neighbouring known words follow each other closely in the source as well"
-    )
-    return Measured(
-        ramp(found / len(pairs), *_usual(case, 0.2, 1.0, 0.8)), f"{words} ({percent(found / len(pairs))})"
-    )
+    words = f"I find {found} of {len(pairs)} pairs of neighbouring words close together in the source as well"
+    quality = ramp(found / len(pairs), *_usual(case, 0.2, 1.0, 0.8))
+    return Measured(quality, f"{words} ({percent(found / len(pairs))})")
 
 
 def coverage(case: Case) -> Measured | None:
@@ -78,9 +77,7 @@ def coverage(case: Case) -> Measured | None:
     total = sum(n for _, n in counts)
     covered = sum(n for s, n in counts if s in case.candidate.stem_set)
     kept = sum(s in case.candidate.stem_set for s, _ in counts)
-    words = (
-        f"{case.name} takes up {kept} of the {many(len(counts), 'most frequent content word')} of the source"
-    )
+    words = f"{case.name} takes up {kept} of the {len(counts)} most frequent content words of the source"
     return Measured(ramp(covered / total, 0.1, 0.9), f"{words} ({percent(covered / total)} of their weight)")
 
 
@@ -90,7 +87,7 @@ def opening(case: Case) -> Measured | None:
         return None
     stems = {s for sentence in case.source.sentences[:3] for s in sentence.stems}
     found = len(stems & case.candidate.stem_set)
-    words = f"{found} of the {many(len(stems), 'content word')} of the source's first three sentences return"
+    words = f"{case.name} takes up {found} of the {len(stems)} content words of the source's first three sentences"
     return Measured(ramp(share(found, len(stems)), 0.05, 0.8), words)
 
 
@@ -104,7 +101,7 @@ def sentence_order(case: Case) -> Measured | None:
         return None
     steps = list(pairwise(located))
     forward = sum(a <= b for a, b in steps)
-    words = f"{forward} of {many(len(steps), 'step')} from one sentence to the next go forward in the source"
+    words = f"{case.name} moves forward through the source in {forward} of {many(len(steps), 'step')}"
     return Measured(ramp(forward / len(steps), 0.0, 1.0), words)
 
 
@@ -144,13 +141,12 @@ def phrases_of_the_fact(case: Case) -> Measured | None:
         return None
     pairs = [p for p in pairwise(case.candidate.words) if _has_content(p, case.candidate)]
     found = sum(p in case.fact.bigrams for p in pairs)
-    return Measured(
-        ramp(found, 0, 4), f"{found} of {many(len(pairs), 'word pair')} stand in the fact as they are"
-    )
+    words = f"I find {found} of the {many(len(pairs), 'word pair')} of {case.name} side by side in the fact"
+    return Measured(ramp(found, 0, 4), words)
 
 
 def _has_content(pair: tuple[str, str], text: Profile) -> bool:
-    return any(w in text.stem_set for w in pair)
+    return any(stem(w) in text.stem_set for w in pair)
 
 
 def closeness_to_the_fact(case: Case) -> Measured | None:
@@ -159,7 +155,7 @@ def closeness_to_the_fact(case: Case) -> Measured | None:
         return None
     stems = case.candidate.stems
     found = sum(s in case.fact.stem_set for s in stems)
-    words = f"{found} of the {many(len(stems), 'content word')} of {case.name} stand in the fact"
+    words = f"I find {found} of the {many(len(stems), 'content word')} of {case.name} in the fact"
     return Measured(ramp(found / len(stems), 0.0, 0.6), f"{words} ({percent(found / len(stems))})")
 
 
@@ -169,6 +165,5 @@ def newness(case: Case) -> Measured | None:
     if not stems or not case.source.words:
         return None
     new = sum(s not in case.source.stem_set for s in stems)
-    return Measured(
-        ramp(new, 0, 6), f"{new} of {many(len(stems), 'different content word')} are new to the source"
-    )
+    words = f"{case.name} has {many(new, 'content word')} that the source did not have yet"
+    return Measured(ramp(new, 0, 6), words)

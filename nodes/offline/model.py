@@ -37,9 +37,9 @@ class OfflineJudge(BaseChatModel):
     >>> prompt = [("user", fence("source", "Ann met Bob in Paris.")), ("user", fence("candidate", "Ann met Bob."))]
     >>> about = {"role": "scorer", "kind": "score", "aspect": "consistency", "low": 1, "high": 5, "form": "score"}
     >>> print(OfflineJudge().invoke(prompt, config={"metadata": about}).text)
-    On word support, 3 of the 3 content words of the candidate occur in the source (100 %). On phrase support, \
-2 of the 2 word pairs of the candidate stand in the source as they are (100 %). Taken together, that means \
-near the top of the scale.
+    On word support, I find 3 of the 3 content words of the candidate in the source (100 %). On phrase support, \
+I find 2 of the 2 word pairs of the candidate side by side in the source (100 %). Taken together, that \
+means near the top of the scale.
     Score: 5
     """
 

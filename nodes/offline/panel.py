@@ -85,7 +85,7 @@ def _points(view: View) -> list[Piece]:
 def summarizer(view: View) -> Said:
     """What has been brought up so far and the latest scores, at most 50 words."""
     topics = listed(view.topics(view.log)[:8]) or "nothing that can be counted"
-    latest = f" The latest scores are {spoken_values(view.call.last)}." if view.call.last else ""
+    latest = f" The latest scores stand at {spoken_values(view.call.last)}." if view.call.last else ""
     return Said(f"{shortened(f'So far the discussion was about {topics}', 40)}.{latest}")
 
 

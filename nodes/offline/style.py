@@ -47,8 +47,8 @@ def repetition(case: Case) -> Measured | None:
         return None
     again = len(groups) - len(set(groups))
     if not again:
-        return Measured(1.0, f"no group of three words of {case.name} comes twice")
-    text = f"{again} of {many(len(groups), 'group')} of three words had been said before"
+        return Measured(1.0, f"{case.name} has no group of three words that comes twice")
+    text = f"{case.name} says {again} of its {len(groups)} groups of three words again"
     return Measured(1 - ramp(again / len(groups), 0.0, 0.3), text)
 
 
@@ -62,7 +62,7 @@ def sameness_of_sentences(case: Case) -> Measured | None:
     for sentence in sentences:
         stale += share(sum(s in seen for s in sentence.stems), len(sentence.stems)) > 0.6
         seen.update(sentence.stems)
-    words = f"{stale} of {many(len(sentences), 'sentence')} hardly go beyond what had been said"
+    words = f"{case.name} has {stale} of {len(sentences)} sentences that add next to nothing"
     return Measured(1 - ramp(share(stale, len(sentences)), 0.0, 0.6), words)
 
 
@@ -72,7 +72,7 @@ def flow(case: Case) -> Measured | None:
     if not steps:
         return None
     tied = sum(_is_tied(a, b) for a, b in steps)
-    words = f"{tied} of {many(len(steps), 'sentence')} after the first take up the one before"
+    words = f"{case.name} ties {tied} of {many(len(steps), 'sentence')} after the first to the one before"
     return Measured(ramp(tied / len(steps), 0.0, 0.9), words)
 
 
@@ -87,10 +87,8 @@ def whole_sentences(case: Case) -> Measured | None:
         return Measured(0.0, f"{case.name} has no sentence")
     sound = sum(4 <= len(s.words) <= 45 for s in sentences)
     ends = _FINAL.search(case.candidate.text[-40:]) is not None
-    words = (
-        f"{sound} of {many(len(sentences), 'sentence')} have a usual length and the text "
-        f"{'ends with a full stop' if ends else 'breaks off without a full stop'}"
-    )
+    number = f"{case.name} has {sound} of {many(len(sentences), 'sentence')} within the usual length"
+    words = f"{number} and {'ends as a text should' if ends else 'breaks off without a full stop'}"
     return Measured(0.5 * sound / len(sentences) + 0.5 * ends, words)
 
 
@@ -101,7 +99,7 @@ def sentence_length(case: Case) -> Measured | None:
         return None
     mean = len(case.candidate.words) / len(sentences)
     quality = ramp(mean, 2, 9) * (1 - ramp(mean, 28, 60))
-    return Measured(quality, f"sentences of {case.name} have {mean:.1f} words on average")
+    return Measured(quality, f"{case.name} has {mean:.1f} words to a sentence on average")
 
 
 def broken_joints(case: Case) -> Measured | None:
@@ -122,7 +120,7 @@ def function_words(case: Case) -> Measured | None:
         return None
     part = _small_words(case.candidate)
     quality = ramp(part, 0.1, 0.3) * (1 - ramp(part, 0.65, 0.9))
-    return Measured(quality, f"{percent(part)} of the words of {case.name} are function words")
+    return Measured(quality, f"{case.name} consists of {percent(part)} small words")
 
 
 def _small_words(text: Profile) -> float:
@@ -165,7 +163,7 @@ def variety(case: Case) -> Measured | None:
     if len(stems) < 2:
         return None
     part = len(case.candidate.stem_set) / len(stems)
-    words = f"{len(case.candidate.stem_set)} of {many(len(stems), 'content word')} are different ones"
+    words = f"{case.name} has {len(case.candidate.stem_set)} different ones among {len(stems)} content words"
     return Measured(ramp(part, 0.4, 0.95), f"{words} ({percent(part)})")
 
 
@@ -189,5 +187,5 @@ def stock_phrases(case: Case) -> Measured | None:
     """How much of a reply is a ready-made phrase that fits anywhere."""
     spans = [m.group() for m in _STOCK.finditer(case.candidate.text.lower())]
     part = share(sum(len(s.split()) for s in spans), len(case.candidate.text.split()))
-    words = f"{len(spans) or 'no'} ready-made phrase{'s' * (len(spans) != 1)} stand in {case.name}"
+    words = f"{case.name} has {many(len(spans), 'ready-made phrase')}"
     return Measured(1 - ramp(part, 0.0, 0.5), words)

@@ -66,8 +66,7 @@ def profile(text: str) -> Profile:
     >>> profile("猫が好き").words
     ('猫が', 'が好', '好き')
     """
-    raw = [_raw_words(part) for part in _SENTENCE_END.split(text)]
-    parts = [(part, words) for part, words in zip(_SENTENCE_END.split(text), raw, strict=True) if words]
+    parts = [(part, found) for part in _SENTENCE_END.split(text) if (found := _raw_words(part))]
     if not parts and text.strip():
         parts = [(text, [c for c in text if not c.isspace()])]
     sentences = tuple(_sentence(part, words) for part, words in parts)

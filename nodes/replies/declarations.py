@@ -38,7 +38,9 @@ _APPROVAL = (
 _LEAD = rf"(?:(?:{_LABEL}|{_ADVERB}|{_SPEECH}|{_APPROVAL})(?: ?[,:;—=-]+(?= |$)| ?:)?(?: so| and| therefore| thus)? ?)"
 _TAIL = r"(?: (?:found|identified|detected|remains?|remaining|left|here|at all|whatsoever|to (?:raise|report)|from (?:me|my side)|on my side|any ?more))?"
 _REASON = r"(?: ?[:,;—]|,? ?-+(?= ))(?P<reason>[^\n]*)"
-_DECLARATION = re.compile(rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.IGNORECASE | re.ASCII)
+_DECLARATION = re.compile(
+    rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.IGNORECASE | re.ASCII
+)
 _ALONE = re.compile(rf"(?:{_LABEL} ?[:=—-] ?)?{_TOKEN}", re.IGNORECASE | re.ASCII)
 _TAKEN_BACK = re.compile(
     r"\b(?:but|however|except|although|though|yet|unless|until|despite|nevertheless|nonetheless|apart from|aside from|other than|save for|"

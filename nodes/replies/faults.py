@@ -51,16 +51,16 @@ def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> R
         return ReplyError("The reply is empty.", reply, "empty")
     if _REFUSAL.search(words[:_OPENING].replace("’", "'")):
         return ReplyError("The reply refuses to judge.", reply, "refused")
-    if cut_off or _breaks_off(reply):
+    if cut_off or breaks_off(reply):
         return ReplyError(f"The reply breaks off before it states a {what}.", reply, "cut_off")
     return ReplyError(f"The reply states no {what}.", reply, "missing")
 
 
-def _breaks_off(reply: str) -> bool:
+def breaks_off(reply: str) -> bool:
     """A JSON object that is never closed, a label without its value, or a long text that stops mid-sentence."""
     text = reply.strip()
     if text.startswith(("{", "```json\n{", "```\n{")) and text.count("{") > text.count("}"):
         return True
     if re.search(r"\b(?:score|rating|verdict)\W{0,4}\Z", text[-40:], re.IGNORECASE) and text[-1] in ":=*[(":
         return True
-    return len(text) > 400 and (text[-1].isalnum() or text[-1] in ",;-(")
+    return len(text) > 200 and (text[-1].isalnum() or text[-1] in ",;-(")

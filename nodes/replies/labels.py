@@ -26,7 +26,7 @@ _PLAIN_QUALIFIERS = frozenset(
 )
 _OTHERS = frozenset(
     "initial previous earlier original scorer scorer's critic's critic maximum highest lowest minimum possible max min "
-    "average mean human other old prior first perfect baseline threshold passing lower higher individual".split()
+    "average mean human other old prior first baseline threshold passing lower higher individual".split()
 )
 _NO_SCORES = re.compile(
     r"\b(?:notes?|steps?|years?|words?|pages?|lines?|questions?|dates?|time|reasons?|errors?|issues?|mistakes?|numbers?|counts?"
@@ -44,7 +44,9 @@ def qualifier_of(before: str) -> str:
 
 def is_final(qualifier: str) -> bool:
     """Whether the qualifier makes it the final score: ``"my final"``."""
-    return re.search(rf"\b{FINAL_WORDS}\b", qualifier) is not None or qualifier.endswith(("最终", "最終", "综合", "総合", "최종"))
+    return re.search(rf"\b{FINAL_WORDS}\b", qualifier) is not None or qualifier.endswith(
+        ("最终", "最終", "综合", "総合", "최종")
+    )
 
 
 def is_plain(qualifier: str) -> bool:
@@ -63,4 +65,5 @@ def may_be_criterion(label: str) -> bool:
     >>> may_be_criterion("Coherence"), may_be_criterion("Number of errors")
     (True, False)
     """
-    return len(label.split()) <= 6 and _NO_SCORES.search(label) is None
+    too_short = label.isascii() and len(label) < 3
+    return not too_short and len(label.split()) <= 6 and _NO_SCORES.search(label) is None

@@ -12,7 +12,8 @@ _ROW = re.compile(r"^\|([^|\n]{0,80})\|([^\n]{0,200})\|$", re.MULTILINE)
 _BOXED = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}")
 _MATHS = re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]")
 _VALUE_TAG = re.compile(
-    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>", re.IGNORECASE
+    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>",
+    re.IGNORECASE,
 )
 _STYLE_TAG = re.compile(r"</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>", re.IGNORECASE)
 _CITE_DASH = re.compile(r"(?<=\w)—(?=\w)")
@@ -25,7 +26,9 @@ def unmarked(text: str) -> str:
     'Final score: 4\\nFluency: 3\\n\\nscore: 4\\n 4'
     """
     if "<" in text:
-        text = _STYLE_TAG.sub("", _VALUE_TAG.sub(lambda m: f"\n{m[1].replace('_', ' ')}: {m[2].strip()}\n", text))
+        text = _STYLE_TAG.sub(
+            "", _VALUE_TAG.sub(lambda m: f"\n{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
+        )
     if "\\" in text or "$" in text:
         text = _MATHS.sub(lambda m: m[1] or m[2], _BOXED.sub(r"\1", text))
     text = _UNDERSCORES.sub("", _STARS.sub("", text))

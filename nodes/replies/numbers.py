@@ -29,6 +29,9 @@ NUMBER = (
 )
 """A number in digits (not part of a word, a date or a path) or as a word up to twenty."""
 
+LIMIT = rf"(?:{DIGITS}(?![A-Za-z_\d])|(?:{_NAMES})(?![^\W\d_]))"
+"""A number that may follow a slash: the maximum in ``4/5``."""
+
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 

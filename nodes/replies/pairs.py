@@ -96,7 +96,7 @@ def read_pair(text: str, low: float = 1, high: float = 10, *, cut_off: bool = Fa
     whole = plain(text)
     entries = fields(whole)
     words = "" if entries is not None else unmarked(own_words(whole))
-    found = _from_fields(entries) if entries is not None else _from_words(words)
+    found = _from_fields(entries) if entries is not None else _from_words(words, low, high)
     if found is None:
         raise unreadable(text, words, "pair of scores", cut_off=cut_off)
     return _checked(text, found.first, low, high), _checked(text, found.second, low, high)
@@ -124,17 +124,20 @@ def _from_fields(entries: list[Field]) -> _Pair | None:
         rest = "/".join(entry.path[:-1]).casefold() + entry.name[: key.start()]
         sides["1" if key["side"] in _FIRST_SIDES else "2"].append((rest, value))
     for wanted in (_FINAL, _SCORES, re.compile("")):
-        firsts, seconds = ([value for rest, value in side if wanted.search(rest.replace("_", " "))] for side in sides.values())
+        firsts, seconds = (
+            [value for rest, value in side if wanted.search(rest.replace("_", " "))]
+            for side in sides.values()
+        )
         if len(set(firsts)) == 1 and len(set(seconds)) == 1:
             return _Pair(0, 0, _score(firsts[-1]), _score(seconds[-1]))
     return None
 
 
-def _from_words(words: str) -> _Pair | None:
+def _from_words(words: str, low: float, high: float) -> _Pair | None:
     closing = closing_fields(words)
     if closing is not None and (found := _from_fields(closing[1])) is not None:
         return found
-    text = without_scales(marked(words))
+    text = without_scales(marked(words), low, high)
     pairs = [*_first_line(text), *_tuples(text), *_named_pairs(text), *_sides(text)]
     final = [pair for pair in pairs if pair.strength > _Strength.CRITERION]
     if final:

@@ -11,7 +11,8 @@ _MARKS = re.compile("[\"'`“”„‟«»‹›「」『』‘’‚]")
 _CLOSES = {"»": "«", "›": "‹", "」": "「", "』": "『"}
 _CURLY = {"“": '"', "”": '"', "„": '"', "‟": '"', '"': '"', "‘": "'", "’": "'", "‚": "'", "'": "'", "`": "`"}
 _AWAITING = re.compile(
-    r"(?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z", re.IGNORECASE
+    r"(?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z",
+    re.IGNORECASE,
 )
 _BEFORE_OPENING = " \n([{<-—:;,/=|*_" + GAP
 _AFTER_CLOSING = " \n)]}>-—:;,./!?=|*_" + GAP
@@ -85,7 +86,11 @@ def _too_far(kind: str, start: int, at: int, text: str) -> bool:
     """Apostrophes and code spans that lie far apart do not belong together."""
     if kind == '"' or kind not in _CURLY.values():
         return False
-    return at - start > _LONGEST_APOSTROPHE_QUOTE or "\n\n" in text[start:at] or (kind == "`" and "\n" in text[start:at])
+    return (
+        at - start > _LONGEST_APOSTROPHE_QUOTE
+        or "\n\n" in text[start:at]
+        or (kind == "`" and "\n" in text[start:at])
+    )
 
 
 def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -103,10 +108,15 @@ def _is_plain_code(text: str, start: int, stop: int) -> bool:
     line_start = text.rfind("\n", max(0, start - 8), start) + 1 or max(0, start - 8)
     line_end = text.find("\n", stop, stop + 8)
     around = text[line_start:start] + text[stop : line_end if line_end >= 0 else stop + 8]
-    return not around.strip(" *_-.#") or re.fullmatch(r"[\[(]{0,2}[\w./>=-]{1,12}[\])]{0,2}", text[start + 1 : stop - 1]) is not None
+    return (
+        not around.strip(" *_-.#")
+        or re.fullmatch(r"[\[(]{0,2}[\w./>=-]{1,12}[\])]{0,2}", text[start + 1 : stop - 1]) is not None
+    )
 
 
 def _is_answer(text: str, start: int, inside: str) -> bool:
     if len(inside) > _LONGEST_ANSWER or "\n" in inside:
         return False
-    return _AWAITING.search(text[max(0, start - 16) : start]) is not None
+    before = text[max(0, start - 16) : start]
+    ends_reply = not text[start + len(inside) + 2 :][:8].strip(" .\n")
+    return bool(_AWAITING.search(before) or ends_reply and re.search(r"as follows: ?\n{0,2}\Z", before))

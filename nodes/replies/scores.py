@@ -19,7 +19,15 @@ from .statements import Statement, stated
 from .structured import Field, closing_fields, fields, spelled
 from .text import own_words, plain
 
-_FINAL_KEYS = ("final_score", "final_rating", "overall_score", "overall_rating", "final", "overall", "total_score")
+_FINAL_KEYS = (
+    "final_score",
+    "final_rating",
+    "overall_score",
+    "overall_rating",
+    "final",
+    "overall",
+    "total_score",
+)
 _SCORE_KEYS = ("score", "rating", "grade", "mark", "value", "points", "evaluation_score", "judge_score")
 _PROSE_KEYS = ("reason", "rationale", "explanation", "analysis", "feedback", "comment", "thought", "evidence")
 
@@ -60,21 +68,21 @@ def read_score(
         return read_letter(text, whole, low, letters, cut_off=cut_off)
     entries = fields(whole)
     if entries is not None:
-        found = _from_fields(entries, high, aspect)
+        found = _from_fields(entries, low, high, aspect)
         words = ""
     else:
         words = unmarked(own_words(whole))
-        found = _from_words(words, high, aspect)
+        found = _from_words(words, low, high, aspect)
     if found is None:
         raise unreadable(text, words, "score", cut_off=cut_off)
     return _checked(text, found, low, high)
 
 
-def _from_words(words: str, high: float, aspect: str | None) -> Statement | None:
+def _from_words(words: str, low: float, high: float, aspect: str | None) -> Statement | None:
     closing = closing_fields(words)
-    if closing is not None and (found := _from_fields(closing[1], high, aspect)) is not None:
+    if closing is not None and (found := _from_fields(closing[1], low, high, aspect)) is not None:
         return found
-    return stated(words, high, aspect)
+    return stated(words, low, high, aspect)
 
 
 def _checked(reply: str, found: Statement, low: float, high: float) -> float:
@@ -89,8 +97,10 @@ def _checked(reply: str, found: Statement, low: float, high: float) -> float:
     return value
 
 
-def _from_fields(entries: Iterable[Field], high: float, aspect: str | None) -> Statement | None:
-    numbers = [(entry.name, found) for entry in entries if (found := _field_value(entry, high)) is not None]
+def _from_fields(entries: Iterable[Field], low: float, high: float, aspect: str | None) -> Statement | None:
+    numbers = [
+        (entry.name, found) for entry in entries if (found := _field_value(entry, low, high)) is not None
+    ]
     keys = (spelled(aspect),) if aspect else ()
     for wanted in (_FINAL_KEYS, (*_SCORE_KEYS, *keys)):
         named = [found for name, found in numbers if name in wanted]
@@ -107,7 +117,7 @@ def _merged(found: list[Statement]) -> Statement:
     return found[-1]._replace(values=values)
 
 
-def _field_value(entry: Field, high: float) -> Statement | None:
+def _field_value(entry: Field, low: float, high: float) -> Statement | None:
     if entry.value is None or isinstance(entry.value, bool) or entry.name in _PROSE_KEYS:
         return None
     if isinstance(entry.value, int | float):
@@ -115,4 +125,4 @@ def _field_value(entry: Field, high: float) -> Statement | None:
     if len(entry.value) > 40:
         return None
     value = value_of(entry.value)
-    return Statement(0, 0, (value,)) if value is not None else stated(plain(entry.value), high, None)
+    return Statement(0, 0, (value,)) if value is not None else stated(plain(entry.value), low, high)

@@ -89,7 +89,9 @@ def _flat(tree: object, path: tuple[str, ...]) -> Iterator[Field]:
             yield from _flat(value, (*path, key))
     elif isinstance(tree, list):
         for index, value in enumerate(tree, start=1):
-            yield from _flat(value, (*path, str(index)) if len(tree) > 1 or not isinstance(value, _Object) else path)
+            yield from _flat(
+                value, (*path, str(index)) if len(tree) > 1 or not isinstance(value, _Object) else path
+            )
     elif tree is None or isinstance(tree, str | int | float | bool):
         yield Field(path, tree)
 
@@ -104,7 +106,9 @@ def _scanned(text: str) -> list[Field] | None:
     closed = False
     for token in _TOKEN.finditer(text):
         mark = token["mark"]
-        word = next((part for part in (token["double"], token["single"], token["bare"]) if part is not None), None)
+        word = next(
+            (part for part in (token["double"], token["single"], token["bare"]) if part is not None), None
+        )
         if closed or len(path) > _DEEPEST:
             return None
         if mark is None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from .faults import contradictory, unreadable
+from .faults import breaks_off, contradictory, unreadable
 from .markup import unmarked
 from .names import marked, side_of
 from .structured import Field, closing_fields, fields
@@ -24,21 +24,42 @@ class _Ballot(NamedTuple):
     strength: int
     at: int
     vote: Vote
+    conclusive: bool = True
 
 
-_KEYS = ("winner", "vote", "verdict", "choice", "preference", "preferred", "better", "best", "decision", "answer", "final_verdict", "result", "judgment", "judgement", "selection", "final_answer", "better_answer", "better_response")
+_KEYS = (
+    "winner",
+    "vote",
+    "verdict",
+    "choice",
+    "preference",
+    "preferred",
+    "better",
+    "best",
+    "decision",
+    "answer",
+    "final_verdict",
+    "result",
+    "judgment",
+    "judgement",
+    "selection",
+    "final_answer",
+    "better_answer",
+    "better_response",
+)
 
 _TIE = r"(?:tied?|draw|equal(?:ly good)?|both|neither|c|none|no winner|even)"
 _SIDES = r"(?P<vote>[①②]|[(\[]{0,2}[ABab12][)\]]{0,2}(?![\w'’])(?! ?[<>=]))"
 _BRACKETS = re.compile(r"\[\[ ?([^\[\]\n]{1,40}?) ?\]\]")
 _RELATION = re.compile(r"([AB12①②]) ?(>{1,2}|<{1,2}|=|≈|≫|≪) ?([AB12①②])")
 _LABEL = (
-    r"\b(?:(?:final|my|overall|the|our) ){0,3}(?:verdict|winner|decision|vote|choice|preference|judge?ment|conclusion|selection|preferred|better|best|pick|result|final answer|answer|"
+    r"(?<!'s )(?:\b(?:(?:final|my|overall|the|our) ){0,3}(?:verdict|winner|decision|vote|choice|preference|judge?ment|conclusion|selection|preferred|better|best|pick|"
     r"ganador|gagnant|vincitore|sieger|победитель)(?: (?:answer|output|response|summary|one|assistant|option|is|goes to|would be|for|between the two|of the two)){0,3}"
+    r"|^(?:[-•] )?(?:(?:the )?final )?(?:answer|result)(?=:))"
 )
 _LABELLED = re.compile(
-    rf"{_LABEL}(?P<link> ?[:=-]| (?:is|goes to|for))(?: that)?[ \n]{{1,2}}?(?:(?:is|goes to|for|that|option|a|an|the|it's|it is|to) ){{0,3}}(?:{_SIDES}|(?P<tie>{_TIE}(?!\w)))(?P<after>[^\n.]{{0,60}})",
-    re.IGNORECASE,
+    rf"{_LABEL}(?P<link> ?[:=-]| (?:is|goes to|for))(?: that)?[ \n]{{1,2}}?(?:(?:is|goes to|for|that|option|a|an|the|it's|it is|to) ){{0,3}}(?:{_SIDES}|(?P<tie>{_TIE}(?!\w)(?=[ .!,]{{0,2}}(?:\Z|[\n.(-]|relatively|of them)|,| are| is| as| since| because)))(?P<after>[^\n.]{{0,60}})",
+    re.IGNORECASE | re.MULTILINE,
 )
 _PAIR = re.compile(r"[(\[] ?(0|1|0?\.5|1\.0|0\.0)(?:\.0)? ?, ?(0|1|0?\.5|1\.0|0\.0) ?[)\]]")
 _MUCH = r"(?:(?:the|a|an|also|therefore|thus|clearly|slightly|significantly|marginally|much|far|overall|still|indeed|generally|definitely|considered|deemed|judged|somewhat|notably|considerably|clear|likely|obviously|arguably|simply|just|ultimately|now|to be|substantially|obvious|overwhelmingly|by far|,) ?){0,4}"
@@ -47,7 +68,8 @@ _BETTER = re.compile(
     rf"(?! (?:at|suited to|known))"
     rf"|(?P<vote2>[①②]) (?:clearly |narrowly |also |has )?(?P<word2>wins|won|prevails|outperforms|outperformed|beats|surpasses|loses|performed better|performs better|does better|did better|excels over|takes the lead|edges out|has the edge|is ahead)\b"
     rf"|\b(?:prefer|choose|select|favou?r|pick|vote (?:is )?for|vote goes to|go with|side with|opt for|lean towards?|recommend|declare|award the win to|give the edge to)(?: to| that)? (?P<vote3>[①②])"
-    rf"|\b(?P<word4>better|best|winner|superior|stronger|preferred|worse|weaker)(?: (?:one|choice|of the two|between the two|option|overall|than the other|output|answer|summary|response|assistant)){{0,2}}(?: here)? (?:is|was|would be)(?: (?:clearly|therefore|thus|indeed))? (?P<vote4>[①②])",
+    rf"|(?P<vote5>[①②]) (?:\w+ly )?better \w+s\b"
+    rf"|\b(?P<word4>better|best|winner|superior|stronger|preferred|worse|weaker)(?: (?:one|choice|of the two|between the two|option|overall|than the other|output|answer|summary|response|assistant)){{0,2}}(?: (?:for|to|in|of) [\w ]{{1,40}}?| here)? (?:is|was|would be)(?: (?:clearly|therefore|thus|indeed))? (?P<vote4>[①②])",
     re.IGNORECASE,
 )
 _COMPARATIVE = re.compile(
@@ -63,9 +85,21 @@ _TIES = re.compile(
     r"|\b(?:no|without a) (?:clear |obvious |real )?(?:winner|preference|difference in (?:overall )?quality)\b",
     re.IGNORECASE,
 )
-_HYPOTHETICAL = re.compile(r"\b(?:while|although|though|if|whether|unless|even if|even though|despite|not|why|n't|may be argued that|argue[sd]? that|claims? that|claimed that)[^.;,①②\n]{0,40}\Z", re.IGNORECASE)
+_HYPOTHETICAL = re.compile(
+    r"\b(?:while|although|though|if|whether|unless|even if|even though|despite|not|why|n't|may be argued that|argue[sd]? that|claims? that|claimed that)[^.;,①②\n]{0,40}\Z",
+    re.IGNORECASE,
+)
+_VERDICT_ENDS = re.compile(
+    r" ?(?:\Z|\n|[.,;:!)\]*—(-](?! ?[①②])| (?:is|was) (?:\w+ )?(?:better|superior|preferable|preferred|the (?:winner|better|best))|(?:because|as|since|for|due|with|over|by|wins|than|overall|here)\b)",
+    re.IGNORECASE,
+)
+_CONCLUSION = re.compile(
+    r"\b(?:therefore|thus|hence|overall|in conclusion|in summary|conclude|concluded|determined?|decided|i must|i would|i believe|i evaluate|i find|i prefer|i choose|considering|as a result|ultimately|so)\b",
+    re.IGNORECASE,
+)
 _WHOLE_LINE = re.compile(
-    r"(?:[-•] )?(?P<vote>[①②]|[(\[]?[ABab12][)\]]?(?![\w'’])|tie|draw|c\b|\(c\)|both|neither)(?P<rest>[.!]?|(?:[.:]| -| —) [^\n]*)", re.IGNORECASE
+    r"(?:[-•] )?(?P<vote>[①②]|[(\[]?[ABab12][)\]]?(?![\w'’])|tie|draw|c\b|\(c\)|both|neither)(?P<rest>[.!]?|(?:[.:]| -| —) [^\n]*| \([^\n]*)",
+    re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?]) |\n+")
 
@@ -91,6 +125,9 @@ def read_vote(text: str, *, cut_off: bool = False) -> Vote:
     ballots = list(_from_fields(entries) if entries is not None else _from_words(words))
     if not ballots:
         raise unreadable(text, words, "verdict", cut_off=cut_off)
+    ballots = _concluded(ballots, text)
+    if not ballots:
+        raise unreadable(text, words, "verdict", cut_off=True)
     strongest = max(ballot.strength for ballot in ballots)
     finalists = [ballot for ballot in ballots if ballot.strength == strongest]
     if strongest >= 5:
@@ -100,6 +137,18 @@ def read_vote(text: str, *, cut_off: bool = False) -> Vote:
     return max(finalists, key=lambda ballot: ballot.at).vote
 
 
+def _concluded(ballots: list[_Ballot], reply: str) -> list[_Ballot]:
+    """Of a reply that breaks off, only the verdicts that it opens with or draws as a conclusion."""
+    return [ballot for ballot in ballots if ballot.conclusive] if breaks_off(reply) else ballots
+
+
+def _concludes(text: str, at: int) -> bool:
+    """Whether what stands at ``at`` belongs to the first line or to a sentence that concludes."""
+    before = text[max(0, at - 160) : at]
+    sentence = re.split(r"(?<=[.!?]) |\n", before)[-1]
+    return "\n" not in text[:at].strip() or _CONCLUSION.search(sentence) is not None
+
+
 def _from_fields(entries: Iterable[Field]) -> Iterator[_Ballot]:
     entries = list(entries)
     for entry in entries:
@@ -107,7 +156,11 @@ def _from_fields(entries: Iterable[Field]) -> Iterator[_Ballot]:
             vote = _named(marked(str(entry.value)[:60]))
             if vote is not None:
                 yield _Ballot(6, 0, vote)
-    numbers = [entry.value for entry in entries if isinstance(entry.value, int | float) and not isinstance(entry.value, bool)]
+    numbers = [
+        entry.value
+        for entry in entries
+        if isinstance(entry.value, int | float) and not isinstance(entry.value, bool)
+    ]
     if len(entries) == 2 and len(numbers) == 2 and sorted(numbers) == [0, 1]:
         yield _Ballot(6, 0, "1" if numbers[0] else "2")
 
@@ -160,12 +213,10 @@ def _labelled(text: str) -> Iterator[_Ballot]:
             yield _Ballot(4, match.start(), "tie")
             continue
         after = match["after"]
-        if re.match(r" (?:is|was|does|do|fails|lacks|has|not|and [①②])\b", after) and not re.match(r" is (?:\w+ )?(?:better|superior|the winner)", after):
-            continue
-        if re.match(r" ?(?:or|/|and) ?[(\[]?[AB12①②]", after) or (match["link"] == " for" and "vote" not in match[0].lower()):
+        if not _VERDICT_ENDS.match(after) or (match["link"] == " for" and "vote" not in match[0].lower()):
             continue
         vote = _named(match["vote"])
-        if vote is not None and (match["vote"] in "①②" or not re.match(r" [a-z]", after)):
+        if vote is not None:
             yield _Ballot(4, match.start(), vote)
     for line in re.finditer(r"[^\n]+", text):
         yield from _pair_line(line)
@@ -179,24 +230,30 @@ def _pair_line(line: re.Match[str]) -> Iterator[_Ballot]:
             yield _Ballot(4, line.start(), vote)
     for pair in _PAIR.finditer(line[0]):
         left, right = float(pair[1]), float(pair[2])
-        alone = not line[0][: pair.start()].strip(" -•") or re.search(r"(?:vote|verdict|decision|ballot|tuple|answer|result|is|score|scores|choice)\W{0,3}\Z", line[0][: pair.start()], re.IGNORECASE)
+        alone = not line[0][: pair.start()].strip(" -•") or re.search(
+            r"(?:vote|verdict|decision|ballot|tuple|answer|result|is|score|scores|choice)\W{0,3}\Z",
+            line[0][: pair.start()],
+            re.IGNORECASE,
+        )
         if alone and left + right == 1:
-            yield _Ballot(4, line.start() + pair.start(), "1" if left > right else "2" if right > left else "tie")
+            yield _Ballot(
+                4, line.start() + pair.start(), "1" if left > right else "2" if right > left else "tie"
+            )
 
 
 def _sentences(text: str) -> Iterator[_Ballot]:
     for match in _BETTER.finditer(text):
         if _HYPOTHETICAL.search(text[max(0, match.start() - 60) : match.start()]):
             continue
-        name = match["vote"] or match["vote2"] or match["vote3"] or match["vote4"]
+        name = match["vote"] or match["vote2"] or match["vote3"] or match["vote4"] or match["vote5"]
         word = (match["word"] or match["word2"] or match["word4"] or "").casefold()
         vote = _vote("1" if name == "①" else "2")
         if word in ("worse", "inferior", "weaker", "loses", "worst"):
             vote = "2" if vote == "1" else "1"
-        yield _Ballot(3, match.start(), vote)
+        yield _Ballot(3, match.start(), vote, _concludes(text, match.start()))
     for match in _TIES.finditer(text):
         if not _HYPOTHETICAL.search(text[max(0, match.start() - 60) : match.start()]):
-            yield _Ballot(2, match.start(), "tie")
+            yield _Ballot(2, match.start(), "tie", _concludes(text, match.start()))
 
 
 def _lines(text: str) -> Iterator[_Ballot]:
@@ -219,6 +276,10 @@ def _closing_comparative(text: str) -> Iterator[_Ballot]:
     parts = [part for part in _SENTENCE.split(text) if part.strip()]
     if not parts:
         return
-    votes = {match["vote"] for match in _COMPARATIVE.finditer(parts[-1]) if not _HYPOTHETICAL.search(parts[-1][: match.start()])}
+    votes = {
+        match["vote"]
+        for match in _COMPARATIVE.finditer(parts[-1])
+        if not _HYPOTHETICAL.search(parts[-1][: match.start()])
+    }
     if len(votes) == 1:
-        yield _Ballot(1, len(text), _vote("1" if votes == {"①"} else "2"))
+        yield _Ballot(1, len(text), _vote("1" if votes == {"①"} else "2"), "\n" not in text)

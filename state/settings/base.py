@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from ..schema import first_paragraph
+
 
 class ModelSpec(BaseModel):
     """A chat model by name, with parameters of its own.
@@ -15,7 +17,7 @@ class ModelSpec(BaseModel):
     0.7
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
 
     name: str = Field(min_length=1, description="`openai:...`, `google_genai:...` or `offline`.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature.")
@@ -48,7 +50,7 @@ class Settings(BaseModel):
     In force is, field by field: what the run's context sets, else what was given to ``build``, else the default.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
 
     models: dict[str, ModelName] = Field(
         default_factory=dict,
@@ -75,8 +77,12 @@ class Settings(BaseModel):
 
     def over(self, base: Self) -> Self:
         """These settings where they were set explicitly, those of ``base`` elsewhere; ``models`` role by role."""
-        fields = {**_explicit(base), **_explicit(self), "models": {**base.models, **self.models}}
+        fields = {**self._inherited(base), **explicit(self), "models": {**base.models, **self.models}}
         return type(base).model_validate(fields)
+
+    def _inherited(self, base: Self) -> dict[str, Any]:
+        """What of ``base`` goes into ``over``."""
+        return explicit(base)
 
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -105,10 +111,14 @@ def in_force(bound: SettingsT, context: object) -> SettingsT:
     return context.over(bound)
 
 
-def _explicit(settings: Settings) -> dict[str, Any]:
-    """What was set on purpose. Servers that fill in a whole form set every field: there, what differs."""
-    fields = type(settings).model_fields
+def explicit(settings: Settings) -> dict[str, Any]:
+    """What was set on purpose. A form sends all it shows, touched or not: there, what differs from the default.
+
+    A form may leave out what is empty by default.
+    """
+    defaults = {n: f.get_default(call_default_factory=True) for n, f in type(settings).model_fields.items()}
+    shown = {name for name, default in defaults.items() if isinstance(default, str | int | float)}
     values = {name: getattr(settings, name) for name in settings.model_fields_set}
-    if len(values) < len(fields):
+    if not shown <= values.keys():
         return values
-    return {n: v for n, v in values.items() if v != fields[n].get_default(call_default_factory=True)}
+    return {name: value for name, value in values.items() if value != defaults[name]}

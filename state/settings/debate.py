@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from .base import Settings
+from .base import Settings, explicit
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
 Fallback = Literal["last", "tie_breaker", "human"]
@@ -43,18 +44,19 @@ class DebateSettings(Settings):
 
     @model_validator(mode="after")
     def _one_fallback(self) -> Self:
-        given = self.model_fields_set
-        whole_form = len(given) == len(type(self).model_fields)
-        if {"tie_breaker", "on_unresolved"} <= given and not whole_form:
-            self._refuse_two_fallbacks()
-        return self
-
-    def _refuse_two_fallbacks(self) -> None:
-        if self.tie_breaker != (self.on_unresolved == "tie_breaker"):
+        if _contradict(explicit(self)):
             raise ValueError(
                 f"tie_breaker={str(self.tie_breaker).lower()} and on_unresolved={self.on_unresolved} contradict "
                 "each other; give one of them"
             )
+        return self
+
+    def _inherited(self, base: Self) -> dict[str, Any]:
+        """The two names of one setting: what is set here under either beats what ``base`` has under the other."""
+        kept = super()._inherited(base)
+        if not _contradict({**kept, **explicit(self)}):
+            return kept
+        return {name: value for name, value in kept.items() if name not in ("tie_breaker", "on_unresolved")}
 
     @property
     def fallback(self) -> Fallback:
@@ -66,3 +68,8 @@ class MultiagentSettings(DebateSettings):
     """DEBATE with a Critic that is no devil's advocate (section 3, "MultiAgent")."""
 
     persona: Persona = Field(default="plain", description=DebateSettings.model_fields["persona"].description)
+
+
+def _contradict(given: Mapping[str, Any]) -> bool:
+    both = "tie_breaker" in given and "on_unresolved" in given
+    return both and given["tie_breaker"] != (given["on_unresolved"] == "tie_breaker")

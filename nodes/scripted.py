@@ -1,0 +1,100 @@
+"""A chat model that says what it is told to: for tests of one's own graphs, without network or key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable, RunnableLambda
+from pydantic import PrivateAttr
+
+Line = str | dict[str, Any] | AIMessage | Exception
+Script = Mapping[str, Sequence[Line]] | Callable[[Mapping[str, Any], str], Line]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One call as the model heard it: who was to speak, and the whole prompt."""
+
+    metadata: Mapping[str, Any]
+    prompt: str = field(repr=False)
+
+
+class ScriptedModel(BaseChatModel):
+    """Replies from a script: lists of lines by role, or a function of the call's metadata and prompt.
+
+    A line is a text, the fields of a structured reply, a whole message, or an exception to be raised. ``calls``
+    holds what was asked, in order. A role whose lines have run out raises ``IndexError``.
+
+    >>> from jurygraph.graphs import debate
+    >>> model = ScriptedModel(script={"scorer": ["Score: 4"], "critic": ["NO ISSUE"]})
+    >>> graph = debate.build(models={"*": model}, structured="off").compile()
+    >>> task = {"kind": "score", "source": "a", "candidate": "b", "aspect": "fluency"}
+    >>> graph.invoke({"task": task})["verdict"]["score"], len(model.calls)
+    (4.0, 2)
+    """
+
+    script: Any
+    _calls: list[Heard] = PrivateAttr(default_factory=list)
+    _lines: dict[str, Iterator[Line]] = PrivateAttr(default_factory=dict)
+
+    @property
+    def calls(self) -> list[Heard]:
+        """The calls so far."""
+        return self._calls
+
+    @property
+    def _llm_type(self) -> str:
+        return "jurygraph-scripted"
+
+    def with_structured_output(  # type: ignore[override]
+        self, schema: Any, *, include_raw: bool = False, **kwargs: Any
+    ) -> Runnable[Any, Any]:
+        """Structured replies are lines that are dicts; they arrive as JSON text."""
+        return self | RunnableLambda(lambda message: {"raw": message, "parsed": None, "parsing_error": None})
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._say(messages, (run_manager.metadata or {}) if run_manager else {})
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._say(messages, (run_manager.metadata or {}) if run_manager else {})
+
+    def _say(self, messages: list[BaseMessage], metadata: Mapping[str, Any]) -> ChatResult:
+        prompt = "\n\n".join(str(message.text) for message in messages)
+        self._calls.append(Heard(metadata, prompt))
+        line = self._next_line(metadata, prompt)
+        if isinstance(line, Exception):
+            raise line
+        if isinstance(line, dict):
+            line = json.dumps(line)
+        message = AIMessage(line) if isinstance(line, str) else line
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _next_line(self, metadata: Mapping[str, Any], prompt: str) -> Line:
+        if callable(self.script):
+            line: Line = self.script(metadata, prompt)
+            return line
+        role = str(metadata.get("role"))
+        lines = self._lines.setdefault(role, iter(self.script.get(role, ())))
+        try:
+            return next(lines)
+        except StopIteration:
+            raise IndexError(f"the script has no more lines for the {role}") from None

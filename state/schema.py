@@ -1,0 +1,37 @@
+"""JSON schemas as the forms made of them want them (Studio's, or any other client's)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import GetJsonSchemaHandler
+from pydantic.config import JsonDict
+from pydantic_core import CoreSchema
+
+
+def first_paragraph(schema: JsonDict) -> None:
+    """Keep the part of a docstring that somebody who fills in a form can use.
+
+    >>> schema = {"description": "Rate one text.\\n\\n>>> 1 + 1\\n2"}
+    >>> first_paragraph(schema)
+    >>> schema
+    {'description': 'Rate one text.'}
+    """
+    schema["description"] = " ".join(str(schema.get("description", "")).split("\n\n")[0].split())
+
+
+def alternative(schema: JsonDict) -> None:
+    """The same for a class that is told from others by its ``kind``, which has to be sent along."""
+    first_paragraph(schema)
+    required = schema.get("required")
+    schema["required"] = ["kind", *(required if isinstance(required, list) else [])]
+
+
+class Described:
+    """Annotation: ``first_paragraph`` for a class that is used as a field's type."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core)
+        first_paragraph(handler.resolve_ref_schema(schema))
+        return schema

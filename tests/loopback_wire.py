@@ -1,0 +1,295 @@
+"""The two providers' JSON: what a request says, what is wrong with it, and what a reply looks like."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+OPENAI_PATH = "/v1/chat/completions"
+GOOGLE_PATH = re.compile(r"/v1beta/models/(?P<model>[^:/]+):generateContent")
+OPENAI_FIELDS = {
+    *("model", "messages", "stream", "n", "stop", "seed", "user", "store", "metadata", "service_tier"),
+    *(
+        "temperature",
+        "top_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "logit_bias",
+        "logprobs",
+        "top_logprobs",
+    ),
+    *("max_tokens", "max_completion_tokens", "reasoning_effort", "verbosity"),
+    *("response_format", "tools", "tool_choice", "parallel_tool_calls"),
+}
+GOOGLE_FIELDS = {
+    *("contents", "systemInstruction", "safetySettings", "generationConfig"),
+    *("tools", "toolConfig", "cachedContent"),
+}
+GOOGLE_CONFIG = {
+    *("temperature", "topP", "topK", "seed", "presencePenalty", "frequencyPenalty", "thinkingConfig"),
+    *("candidateCount", "maxOutputTokens", "stopSequences", "responseLogprobs", "logprobs"),
+    *("responseMimeType", "responseSchema", "responseJsonSchema"),
+}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens: of the input so many cached, of the output so many spent on hidden reasoning."""
+
+    input: int = 100
+    cached: int = 0
+    output: int = 20
+    reasoning: int = 0
+
+
+@dataclass(frozen=True)
+class Text:
+    """A reply with status 200. ``fields`` are the JSON object that a schema or a tool asked for.
+
+    ``top`` holds, for each token, the most likely tokens and their probabilities.
+    """
+
+    text: str = ""
+    fields: dict[str, Any] | None = None
+    finish: Literal["stop", "length", "blocked"] = "stop"
+    refusal: str | None = None
+    usage: Usage | None = Usage()
+    top: tuple[dict[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a request."""
+
+    status: int
+    message: str
+    param: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client sent; the properties read both providers' JSON alike."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+    @property
+    def is_google(self) -> bool:
+        """Whether it went to Gemini's address."""
+        return GOOGLE_PATH.fullmatch(self.path) is not None
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        match = GOOGLE_PATH.fullmatch(self.path)
+        return match["model"] if match else str(self.body.get("model"))
+
+    @property
+    def choices(self) -> int:
+        """How many replies are wanted."""
+        config = self.body.get("generationConfig") or {}
+        return int((config.get("candidateCount") if self.is_google else self.body.get("n")) or 1)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Everything but the words and the model."""
+        if self.is_google:
+            return dict(self.body.get("generationConfig") or {})
+        return {key: value for key, value in self.body.items() if key not in {"model", "messages", "stream"}}
+
+    @property
+    def messages(self) -> list[tuple[str, str]]:
+        """Role and text of each message; ``system``, ``user`` and ``assistant`` for both providers."""
+        if self.is_google:
+            names = {"user": "user", "model": "assistant"}
+            said = [(names[c["role"]], _parts(c)) for c in self.body["contents"]]
+            system = self.body.get("systemInstruction")
+            return [("system", _parts(system)), *said] if system else said
+        names = {"developer": "system"}
+        return [(names.get(m["role"], m["role"]), _content(m["content"])) for m in self.body["messages"]]
+
+    @property
+    def system(self) -> str:
+        """The system message."""
+        return next(text for role, text in self.messages if role == "system")
+
+    @property
+    def user(self) -> str:
+        """The first user message: material, log, the agent's own part."""
+        return next(text for role, text in self.messages if role == "user")
+
+    @property
+    def schema(self) -> dict[str, Any] | None:
+        """The JSON schema that the reply is to follow, however it was sent."""
+        if self.is_google:
+            schema = self.parameters.get("responseJsonSchema")
+            return dict(schema) if schema else None
+        if self.body.get("tools"):
+            return dict(self.body["tools"][0]["function"]["parameters"])
+        wanted = self.body.get("response_format") or {}
+        return dict(wanted["json_schema"]["schema"]) if wanted.get("type") == "json_schema" else None
+
+    @property
+    def form(self) -> str | None:
+        """The name of the form that the reply is to have, such as ``score_reply``."""
+        if self.body.get("tools") and not self.is_google:
+            return str(self.body["tools"][0]["function"]["name"])
+        return None if self.schema is None else str(self.schema["title"])
+
+
+def problem_with(request: Request) -> Problem | None:
+    """What a provider would find fault with, if anything."""
+    if request.is_google:
+        return _google_problem(request)
+    if request.path != OPENAI_PATH:
+        return Problem(404, f"Invalid URL (POST {request.path})")
+    return _openai_problem(request)
+
+
+def error_body(request: Request, status: int, message: str, param: str | None, code: str | None) -> Any:
+    """An error as the provider words it."""
+    if request.is_google:
+        names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+        names |= {429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE"}
+        return {"error": {"code": status, "message": message, "status": names.get(status, "UNKNOWN")}}
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def reply_body(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
+    """A reply as the provider words it."""
+    return _google_reply(request, texts) if request.is_google else _openai_reply(request, texts)
+
+
+def _openai_problem(request: Request) -> Problem | None:
+    body = request.body
+    if not request.headers.get("authorization", "").startswith("Bearer "):
+        return Problem(401, "You didn't provide an API key.", code="invalid_api_key")
+    if unknown := sorted(body.keys() - OPENAI_FIELDS):
+        return Problem(
+            400, f"Unrecognized request argument supplied: {unknown[0]}", unknown[0], "unknown_parameter"
+        )
+    roles = [message.get("role") for message in body.get("messages", [])]
+    if not roles or not set(roles) <= {"system", "developer", "user", "assistant", "tool"}:
+        return Problem(400, f"Invalid value: {roles}", "messages", "invalid_value")
+    if any(not isinstance(message.get("content"), str | list) for message in body["messages"]):
+        return Problem(400, "Invalid value for 'content': expected a string, got null.", "messages")
+    if not 0 <= body.get("temperature", 1) <= 2:
+        return Problem(400, "Invalid 'temperature': decimal above maximum value.", "temperature")
+    return _openai_schema_problem(body)
+
+
+def _openai_schema_problem(body: dict[str, Any]) -> Problem | None:
+    wanted = body.get("response_format") or {}
+    if wanted.get("type") == "json_schema":
+        named, schema = wanted["json_schema"], wanted["json_schema"].get("schema", {})
+        closed = schema.get("additionalProperties") is False
+        whole = sorted(schema.get("required", [])) == sorted(schema.get("properties", {}))
+        if not re.fullmatch(r"[\w-]{1,64}", named.get("name", "")):
+            return Problem(400, "Invalid 'response_format.json_schema.name'", "response_format")
+        if named.get("strict") and not (closed and whole):
+            return Problem(400, "Invalid schema for response_format", "response_format")
+    tools = {tool["function"]["name"] for tool in body.get("tools") or []}
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict) and choice["function"]["name"] not in tools:
+        return Problem(400, f"Tool choice {choice} not found in 'tools' parameter.", "tool_choice")
+    return None
+
+
+def _google_problem(request: Request) -> Problem | None:
+    if not request.headers.get("x-goog-api-key"):
+        return Problem(403, "Method doesn't allow unregistered callers.")
+    for where, known in ((request.body, GOOGLE_FIELDS), (request.parameters, GOOGLE_CONFIG)):
+        if unknown := sorted(where.keys() - known):
+            return Problem(
+                400, f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot find field.'
+            )
+    roles = [content.get("role") for content in request.body.get("contents", [])]
+    if roles != ["user", "model"] * (len(roles) // 2) + ["user"]:
+        return Problem(400, f"Please ensure that turns alternate between user and model, got {roles}.")
+    return None
+
+
+def _openai_reply(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "id": "chatcmpl-loopback",
+        "object": "chat.completion",
+        "created": 1700000000,
+        "model": request.model,
+        "choices": [_openai_choice(request, at, text) for at, text in enumerate(texts)],
+    }
+    usage = texts[0].usage
+    if usage is not None:
+        body["usage"] = {
+            "prompt_tokens": usage.input,
+            "completion_tokens": usage.output,
+            "total_tokens": usage.input + usage.output,
+            "prompt_tokens_details": {"cached_tokens": usage.cached},
+            "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+        }
+    return body
+
+
+def _openai_choice(request: Request, at: int, text: Text) -> dict[str, Any]:
+    finish = {"stop": "stop", "length": "length", "blocked": "content_filter"}[text.finish]
+    message: dict[str, Any] = {"role": "assistant", "content": _words(text), "refusal": text.refusal}
+    if text.refusal is not None:
+        message["content"] = None
+    elif request.body.get("tools") and (text.fields is not None):
+        function = {"name": request.body["tools"][0]["function"]["name"], "arguments": _words(text)}
+        message |= {
+            "content": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+        }
+    tokens = [_openai_token(token) for token in text.top] if request.body.get("logprobs") else None
+    logprobs = {"content": tokens, "refusal": None} if tokens else None
+    return {"index": at, "message": message, "finish_reason": finish, "logprobs": logprobs}
+
+
+def _openai_token(top: dict[str, float]) -> dict[str, Any]:
+    ranked = sorted(top.items(), key=lambda pair: -pair[1])
+    entries = [{"token": token, "logprob": math.log(p), "bytes": list(token.encode())} for token, p in ranked]
+    return {**entries[0], "top_logprobs": entries}
+
+
+def _google_reply(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "candidates": [_google_candidate(at, text) for at, text in enumerate(texts)],
+        "modelVersion": request.model,
+    }
+    usage = texts[0].usage
+    if usage is not None:
+        body["usageMetadata"] = {
+            "promptTokenCount": usage.input,
+            "candidatesTokenCount": usage.output - usage.reasoning,
+            "totalTokenCount": usage.input + usage.output,
+            "cachedContentTokenCount": usage.cached,
+            "thoughtsTokenCount": usage.reasoning,
+        }
+    return body
+
+
+def _google_candidate(at: int, text: Text) -> dict[str, Any]:
+    finish = {"stop": "STOP", "length": "MAX_TOKENS", "blocked": "SAFETY"}[text.finish]
+    words = _words(text)
+    content = {"role": "model", "parts": [{"text": words}]} if words else {"role": "model"}
+    return {"index": at, "content": content, "finishReason": finish}
+
+
+def _words(text: Text) -> str:
+    return text.text if text.fields is None else json.dumps(text.fields)
+
+
+def _parts(content: Mapping[str, Any]) -> str:
+    return "".join(part.get("text", "") for part in content.get("parts", []))
+
+
+def _content(content: str | list[dict[str, Any]]) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)

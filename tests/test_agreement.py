@@ -1,0 +1,171 @@
+"""Agreement statistics: against theory, against plain definitions, against their own symmetries."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jurygraph.eval import agreement
+from jurygraph.eval.agreement import (
+    GroupedCorrelation,
+    PreferenceAgreement,
+    ScoreAgreement,
+    agree_on_preferences,
+    agree_on_scores,
+    cohen_kappa,
+    correlate,
+    correlate_within,
+)
+
+NAMES = ("pearson", "spearman", "kendall")
+column = st.lists(st.integers(1, 5), min_size=2, max_size=30)
+
+
+def tau_b(x: list[float], y: list[float]) -> float | None:
+    """Kendall's tau-b straight from its definition: pairs, and pairs that are tied on either side."""
+    pairs = list(itertools.combinations(range(len(x)), 2))
+    dx = [(x[i] > x[j]) - (x[i] < x[j]) for i, j in pairs]
+    dy = [(y[i] > y[j]) - (y[i] < y[j]) for i, j in pairs]
+    spread = sum(d != 0 for d in dx) * sum(d != 0 for d in dy)
+    return sum(a * b for a, b in zip(dx, dy, strict=True)) / math.sqrt(spread) if spread else None
+
+
+def r(x: list[float], y: list[float]) -> float | None:
+    """Pearson's r straight from its definition."""
+    mx, my = sum(x) / len(x), sum(y) / len(y)
+    sxy = math.fsum((a - mx) * (b - my) for a, b in zip(x, y, strict=True))
+    spread = math.fsum((a - mx) ** 2 for a in x) * math.fsum((b - my) ** 2 for b in y)
+    return sxy / math.sqrt(spread) if len(set(x)) > 1 and len(set(y)) > 1 else None
+
+
+def ranks(x: list[float]) -> list[float]:
+    ordered = sorted(x)
+    return [(2 * ordered.index(v) + ordered.count(v) + 1) / 2 for v in x]
+
+
+def rho(x: list[float], y: list[float]) -> float | None:
+    """Spearman's rho: Pearson's r of mean ranks."""
+    return r(ranks(x), ranks(y))
+
+
+DEFINITIONS = {"pearson": r, "spearman": rho, "kendall": tau_b}
+
+
+@given(
+    st.sampled_from(NAMES), st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=25)
+)
+def test_against_the_definitions(name: str, rows: list[tuple[int, int]]) -> None:
+    x, y = [float(a) for a, _ in rows], [float(b) for _, b in rows]
+    wanted = DEFINITIONS[name](x, y)
+    found = correlate(name, x, y).value
+    assert (found is None) == (wanted is None)
+    assert found == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("x", "y"), [([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [2, 2, 2]), ([1], [1]), ([], [])])
+def test_no_correlation_where_none_exists(name: str, x: list[float], y: list[float]) -> None:
+    assert correlate(name, x, y).value is None
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_no_number_is_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="not a number"):
+        correlate("pearson", [1, bad], [1, 2])
+
+
+def test_columns_of_different_length_are_refused() -> None:
+    with pytest.raises(ValueError, match="different length"):
+        correlate("pearson", [1, 2], [1])
+    with pytest.raises(ValueError, match="groups for"):
+        correlate_within("pearson", [1, 2], [1, 2], ["a"])
+
+
+def test_constant_groups_are_skipped_and_counted() -> None:
+    found = correlate_within(
+        "pearson", [1, 2, 3, 3, 3, 1], [1, 2, 3, 3, 1, 1], ["a", "a", "a", "b", "b", "c"]
+    )
+    assert found == GroupedCorrelation(value=pytest.approx(1.0), groups=1, skipped=2)
+
+
+def test_no_group_at_all_gives_no_value() -> None:
+    assert correlate_within("kendall", [1, 1], [1, 2], ["a", "a"]) == GroupedCorrelation(None, 0, 1)
+
+
+def test_rows_that_lack_a_score_are_left_out_and_counted() -> None:
+    found = agree_on_scores([1, None, 3, 2], [1, 2, 3, None], ["a", "a", "a", "a"])
+    assert (found.n, found.left_out) == (2, 2)
+    assert found.over_rows["pearson"].value == pytest.approx(1.0)
+
+
+def test_rows_without_groups_have_no_group_statistics() -> None:
+    found = agree_on_scores([1, 2, 3], [1, 2, 3], [None, None, None])
+    assert (found.groups, found.per_group) == (0, {})
+
+
+@given(st.lists(st.tuples(st.sampled_from("12t"), st.sampled_from("12t")), min_size=1, max_size=40))
+def test_kappa_against_its_definition(rows: list[tuple[str, str]]) -> None:
+    first, second = [a for a, _ in rows], [b for _, b in rows]
+    n = len(rows)
+    observed = sum(a == b for a, b in rows) / n
+    chance = sum((first.count(c) / n) * (second.count(c) / n) for c in "12t")
+    found = cohen_kappa(first, second)
+    if math.isclose(chance, 1):
+        assert found is None
+    else:
+        assert found == pytest.approx((observed - chance) / (1 - chance), abs=1e-9)
+
+
+def test_kappa_of_a_published_example() -> None:
+    """Two readers of 50 grant proposals: 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no gives kappa 0.4."""
+    first = ["yes"] * 25 + ["no"] * 25
+    second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
+    assert cohen_kappa(first, second) == pytest.approx(0.4)
+
+
+def test_ties_are_a_class_of_their_own() -> None:
+    found = agree_on_preferences(["1", "tie", "2", "tie"], ["1", "1", "2", "tie"])
+    assert (found.accuracy, found.ties) == (0.75, 2)
+
+
+def test_no_rows_give_no_figures() -> None:
+    assert agree_on_preferences([None], ["1"]) == PreferenceAgreement(0, 1, None, None, 0)
+
+
+def test_rows_are_told_apart_by_aspect_and_kind() -> None:
+    rows = [
+        {"aspect": "wit", "score": 1.0, "human": 2.0, "group": "a"},
+        {"aspect": "wit", "score": 2.0, "human": 3.0, "group": "a"},
+        {"aspect": None, "winner": "1", "human": "1"},
+        {"aspect": None, "winner": None, "human": "2"},
+    ]
+    found = agreement(rows)
+    wit, preference = found["wit"], found["preference"]
+    assert isinstance(wit, ScoreAgreement)
+    assert isinstance(preference, PreferenceAgreement)
+    assert (wit.n, preference.n, preference.left_out) == (2, 1, 1)
+
+
+def test_recorded_scores_on_topical_chat(shared_data: Path) -> None:
+    """UniEval's recorded scores against people, grouped by hand from the definitions above."""
+    path = shared_data / "topical_chat" / "topical_chat.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for aspect in ("naturalness", "coherence", "engagingness", "groundedness"):
+        x = [float(row["unieval"][aspect]) for row in rows]
+        y = [float(row["human"][aspect]) for row in rows]
+        found = agree_on_scores(x, y, [row["context_id"] for row in rows])
+        groups: dict[str, list[int]] = defaultdict(list)
+        for index, row in enumerate(rows):
+            groups[row["context_id"]].append(index)
+        for name, definition in DEFINITIONS.items():
+            assert found.over_rows[name].value == pytest.approx(definition(x, y), abs=1e-9)
+            within = [definition([x[i] for i in g], [y[i] for i in g]) for g in groups.values()]
+            known = [value for value in within if value is not None]
+            assert found.per_group[name].value == pytest.approx(math.fsum(known) / len(known), abs=1e-9)
+            assert found.per_group[name].skipped == len(within) - len(known)

@@ -1,0 +1,222 @@
+"""The command line as its users have it: a process, its output, its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from loopback import Failure, Provider
+
+JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli import main; main()"]
+
+
+def jurygraph(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*JURYGRAPH, *arguments],
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    done = jurygraph("run", "debate,multiagent", "--data", "demo", "--limit", "4", "--out", "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "stdout").write_text(done.stdout)
+    (folder / "stderr").write_text(done.stderr)
+    return folder
+
+
+def test_a_run_ends_in_tables_and_a_place_to_look_further(finished: Path) -> None:
+    printed = (finished / "stdout").read_text()
+    for words in ("Verdicts", "Agreement with labels by construction", "no language model", "no_issue"):
+        assert words in printed
+    assert "jurygraph show out lighthouse-" in printed
+    assert "protocol:debate|data:demo@" in printed
+
+
+def test_progress_is_quiet_where_there_is_no_terminal(finished: Path) -> None:
+    assert (finished / "stderr").read_text() == ""
+    assert "\x1b[" not in (finished / "stdout").read_text()
+
+
+def test_results_are_complete(finished: Path) -> None:
+    lines = [json.loads(line) for line in (finished / "out" / "results.jsonl").read_text().splitlines()]
+    assert len(lines) == 4 * 4 * 2
+    assert {line["status"] for line in lines} == {"ok"}
+    assert {line["protocol"] for line in lines} == {"debate", "multiagent"}
+
+
+def test_the_same_command_again_does_nothing_twice(finished: Path) -> None:
+    before = (finished / "out" / "results.jsonl").read_bytes()
+    again = jurygraph(
+        "run", "debate,multiagent", "--data", "demo", "--limit", "4", "--out", "out", cwd=finished
+    )
+    assert again.returncode == 0
+    assert (finished / "out" / "results.jsonl").read_bytes() == before
+
+
+def test_show_reads_a_debate_aloud(finished: Path) -> None:
+    done = jurygraph("show", "out", "lighthouse-good", "--aspect", "fluency", cwd=finished)
+    assert done.returncode == 0
+    for words in (
+        "Skarrow Point",
+        "candidate",
+        "Scorer",
+        "Critic",
+        "Verdict",
+        "debate · fluency",
+        "multiagent · fluency",
+    ):
+        assert words in done.stdout
+    one = jurygraph(
+        "show", "out", "lighthouse-good", "--aspect", "fluency", "--protocol", "debate", cwd=finished
+    )
+    assert "multiagent" not in one.stdout
+
+
+def test_show_puts_protocols_beside_each_other_where_there_is_room(finished: Path) -> None:
+    wide = jurygraph("show", "out", "lighthouse-good", "--aspect", "fluency", cwd=finished, COLUMNS="180")
+    assert any(
+        "debate · fluency" in line and "multiagent · fluency" in line for line in wide.stdout.splitlines()
+    )
+
+
+def test_some_failed_is_exit_code_3(tmp_path: Path, provider: Provider) -> None:
+    """A provider that refuses the key: every item fails, is named, and says why."""
+    provider.play(by=lambda request: Failure(401, "Incorrect API key provided."))
+    done = jurygraph(
+        *("run", "debate", "--data", "demo", "--limit", "2", "--aspect", "fluency"),
+        *("--model", "openai:gpt-4o-mini", "--out", "out"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "failed: lighthouse-good · fluency · debate" in done.stdout
+    assert "the key was refused" in done.stdout
+    assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 2
+
+
+BAD = {
+    "unknown protocol": (("run", "debat", "--data", "demo"), "known are debate, multiagent"),
+    "unknown dataset": (("run", "debate", "--data", "dmeo"), "datasets are demo, demo-pairs"),
+    "no such file": (("run", "debate", "--data", "no.jsonl"), "no.jsonl: cannot be read"),
+    "unknown aspect": (
+        ("run", "debate", "--data", "demo", "--aspect", "wit"),
+        "it has coherence, consistency",
+    ),
+    "aspect of pairs": (
+        ("run", "debate", "--data", "demo-pairs", "--aspect", "wit"),
+        "--aspect means nothing",
+    ),
+    "unknown setting": (
+        ("run", "debate", "--data", "demo", "--set", "loud=1"),
+        "no setting 'loud'; it has models",
+    ),
+    "unknown persona": (("run", "debate", "--data", "demo", "--set", "persona=mean"), "'strict', 'moderate'"),
+    "no pair": (("run", "debate", "--data", "demo", "--set", "n"), "'n' is not of the form --set KEY=VALUE"),
+    "two fallbacks": (
+        ("run", "debate", "--data", "demo", "--set", "tie_breaker=true", "--set", "on_unresolved=last"),
+        "contradict each other",
+    ),
+    "unknown role": (
+        ("run", "debate", "--data", "demo", "--role-model", "judge=offline"),
+        "its roles are commander",
+    ),
+    "unknown model": (("run", "debate", "--data", "demo", "--model", "clever"), "unknown model 'clever'"),
+    "no key": (
+        ("run", "debate", "--data", "demo", "--model", "openai:gpt-4o-mini"),
+        "OPENAI_API_KEY is not set",
+    ),
+    "zero items": (("run", "debate", "--data", "demo", "--limit", "0"), "--limit"),
+    "no data": (("run", "debate"), "--data"),
+    "no run": (("show", "nowhere", "x"), "holds no run"),
+    "no graph": (("graph", "debat"), "known are debate, multiagent"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD.values(), ids=BAD)
+def test_bad_usage_is_exit_code_2_and_a_clear_line(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    done = jurygraph(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_item_that_is_not_there(finished: Path) -> None:
+    done = jurygraph("show", "out", "nobody", cwd=finished)
+    assert (done.returncode, "it has lighthouse-good" in done.stderr) == (2, True)
+
+
+def test_another_runs_folder_is_refused(finished: Path) -> None:
+    done = jurygraph("run", "debate", "--data", "demo", "--limit", "2", "--out", "out", cwd=finished)
+    assert (done.returncode, "belongs to another run" in done.stderr) == (2, True)
+
+
+def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
+    command = ("run", "debate", "--data", "demo", "--out", "out", "--concurrency", "2")
+    process = subprocess.Popen([*JURYGRAPH, *command], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    results = tmp_path / "out" / "results.jsonl"
+    deadline = time.monotonic() + 60
+    while not (results.exists() and results.read_text().count("\n") > 5):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    printed, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "--out out goes on" in printed
+    kept = results.read_text().splitlines()
+    done = jurygraph(*command, cwd=tmp_path)
+    assert done.returncode == 0
+    assert set(kept) <= set(results.read_text().splitlines())
+    assert len(results.read_text().splitlines()) == 108 * 4
+
+
+def test_drawing(tmp_path: Path) -> None:
+    text = jurygraph("graph", "debate", cwd=tmp_path)
+    assert "commander -.-> critic;" in text.stdout
+    picture = jurygraph("graph", "debate", "--svg", "debate.svg", cwd=tmp_path)
+    assert picture.returncode == 0
+    assert (tmp_path / "debate.svg").read_text().startswith("<svg")
+
+
+def test_lists(tmp_path: Path) -> None:
+    listed = jurygraph("protocols", cwd=tmp_path, COLUMNS="200").stdout
+    for words in (
+        "debate",
+        "multiagent",
+        "score, compare",
+        "tie_breaker",
+        "persona=strict",
+        "Kim et al. 2024",
+    ):
+        assert words in listed
+    listed = jurygraph("datasets", cwd=tmp_path, COLUMNS="200").stdout
+    for words in ("demo-pairs", "topical-chat", "summeval", "bundled", "construction", "people"):
+        assert words in listed
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(finished: Path) -> None:
+    show = " ".join(f"'{part}'" for part in (*JURYGRAPH, "show", "out", "lighthouse-good"))
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{show} | head -1"],
+        cwd=finished,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -1,0 +1,222 @@
+"""What every protocol is held to, also the next one: this file runs over the registry."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.state import ReplyError, UsageError, Verdict
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from pydantic import BaseModel, ValidationError
+from typing_extensions import TypedDict
+
+TASKS: dict[str, dict[str, Any]] = {
+    "score": {
+        "kind": "score",
+        "source": "The harbour froze in January. Two trawlers were held fast for nine days.",
+        "candidate": "Two trawlers were stuck in the frozen harbour for nine days.",
+        "aspect": "relevance",
+    },
+    "compare": {
+        "kind": "compare",
+        "question": "How long were the trawlers stuck?",
+        "answer_1": "For nine days, in January.",
+        "answer_2": "Trawlers are boats.",
+    },
+}
+CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
+
+
+@pytest.fixture(params=sorted(protocols()))
+def module(request: pytest.FixtureRequest) -> ModuleType:
+    return find_protocol(request.param)
+
+
+def task(kind: str, **changes: Any) -> dict[str, Any]:
+    return {**TASKS[kind], **changes}
+
+
+def judge(
+    module: ModuleType, kind: str, model: ScriptedModel | None = None, **settings: Any
+) -> dict[str, Any]:
+    models = {"*": model} if model else None
+    result: dict[str, Any] = module.build(models=models, **settings).compile().invoke({"task": task(kind)})
+    return result
+
+
+def content_follower(metadata: Any, prompt: str) -> dict[str, Any]:
+    """A judge that prefers the answer about nine days, wherever it stands, and never objects."""
+    if metadata["form"] == "critique":
+        return {"feedback": "Agreed.", "no_issue": True}
+    if metadata["kind"] == "score":
+        return {"reasoning": "Because.", "score": 3}
+    first, second = prompt.find("nine days"), prompt.find("Trawlers are boats")
+    better, worse = (9, 2) if first < second else (2, 9)
+    return {"reasoning": "Because.", "score_1": better, "score_2": worse}
+
+
+def worst_script(metadata: Any, prompt: str) -> dict[str, Any]:
+    """Nobody ever agrees."""
+    if metadata["form"] == "critique":
+        return {"feedback": "I object.", "no_issue": False}
+    return {"reasoning": "So.", "score": 3, "score_1": 4, "score_2": 5}
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_same_input_and_output_keys(name: str, kind: str) -> None:
+    result = judge(find_protocol(name), kind)
+    assert set(result) == {"verdict", "transcript"}
+    verdict = Verdict.of(result)
+    assert (verdict.protocol, verdict.kind) == (name, kind)
+    assert (verdict.score is None) is (kind == "compare")
+    assert (verdict.winner is None) is (kind == "score")
+    assert verdict.calls == sum(turn["calls"] for turn in result["transcript"])
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_the_output_is_plain_json(name: str, kind: str) -> None:
+    result = judge(find_protocol(name), kind)
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_sync_and_async_say_the_same(name: str, kind: str) -> None:
+    def timeless(result: dict[str, Any]) -> Any:
+        turns = [{**turn, "seconds": 0} for turn in result["transcript"]]
+        return {**result["verdict"], "seconds": 0}, turns
+
+    graph = find_protocol(name).graph
+    asynchronous = asyncio.run(graph.ainvoke({"task": task(kind)}))
+    assert timeless(graph.invoke({"task": task(kind)})) == timeless(asynchronous)
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_the_worst_script_ends(name: str, kind: str) -> None:
+    verdict = Verdict.of(judge(find_protocol(name), kind, ScriptedModel(script=worst_script)))
+    assert verdict.stop_reason in {"max_rounds", "complete", "agreement"}
+
+
+@pytest.mark.parametrize("name", sorted(n for n, m in protocols().items() if "compare" in m.protocol.kinds))
+def test_swapped_answers_swap_the_verdict(name: str) -> None:
+    graph = find_protocol(name).build(models={"*": ScriptedModel(script=content_follower)}).compile()
+    swapped = {"answer_1": TASKS["compare"]["answer_2"], "answer_2": TASKS["compare"]["answer_1"]}
+    straight = graph.invoke({"task": task("compare")})["verdict"]
+    crossed = graph.invoke({"task": task("compare", **swapped)})["verdict"]
+    assert (straight["winner"], crossed["winner"]) == ("1", "2")
+    assert straight["scores"] == crossed["scores"][::-1]
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+@pytest.mark.parametrize("reply", ["", "I would rather not say.", "Score: 11 out of 3 or 4", "**"])
+def test_an_unreadable_reply_is_an_error_and_no_score(name: str, kind: str, reply: str) -> None:
+    model = ScriptedModel(script=lambda metadata, prompt: reply)
+    with pytest.raises(ReplyError) as caught:
+        judge(find_protocol(name), kind, model, structured="off")
+    assert caught.value.reply == reply
+    assert caught.value.agent is not None
+    assert len(model.calls) == 2
+
+
+def test_bad_input_names_the_field_before_any_call(module: ModuleType) -> None:
+    model = ScriptedModel(script=worst_script)
+    graph = module.build(models={"*": model}).compile()
+    kind = module.protocol.kinds[0]
+    field = {"score": "candidate", "compare": "answer_1"}[kind]
+    bad = {key: value for key, value in task(kind).items() if key != field}
+    with pytest.raises(ValidationError, match=field):
+        graph.invoke({"task": bad})
+    assert model.calls == []
+
+
+def test_nobody_chosen_means_offline_and_the_verdict_says_so(module: ModuleType) -> None:
+    verdict = judge(module, module.protocol.kinds[0])["verdict"]
+    assert any("no language model" in warning for warning in verdict["warnings"])
+
+
+def test_a_role_that_it_does_not_have_is_refused(module: ModuleType) -> None:
+    with pytest.raises(UsageError, match=f"no role 'usher'; its roles are {module.protocol.roles[0]}"):
+        module.build(models={"usher": "offline"})
+
+
+def test_a_setting_that_it_does_not_have_is_refused(module: ModuleType) -> None:
+    with pytest.raises(ValidationError, match="loudness"):
+        module.build(loudness=11)
+
+
+class ParentState(TypedDict):
+    task: dict[str, Any]
+    transcript: list[str]
+    verdict: str
+    left: dict[str, Any]
+    right: dict[str, Any]
+
+
+class ParentContext(BaseModel):
+    n: int = 9
+    persona: str = "none of ours"
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_as_a_node_of_a_bigger_graph(name: str, kind: str) -> None:
+    """Two judges in parallel in a parent with keys and a context of its own, under its checkpointer."""
+    judge_graph = find_protocol(name).build(repair=0).compile()
+
+    async def left(state: ParentState) -> dict[str, Any]:
+        return {"left": (await judge_graph.ainvoke({"task": state["task"]}))["verdict"]}
+
+    async def right(state: ParentState) -> dict[str, Any]:
+        return {"right": (await judge_graph.ainvoke({"task": state["task"]}))["verdict"]}
+
+    parent = StateGraph(ParentState, context_schema=ParentContext)
+    parent.add_node("left", left)
+    parent.add_node("right", right)
+    for node in ("left", "right"):
+        parent.add_edge(START, node)
+        parent.add_edge(node, END)
+    graph = parent.compile(checkpointer=InMemorySaver())
+    start: Any = {"task": task(kind), "transcript": ["mine"], "verdict": "open"}
+    config: Any = {"configurable": {"thread_id": "p"}}
+    result = asyncio.run(graph.ainvoke(start, config, context=ParentContext()))
+    assert (result["transcript"], result["verdict"]) == (["mine"], "open")
+    assert {**result["left"], "seconds": 0} == {**result["right"], "seconds": 0}
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_as_a_node_that_shares_keys_with_its_parent(name: str, kind: str) -> None:
+    class Shared(TypedDict):
+        task: dict[str, Any]
+        transcript: list[Any]
+        verdict: dict[str, Any]
+
+    parent = StateGraph(Shared, context_schema=ParentContext)
+    parent.add_node("judge", find_protocol(name).build().compile())
+    parent.add_edge(START, "judge")
+    graph = parent.compile(checkpointer=InMemorySaver())
+    start: Any = {"task": task(kind)}
+    alone = judge(find_protocol(name), kind)
+    config: Any = {"configurable": {"thread_id": "p"}}
+    inside = graph.invoke(start, config, context=ParentContext())
+    assert [turn["content"] for turn in inside["transcript"]] == [t["content"] for t in alone["transcript"]]
+    assert inside["verdict"]["score_by_round"] == alone["verdict"]["score_by_round"]
+
+
+def test_importing_a_protocol_needs_no_provider(module: ModuleType) -> None:
+    code = (
+        f"import sys; import {module.__name__}; "
+        "print([m for m in ('langchain_openai', 'langchain_google_genai', 'scipy', 'typer') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_an_unknown_protocol_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="debate, multiagent"):
+        find_protocol("debat")

@@ -1,0 +1,213 @@
+"""DEBATE call for call, through the providers' own clients and over sockets: who is asked, when, and shown what."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from itertools import combinations, pairwise
+from typing import Any
+
+import pytest
+from jurygraph.graphs import debate
+from jurygraph.nodes import models
+from jurygraph.state import Verdict
+from jurygraph.state.settings import DebateSettings
+
+from .loopback import Provider, Request
+from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, Debaters, google, run, speaker, speakers
+
+ROUND = ["scorer", "critic"]
+LED_ROUND = ["commander", "scorer", "commander", "critic"]
+PAIRS = ((7, 5), (6, 6), (8, 3), (4, 9), (5, 5))
+
+# Settings, the round in which the Critic is satisfied, who is asked, why it stops, rounds held, which score it is.
+TRACES = {
+    "no issue in round 1": ({}, 1, ROUND, "no_issue", 1),
+    "no issue in round 3": ({}, 3, ROUND * 3, "no_issue", 3),
+    "no issue in the last round": ({"n": 2}, 2, ROUND * 2, "no_issue", 2),
+    "unresolved": ({}, None, [*ROUND * 4, "scorer"], "max_rounds", 4),
+    "tie-breaker": ({"tie_breaker": True}, None, [*ROUND * 4, "scorer", "tie-breaker"], "tie_breaker", 4),
+    "led": ({"commander": "llm"}, 2, LED_ROUND * 2, "no_issue", 2),
+    "led, tie-breaker": (
+        {"commander": "llm", "n": 1, "on_unresolved": "tie_breaker"},
+        None,
+        [*LED_ROUND, "commander", "scorer", "tie-breaker"],
+        "tie_breaker",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ["async", "sync"])
+@pytest.mark.parametrize("structured", ["auto", "off"])
+@pytest.mark.parametrize("trace", TRACES)
+def test_score_trace(provider: Provider, how: str, structured: str, trace: str) -> None:
+    settings, satisfied_in, asked, stop_reason, rounds = TRACES[trace]
+    provider.play(by=Debaters(satisfied_in=satisfied_in, final=2))
+    verdict, _ = run(how, models={"*": OPENAI}, structured=structured, **settings)
+    scores = [3.0, 4.0, 2.0, 5.0, 1.0][: asked.count("scorer")]
+    assert speakers(provider) == asked
+    assert (verdict.stop_reason, verdict.rounds, verdict.calls) == (stop_reason, rounds, len(asked))
+    assert list(verdict.score_by_round) == scores
+    assert verdict.score == (2.0 if "tie-breaker" in asked else scores[-1])
+    assert verdict.warnings == ()
+
+
+@pytest.mark.parametrize("how", ["async", "sync"])
+@pytest.mark.parametrize("structured", ["auto", "off"])
+@pytest.mark.parametrize("trace", TRACES)
+def test_compare_trace(provider: Provider, how: str, structured: str, trace: str) -> None:
+    settings, satisfied_in, asked, stop_reason, rounds = TRACES[trace]
+    provider.play(by=Debaters(scores=PAIRS, satisfied_in=satisfied_in, final=(9, 2)))
+    verdict, _ = run(how, COMPARE_TASK, models={"*": OPENAI}, structured=structured, **settings)
+    pairs = PAIRS[: asked.count("scorer")]
+    first, second = (9, 2) if "tie-breaker" in asked else pairs[-1]
+    assert speakers(provider) == asked
+    assert (verdict.stop_reason, verdict.rounds, verdict.calls) == (stop_reason, rounds, len(asked))
+    assert verdict.score_by_round == pairs
+    assert verdict.scores == (first, second)
+    assert verdict.winner == ("tie" if first == second else "1" if first > second else "2")
+
+
+@pytest.mark.parametrize("task", [SCORE_TASK, COMPARE_TASK], ids=["score", "compare"])
+def test_material_and_log_come_first_and_only_grow(provider: Provider, task: dict[str, Any]) -> None:
+    provider.play(by=Debaters(PAIRS if task is COMPARE_TASK else (1, 2, 3), satisfied_in=None, final=(1, 2)))
+    run("async", task, models={"*": OPENAI}, n=2)
+    shared = [request.user.rpartition("\n\n")[0] for request in provider.requests]
+    texts = [text for key, text in task.items() if key not in {"kind", "aspect"}]
+    assert all(text in shared[0] for text in texts)
+    assert {request.system for request in provider.requests} == {provider.requests[0].system}
+    assert all(later.startswith(earlier) for earlier, later in pairwise(shared))
+    assert len(set(shared)) == 5
+
+
+def test_rubric_is_shown_to_scorer_critic_and_tie_breaker(provider: Provider) -> None:
+    provider.play(by=Debaters(satisfied_in=None))
+    run("async", models={"*": OPENAI}, n=1, tie_breaker=True)
+    heads = {request.user.partition("\n\nThe debate so far")[0] for request in provider.requests[1:]}
+    assert speakers(provider) == ["scorer", "critic", "scorer", "tie-breaker"]
+    assert len(heads) == 1
+    head = heads.pop()
+    assert "Evaluation steps:" in head
+    assert "from 1 (worst) to 5 (best)" in head
+    assert provider.requests[0].user.startswith(head)
+
+
+def test_each_agent_is_shown_what_was_said_before(provider: Provider) -> None:
+    provider.play(by=Debaters(satisfied_in=None))
+    run("async", models={"*": OPENAI}, n=2, tie_breaker=True)
+    said = ["rationale 1", "objection 1", "rationale 2", "objection 2", "rationale 3"]
+    for at, request in enumerate(provider.requests):
+        assert [words in request.user for words in said] == [position < at for position in range(len(said))]
+    assert speaker(provider.requests[-1]) == "tie-breaker"
+
+
+def test_critic_is_told_the_latest_score_and_scorer_what_to_reconsider(provider: Provider) -> None:
+    provider.play(by=Debaters((3, 4), satisfied_in=2))
+    run("async", models={"*": OPENAI})
+    own = [request.user.rpartition("\n\n")[2] for request in provider.requests]
+    assert "latest verdict is 3" in own[1]
+    assert "reconsider 3" in own[2]
+    assert "latest verdict is 4" in own[3]
+
+
+def test_a_led_debate_adds_the_commanders_words_to_those_it_hands_over(provider: Provider) -> None:
+    provider.play(by=Debaters((3, 4), satisfied_in=2))
+    _, transcript = run("async", models={"*": OPENAI}, commander="llm")
+    shown = [request.user for request in provider.requests if speaker(request) != "commander"]
+    for at, text in enumerate(shown, start=1):
+        assert f"message {at} of the commander" in text
+        assert f"message {at - 1} of the commander" not in text
+    assert "rationale 1" in shown[1]
+    assert "objection 1" in shown[2]
+    assert [turn["agent"] for turn in transcript] == LED_ROUND * 2
+
+
+def test_each_role_is_sent_to_its_own_model(provider: Provider) -> None:
+    provider.play(by=Debaters(satisfied_in=None))
+    by_role = {"*": OPENAI, "critic": "openai:gpt-4.1", "tie_breaker": "openai:gpt-4.1-mini"}
+    _, transcript = run("async", models=by_role, n=1, tie_breaker=True)
+    assert provider.models == ["gpt-4o-mini", "gpt-4.1", "gpt-4o-mini", "gpt-4.1-mini"]
+    told = {turn["role"]: turn["model"] for turn in transcript if turn["model"]}
+    assert told == {"scorer": OPENAI, "critic": "openai:gpt-4.1", "tie_breaker": "openai:gpt-4.1-mini"}
+
+
+@pytest.mark.parametrize("how", ["async", "sync"])
+def test_two_providers_in_one_debate(provider: Provider, how: str) -> None:
+    provider.play(by=Debaters((3, 4), satisfied_in=2))
+    verdict, transcript = run(how, models={"scorer": OPENAI, "critic": google(provider)})
+    assert [request.is_google for request in provider.requests] == [False, True, False, True]
+    assert "objection 1" in provider.requests[2].user
+    assert verdict.score == 4
+    assert [turn["model"] for turn in transcript if turn["role"] == "critic"] == [
+        "google_genai:gemini-2.0-flash"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("termination", "reason", "calls"), [("declared", "max_rounds", 3), ("substring", "no_issue", 2)]
+)
+def test_a_mention_of_the_token(provider: Provider, termination: str, reason: str, calls: int) -> None:
+    def by(request: Request) -> str:
+        return (
+            "Score: 3"
+            if speaker(request) == "scorer"
+            else "I cannot say NO ISSUE yet: one date is unchecked."
+        )
+
+    provider.play(by=by)
+    verdict, _ = run("async", models={"*": OPENAI}, structured="off", n=1, termination=termination)
+    assert (verdict.stop_reason, verdict.calls) == (reason, calls)
+
+
+def test_personas_differ_in_the_critics_words_alone(provider: Provider) -> None:
+    asked: dict[str, list[str]] = {}
+    for persona in ("strict", "moderate", "weak", "plain", "sophisticated"):
+        provider.requests.clear()
+        provider.play(by=Debaters())
+        run("async", models={"*": OPENAI}, persona=persona)
+        asked[persona] = [request.user for request in provider.requests]
+    assert all(one[0] == other[0] for one, other in combinations(asked.values(), 2))
+    assert all(one[1] != other[1] for one, other in combinations(asked.values(), 2))
+    advocates = {persona for persona, texts in asked.items() if "devil's advocate" in texts[1]}
+    assert advocates == {"strict", "moderate", "weak", "sophisticated"}
+
+
+@pytest.mark.parametrize("name", ["openai", "openai by function call", "google"])
+def test_one_loop_after_another(provider: Provider, name: str) -> None:
+    """The provider keeps connections alive; those of a loop that has ended must not be used again, nor leak."""
+    model = {"openai": OPENAI, "openai by function call": "openai:gpt-4", "google": google(provider)}[name]
+    provider.play(by=Debaters([3] * 9, satisfied_in=None))
+    graph = debate.build(models={"*": model}, n=1).compile()
+    given: Any = {"task": SCORE_TASK}
+    for opened in (1, 2, 3):
+        assert Verdict.of(asyncio.run(graph.ainvoke(given))).score == 3
+        assert provider.connections == opened
+    gc.collect()
+
+
+def test_models_of_ended_loops_are_forgotten(provider: Provider) -> None:
+    provider.play(by=Debaters([3] * 9, satisfied_in=None))
+    for _ in range(3):
+        run("async", models={"*": OPENAI}, n=1)
+    run("sync", models={"*": OPENAI}, n=1)
+    ended = [
+        loop for loop in models._LOADED if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_closed()
+    ]
+    assert ended == []
+
+
+async def test_sync_call_inside_a_running_loop(provider: Provider) -> None:
+    provider.play(by=Debaters())
+    given: Any = {"task": SCORE_TASK}
+    result = debate.build(models={"*": OPENAI}).compile().invoke(given)
+    assert Verdict.of(result).stop_reason == "no_issue"
+    assert speakers(provider) == ROUND
+
+
+async def test_a_runs_context_chooses_the_models(provider: Provider) -> None:
+    provider.play(by=Debaters())
+    context = DebateSettings.model_validate({"models": {"*": OPENAI, "critic": "openai:gpt-4.1"}})
+    given: Any = {"task": SCORE_TASK}
+    await debate.graph.ainvoke(given, context=context)
+    assert provider.models == ["gpt-4o-mini", "gpt-4.1"]

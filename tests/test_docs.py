@@ -1,0 +1,198 @@
+"""What the documentation shows works: doctests, code blocks, links, JSON, command lines."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import doctest
+import inspect
+import json
+import math
+import pkgutil
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jurygraph
+import pytest
+import typer
+from jurygraph.eval.cli import app
+from typer.main import get_command
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+MISUSED = typer.BadParameter.__mro__[1]
+"""Click's ``UsageError``, whichever copy of Click this typer works with."""
+FRACTION = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?")
+FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[\w-]*)[^\n]*$")
+LINK = re.compile(r"!?\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|(?:href|src)=\"([^\"]+)\"")
+
+
+class LastDigitsMayDiffer(doctest.OutputChecker):
+    """Fractions are the same if they are close; everything else is compared as it is written."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        wanted, gotten = FRACTION.findall(want), FRACTION.findall(got)
+        if len(wanted) == len(gotten) and all(
+            math.isclose(float(one), float(other), rel_tol=1e-12)
+            for one, other in zip(wanted, gotten, strict=True)
+        ):
+            want, got = FRACTION.sub("_._", want), FRACTION.sub("_._", got)
+        return super().check_output(want, got, optionflags)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+
+def modules() -> list[str]:
+    found = [info.name for info in pkgutil.walk_packages(jurygraph.__path__, "jurygraph.")]
+    return ["jurygraph", *found]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    lines = iter(enumerate(page.read_text(encoding="utf-8").split("\n"), start=1))
+    for number, line in lines:
+        if opening := FENCE.match(line):
+            inside = []
+            for _, text in lines:
+                if text.strip() == opening["fence"]:
+                    break
+                inside.append(text.removeprefix(opening["indent"]))
+            yield Block(page, number, opening["language"], "\n".join(inside))
+
+
+def prose(page: Path) -> str:
+    """A page without its code."""
+    text = page.read_text(encoding="utf-8")
+    for block in blocks(page):
+        text = text.replace(block.text, "") if block.text else text
+    return re.sub(r"`[^`\n]*`", "``", text)
+
+
+def all_blocks(*languages: str) -> list[Block]:
+    return [block for page in PAGES for block in blocks(page) if block.language in languages]
+
+
+def where(value: Path | Block) -> str:
+    if isinstance(value, Path):
+        return value.relative_to(ROOT).as_posix()
+    return f"{where(value.page)}:{value.line}"
+
+
+@pytest.mark.parametrize("name", modules())
+def test_doctests(name: str) -> None:
+    runner = doctest.DocTestRunner(LastDigitsMayDiffer())
+    for test in doctest.DocTestFinder(exclude_empty=True).find(import_module(name)):
+        assert runner.run(test).failed == 0, test.name
+
+
+def test_there_are_doctests_in_every_part() -> None:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    having = {name for name in modules() if any(test.examples for test in finder.find(import_module(name)))}
+    for part in ("state", "nodes", "graphs", "eval"):
+        assert any(name.startswith(f"jurygraph.{part}.") for name in having), part
+
+
+@pytest.mark.parametrize("page", PAGES, ids=where)
+def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page's blocks in order, in one namespace, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.language == "python":
+            run(block, namespace)
+
+
+def run(block: Block, namespace: dict[str, Any]) -> None:
+    """Run a block; one that awaits is run on an event loop of its own."""
+    source = "\n" * block.line + block.text
+    code = compile(source, where(block.page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    if code.co_flags & inspect.CO_COROUTINE:
+        asyncio.run(eval(code, namespace))
+    else:
+        exec(code, namespace)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=where)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = prose(page)
+    links = [one or other for one, other in LINK.findall(text)]
+    broken = [link for link in links if not _leads_somewhere(page, link)]
+    assert broken == []
+
+
+def _leads_somewhere(page: Path, link: str) -> bool:
+    if re.match(r"[a-z]+:", link):
+        return True
+    file, _, anchor = link.partition("#")
+    target = (page.parent / file).resolve() if file else page
+    if not (target.exists() and target.is_relative_to(ROOT)):
+        return False
+    return not anchor or target.suffix != ".md" or anchor in _anchors(target)
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ +(.+)$", prose(page), re.MULTILINE)
+    names = re.findall(r"(?:id|name)=\"([^\"]+)\"", prose(page))
+    slugs = {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(names)
+
+
+@pytest.mark.parametrize("block", all_blocks("json", "jsonl"), ids=where)
+def test_json_blocks_parse(block: Block) -> None:
+    for part in block.text.splitlines() if block.language == "jsonl" else [block.text]:
+        json.loads(part)
+
+
+def command_lines() -> list[Any]:
+    found = []
+    for block in all_blocks("bash", "sh", "shell", "console"):
+        for line in block.text.replace("\\\n", " ").split("\n"):
+            command = re.sub(r"^\$ ", "", line.strip())
+            if re.match(r"(\w+=\S* )*jurygraph( |$)", command):
+                found.append(pytest.param(command, id=f"{where(block)} {command}"))
+    return found
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_command_lines_can_be_parsed(line: str) -> None:
+    parse(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("jurygraph judge debate", "no command 'judge'"),
+        ("jurygraph run debate --data demo --rounds 3", "(?i)no such option.*--rounds"),
+        ("jurygraph run debate", "(?i)missing .*data"),
+        ("jurygraph run debate --data demo --limit few", "valid integer"),
+        ("jurygraph graph", "(?i)missing .*protocol"),
+        ("jurygraph graph a b", "(?i)unexpected extra argument"),
+    ],
+)
+def test_the_check_of_command_lines_finds_mistakes(line: str, words: str) -> None:
+    with pytest.raises((AssertionError, MISUSED), match=words):
+        parse(line)
+
+
+def parse(line: str) -> None:
+    """Parse a command line, up to a pipe or a redirection, without executing it."""
+    words = shlex.split(re.split(r" (?:\||>|2>|&&|;) ?", line)[0], comments=True)
+    _, name, *rest = words[words.index("jurygraph") :] + ["--help"] * (words[-1] == "jurygraph")
+    group: Any = get_command(app)
+    command = group if name == "--help" else group.commands.get(name)
+    assert command is not None, f"no command {name!r}, only {', '.join(group.commands)}"
+    with suppress(typer.Exit), command.make_context(name, rest or ["--help"] * (command is group)):
+        pass

@@ -1,0 +1,145 @@
+"""The notebooks run from top to bottom, keep what they promise, and are stored without outputs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+KERNEL = "this-python"
+COLOR = re.compile(r"\x1b\[[\d;]*m")
+
+
+def read(path: Path) -> NotebookNode:
+    notebook: Any = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+    assert isinstance(notebook, NotebookNode)
+    return notebook
+
+
+def executed(path: Path, folder: Path) -> NotebookNode:
+    """The notebook after a run in a folder of its own, by the interpreter that runs the tests."""
+    spec = folder / "jupyter" / "kernels" / KERNEL
+    spec.mkdir(parents=True)
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    about = {"argv": command, "display_name": KERNEL, "language": "python"}
+    (spec / "kernel.json").write_text(json.dumps(about), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PATH", str(folder / "jupyter"))
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(folder / "runtime"))
+        patch.setenv("IPYTHONDIR", str(folder / "ipython"))
+        for key in ("OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+            patch.delenv(key, raising=False)
+        notebook = read(path)
+        resources = {"metadata": {"path": str(folder)}}
+        NotebookClient(notebook, timeout=120, kernel_name=KERNEL, resources=resources).execute()
+    return notebook
+
+
+def said(notebook: NotebookNode, cell_id: str) -> str:
+    """What a cell printed or displayed, as text."""
+    (cell,) = (cell for cell in notebook.cells if cell.id == cell_id)
+    parts = [output.get("text") or _shown(output.get("data", {})) for output in cell.outputs]
+    return re.sub(r"\s+", " ", COLOR.sub("", " ".join(parts)))
+
+
+def _shown(data: dict[str, Any]) -> str:
+    return str(data.get("image/svg+xml") or data.get("text/plain", ""))
+
+
+@pytest.fixture(scope="module")
+def run_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], NotebookNode]:
+    @cache
+    def run(path: Path) -> NotebookNode:
+        return executed(path, tmp_path_factory.mktemp(path.stem))
+
+    return run
+
+
+@pytest.fixture
+def quickstart(run_once: Callable[[Path], NotebookNode]) -> NotebookNode:
+    return run_once(FOLDER / "quickstart.ipynb")
+
+
+def test_there_are_notebooks() -> None:
+    assert FOLDER / "quickstart.ipynb" in NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_nothing_is_stored_but_words_and_code(path: Path) -> None:
+    notebook = read(path)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.id for cell in code if cell.outputs or cell.execution_count is not None] == []
+    assert path.stat().st_size < 40_000
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs_from_top_to_bottom(path: Path, run_once: Callable[[Path], NotebookNode]) -> None:
+    code = [cell for cell in run_once(path).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert [output.text for cell in code for output in cell.outputs if output.get("name") == "stderr"] == []
+
+
+def test_every_cell_of_the_quickstart_has_something_to_show(quickstart: NotebookNode) -> None:
+    code = [cell for cell in quickstart.cells if cell.cell_type == "code"]
+    assert [cell.id for cell in code if not said(quickstart, cell.id)] == []
+
+
+def test_a_verdict_and_who_gave_it(quickstart: NotebookNode) -> None:
+    assert re.search(r"score [1-5](\.\d+)? of 5; ended by \w+ after \d", said(quickstart, "verdict"))
+    assert "The offline judge is no language model" in said(quickstart, "verdict")
+    assert "winner: answer 1" in said(quickstart, "compare")
+
+
+def test_the_debate_is_read_aloud(quickstart: NotebookNode) -> None:
+    debate = said(quickstart, "aloud")
+    assert "round 0 · scorer" in debate
+    assert "round 1 · critic" in debate
+    assert debate.index("round 0 · scorer") < debate.index("round 1 · critic")
+
+
+def test_the_graph_is_drawn(quickstart: NotebookNode) -> None:
+    drawing = said(quickstart, "drawing")
+    assert "<svg" in drawing
+    assert [node for node in ("commander", "scorer", "critic", "tie_breaker") if node not in drawing] == []
+
+
+def test_personas_are_compared(quickstart: NotebookNode) -> None:
+    rows = said(quickstart, "personas")
+    assert re.findall("strict|moderate|weak|plain|sophisticated", rows) == [
+        *("strict", "moderate", "weak", "plain", "sophisticated")
+    ]
+    assert len(re.findall("no_issue|max_rounds", rows)) == 5
+
+
+def test_who_decides_where_they_do_not_agree(quickstart: NotebookNode) -> None:
+    assert re.search(r"tie_breaker gives [1-5]", said(quickstart, "tie"))
+    assert re.search(r"do not agree.*Scores so far: \[[1-5]", said(quickstart, "human"))
+    assert "score 2, decided by: human" in said(quickstart, "resumed")
+
+
+def test_a_batch_and_its_agreement(quickstart: NotebookNode) -> None:
+    batch = said(quickstart, "batch")
+    assert re.search(r"12 judged, 0 failed, \d\d+ calls", batch)
+    assert "labels by construction" in batch
+    assert re.search(r"debate\W+consistency\W+12\W+-?[01]\.\d{3}", batch)
+
+
+def test_where_a_real_model_goes(quickstart: NotebookNode) -> None:
+    assert "Set OPENAI_API_KEY and GOOGLE_API_KEY" in said(quickstart, "models")
+
+
+def test_the_judge_inside_a_bigger_graph(quickstart: NotebookNode) -> None:
+    desk = said(quickstart, "desk")
+    assert re.search(r"not good enough: .* opened in 1923 .*printed: .* opened in 1932", desk)

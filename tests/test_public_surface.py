@@ -1,0 +1,53 @@
+"""What users may import: asserted, so that nothing comes or goes unnoticed."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import jurygraph
+import jurygraph.eval
+import jurygraph.graphs.debate
+import jurygraph.nodes.replies
+import jurygraph.state
+import pytest
+
+SURFACE = {
+    "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict",
+    "jurygraph.eval": "Dataset Evaluation Result aevaluate agreement evaluate load_dataset",
+    "jurygraph.nodes.replies": "ReplyError contains_no_issue declares_no_issue read_pair read_score read_vote",
+    "jurygraph.state": (
+        "ASPECTS Aspect CompareTask DataError DebateSettings JudgeInput JudgeOutput JudgeState JurygraphError "
+        "ModelCallError ModelSpec MultiagentSettings ReplyError Score ScoreTask Settings StopReason Task TaskKind "
+        "Turn Usage UsageError Verdict Winner find_aspect parse_task"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_exported_names(name: str) -> None:
+    module = importlib.import_module(name)
+    assert sorted(module.__all__) == sorted(SURFACE[name].split())
+    assert all(hasattr(module, exported) for exported in module.__all__)
+
+
+def test_fixed_signatures() -> None:
+    from jurygraph.nodes.replies import declares_no_issue, read_pair, read_score, read_vote
+
+    assert read_score("Score: 4") == 4.0
+    assert read_pair("8 7") == (8.0, 7.0)
+    assert read_vote("[[B]]") == "2"
+    assert declares_no_issue("NO ISSUE") is True
+    assert list(inspect.signature(read_score).parameters)[:3] == ["text", "low", "high"]
+    assert list(inspect.signature(jurygraph.graphs.debate.build).parameters) == [
+        "settings",
+        "models",
+        "fields",
+    ]
+
+
+def test_errors_form_a_tree() -> None:
+    from jurygraph.state import DataError, JurygraphError, ModelCallError, ReplyError, UsageError
+
+    assert issubclass(DataError, UsageError)
+    assert all(issubclass(kind, JurygraphError) for kind in (UsageError, ReplyError, ModelCallError))

@@ -1,0 +1,229 @@
+"""Batches: what is written, what is resumed, what fails alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import Evaluation, aevaluate, evaluate, load_dataset
+from jurygraph.eval.plan import plan
+from jurygraph.eval.results import Result, ResultsFile
+from jurygraph.eval.runner import carry_out
+from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.state import DataError, ModelSpec, UsageError
+
+RESULT_KEYS = """
+    item group aspect protocol status score scores winner human rounds stop_reason score_by_round repeat calls
+    input_tokens cached_input_tokens output_tokens reasoning_tokens cost_usd seconds error warnings transcript
+""".split()  # noqa: SIM905
+
+
+def dataset(folder: Path, count: int = 6) -> Path:
+    path = folder / "mine.jsonl"
+    rows = [
+        {
+            "id": f"i{n}",
+            "group": f"g{n % 2}",
+            "source": "The bells rang at noon.",
+            "candidate": f"Bells rang. Number {n}.",
+            "human": {"fluency": 1 + n % 5},
+        }
+        for n in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def agreeable(metadata: Mapping[str, Any], prompt: str) -> dict[str, Any]:
+    if metadata["role"] == "critic":
+        return {"feedback": "Yes.", "no_issue": True}
+    return {"reasoning": "So.", "score": 4}
+
+
+def garbled_for(*items: str) -> ScriptedModel:
+    """Agrees, but cannot get a word out about some items."""
+
+    def script(metadata: Mapping[str, Any], prompt: str) -> Any:
+        spoilt = any(f"Number {item[1:]}." in prompt for item in items)
+        return "mumble" if spoilt else agreeable(metadata, prompt)
+
+    return ScriptedModel(script=script)
+
+
+def test_results_and_manifest(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    evaluation = evaluate("debate", dataset(tmp_path), models={"*": ScriptedModel(script=agreeable)}, out=out)
+    written = lines(out)
+    assert [list(line) for line in written] == [RESULT_KEYS] * 6
+    assert {line["item"] for line in written} == {f"i{n}" for n in range(6)}
+    first = next(line for line in written if line["item"] == "i3")
+    assert (first["status"], first["score"], first["human"], first["group"]) == ("ok", 4.0, 4.0, "g1")
+    assert [turn["agent"] for turn in first["transcript"]] == ["commander", "scorer", "commander", "critic"]
+    manifest = json.loads((out / "run.json").read_text())
+    assert manifest["data"]["items"] == 6
+    assert manifest["signatures"]["debate"] == evaluation.manifest["signatures"]["debate"]
+    assert "|n:4|persona:strict|" in manifest["signatures"]["debate"]
+
+
+def test_comparisons(tmp_path: Path) -> None:
+    evaluation = evaluate(["debate", "multiagent"], "demo-pairs", limit=3, out=tmp_path)
+    assert len(evaluation.results) == 6
+    assert all(len(line["scores"]) == 2 and line["winner"] in {"1", "2", "tie"} for line in lines(tmp_path))
+    with pytest.raises(ValueError, match="name one of debate, multiagent"):
+        evaluation.agreement()
+    assert evaluation.agreement("debate")["preference"].n == 3
+
+
+def test_one_bad_item_does_not_stop_the_others(tmp_path: Path) -> None:
+    evaluation = evaluate("debate", dataset(tmp_path), models={"*": garbled_for("i2")}, out=tmp_path / "out")
+    [failed] = evaluation.failed
+    assert (failed.item, failed.score, failed.calls) == ("i2", None, 2)
+    assert "scorer, round 0" in (failed.error or "")
+    assert "mumble" in (failed.error or "")
+    assert [turn["agent"] for turn in failed.transcript] == ["commander", "scorer"]
+    assert len(evaluation.results) == 6
+    assert evaluation.agreement()["fluency"].left_out == 1
+
+
+def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> None:
+    data, out = dataset(tmp_path), tmp_path / "out"
+    spoilt, whole = garbled_for("i2", "i4"), garbled_for()
+    models = {"*": spoilt}
+    evaluate("debate", data, models=models, out=out)
+    again = evaluate("debate", data, models={"*": whole}, out=out)
+    assert not again.failed
+    assert len(whole.calls) == 2 * 2
+    assert len(lines(out)) == 6
+
+
+def test_a_half_written_line_is_judged_again(tmp_path: Path) -> None:
+    data, out = dataset(tmp_path), tmp_path / "out"
+    evaluate("debate", data, models={"*": garbled_for()}, out=out)
+    path = out / "results.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+    again = garbled_for()
+    evaluate("debate", data, models={"*": again}, out=out)
+    assert len(again.calls) == 2
+    assert len(lines(out)) == 6
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
+    data = dataset(tmp_path)
+    evaluate("debate", data, out=tmp_path / "out", limit=2)
+    with pytest.raises(UsageError, match=r"belongs to another run.*persona:plain"):
+        evaluate("debate", data, out=tmp_path / "out", limit=2, settings={"persona": "plain"})
+
+
+def test_a_broken_results_file_is_told_by_its_line(tmp_path: Path) -> None:
+    data, out = dataset(tmp_path), tmp_path / "out"
+    evaluate("debate", data, out=out, limit=2)
+    with (out / "results.jsonl").open("a") as file:
+        file.write('{"item": 5}\n')
+    with pytest.raises(DataError, match=r"results\.jsonl, line 3"):
+        evaluate("debate", data, out=out, limit=2)
+
+
+def test_repeats(tmp_path: Path) -> None:
+    evaluation = evaluate("debate", dataset(tmp_path), limit=2, repeats=3)
+    assert sorted((result.item, result.repeat) for result in evaluation.results) == [
+        (item, repeat) for item in ("i0", "i1") for repeat in range(3)
+    ]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 50])
+def test_never_more_calls_in_flight_than_allowed(tmp_path: Path, concurrency: int) -> None:
+    under_way = most = 0
+
+    class Slow(ScriptedModel):
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.005)
+            under_way -= 1
+            return await super()._agenerate(*args, **kwargs)
+
+    evaluate("debate", dataset(tmp_path, 12), models={"*": Slow(script=agreeable)}, concurrency=concurrency)
+    assert most == min(concurrency, 12)
+
+
+async def test_inside_a_running_loop(tmp_path: Path) -> None:
+    path = dataset(tmp_path)
+    sync = await asyncio.to_thread(evaluate, "debate", path, limit=2)
+    direct: Evaluation = evaluate("debate", path, limit=2)
+    awaited = await aevaluate("debate", path, limit=2)
+    assert (
+        [r.score for r in sync.results]
+        == [r.score for r in direct.results]
+        == [r.score for r in awaited.results]
+    )
+
+
+async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
+    class Stuck(ScriptedModel):
+        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+            if "Number 3." in str(messages):
+                await asyncio.sleep(3600)
+            return await super()._agenerate(messages, *args, **kwargs)
+
+    prepared = plan("debate", dataset(tmp_path), models={"*": Stuck(script=agreeable)}, out=tmp_path / "out")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(carry_out(prepared, 4), timeout=2)
+    assert {line["item"] for line in lines(tmp_path / "out")} == {"i0", "i1", "i2", "i4", "i5"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"loudness": 11}, "no setting 'loudness'; it has models, structured"),
+        ({"persona": "mean"}, "'strict', 'moderate', 'weak', 'plain' or 'sophisticated', got 'mean'"),
+        ({"on_unresolved": "human"}, "pauses for a person"),
+        ({"prompts": "/no/such/folder"}, "no such folder"),
+    ],
+)
+def test_bad_settings_are_told_before_any_call(settings: dict[str, Any], fault: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan("debate", "demo", settings=settings)
+    assert fault in str(caught.value)
+
+
+def test_a_missing_key_is_told_before_any_call() -> None:
+    with pytest.raises(UsageError, match="OPENAI_API_KEY is not set"):
+        plan("debate", "demo", models={"critic": ModelSpec(name="openai:gpt-4o-mini")})
+
+
+@pytest.mark.parametrize("options", [{"limit": 0}, {"repeats": 0}])
+def test_nothing_to_do_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="must be 1 or more"):
+        plan("debate", "demo", **options)
+
+
+def test_zero_concurrency_is_refused() -> None:
+    with pytest.raises(UsageError, match="concurrency"):
+        evaluate("debate", "demo", limit=1, concurrency=0)
+
+
+def test_a_result_survives_its_line(tmp_path: Path) -> None:
+    store = ResultsFile(tmp_path)
+    failed = Result(item="a", protocol="debate", status="failed", error="no\nway \u2028")
+    store.add(failed)
+    store.add(failed.model_copy(update={"status": "ok", "score": 3.0, "error": None}))
+    assert [result.status for result in store.read()] == ["ok"]
+    store.compact()
+    assert len(store.path.read_text().splitlines()) == 1
+
+
+def test_topical_chat_from_end_to_end(shared_data: Path, tmp_path: Path) -> None:
+    data = load_dataset("topical-chat", shared_data)
+    evaluation = evaluate("debate", data, aspects=["groundedness"], limit=30, out=tmp_path)
+    assert not evaluation.failed
+    assert len(lines(tmp_path)) == 30
+    assert evaluation.agreement()["groundedness"].n == 30

@@ -1,0 +1,200 @@
+"""Tasks, aspects, settings, turns and verdicts: plain data with its rules."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jurygraph.state import (
+    ASPECTS,
+    Aspect,
+    CompareTask,
+    DebateSettings,
+    ModelSpec,
+    ScoreTask,
+    Usage,
+    Verdict,
+    find_aspect,
+    parse_task,
+)
+from jurygraph.state.judging import as_json
+from jurygraph.state.settings import Settings, in_force, make_settings
+from jurygraph.state.transcript import append, last_by, turn_without_model
+from jurygraph.state.verdict import add_usage, outcome_fields, winner_of
+from pydantic import ValidationError
+
+SCALES = {
+    "summeval": {"coherence": (1, 5), "consistency": (1, 5), "fluency": (1, 5), "relevance": (1, 5)},
+    "topical-chat": {
+        "naturalness": (1, 3),
+        "coherence": (1, 3),
+        "engagingness": (1, 3),
+        "groundedness": (0, 1),
+        "understandability": (0, 1),
+    },
+}
+
+
+@pytest.mark.parametrize(("family", "name"), [(f, n) for f, names in SCALES.items() for n in names])
+def test_ready_made_aspects_have_the_benchmarks_scales(family: str, name: str) -> None:
+    aspect = find_aspect(f"{family}/{name}")
+    assert (aspect.name, (aspect.low, aspect.high)) == (name, SCALES[family][name])
+    assert aspect.steps
+
+
+def test_every_ready_made_aspect_is_a_benchmarks() -> None:
+    assert set(ASPECTS) == {f"{family}/{name}" for family, names in SCALES.items() for name in names}
+
+
+def test_a_bare_name_that_two_share_is_summevals() -> None:
+    assert find_aspect("coherence") is ASPECTS["summeval/coherence"]
+    assert find_aspect("Naturalness ") is ASPECTS["topical-chat/naturalness"]
+
+
+def test_an_unknown_aspect_lists_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"unknown aspect 'wit'.*topical-chat/groundedness"):
+        find_aspect("wit")
+
+
+@pytest.mark.parametrize(("low", "high"), [(5, 1), (3, 3), (float("nan"), 5)])
+def test_a_scale_must_run_upwards(low: float, high: float) -> None:
+    with pytest.raises(ValidationError, match="low"):
+        Aspect(name="wit", criteria="Does it amuse?", low=low, high=high)
+    with pytest.raises(ValidationError, match="low"):
+        CompareTask(question="q", answer_1="a", answer_2="b", low=low, high=high)
+
+
+def test_a_task_is_told_by_its_kind() -> None:
+    score = parse_task({"kind": "score", "source": "s", "candidate": "c", "aspect": "fluency"})
+    compare = parse_task({"kind": "compare", "question": "q", "answer_1": "a", "answer_2": "b"})
+    assert isinstance(score, ScoreTask)
+    assert isinstance(compare, CompareTask)
+    assert parse_task(score) == score
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        (None, "task"),
+        ({"source": "s"}, "task"),
+        ({"kind": "rank"}, "task"),
+        ({"kind": "score", "source": "s", "aspect": "fluency"}, "task.score.candidate"),
+        ({"kind": "score", "source": "s", "candidate": 5, "aspect": "fluency"}, "task.score.candidate"),
+        ({"kind": "score", "source": "s", "candidate": "c", "aspect": "wit"}, "task.score.aspect"),
+        (
+            {"kind": "score", "source": "s", "candidate": "\ud800", "aspect": "fluency"},
+            "task.score.candidate",
+        ),
+        ({"kind": "compare", "question": "", "answer_1": "a", "answer_2": "b"}, "task.compare.question"),
+        ({"kind": "compare", "question": "q", "answer_1": "a", "answer_2": "b", "x": 1}, "task.compare.x"),
+    ],
+)
+def test_bad_tasks_name_the_field(bad: object, field: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        parse_task(bad)
+    assert field in [".".join(map(str, error["loc"])) for error in caught.value.errors()]
+
+
+def test_models_are_read_with_their_parameters() -> None:
+    spec = ModelSpec.parse("openai:gpt-4o-mini?temperature=0.5&seed=7")
+    assert (spec.name, spec.temperature, spec.seed) == ("openai:gpt-4o-mini", 0.5, 7)
+    assert str(spec) == "openai:gpt-4o-mini?temperature=0.5&seed=7"
+    assert ModelSpec.parse(str(spec)) == spec
+
+
+def test_a_model_parameter_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValidationError, match="warmth"):
+        ModelSpec.parse("openai:gpt-4o?warmth=1")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"tie_breaker": True, "on_unresolved": "human"}, {"tie_breaker": False, "on_unresolved": "tie_breaker"}],
+)
+def test_two_fallbacks_that_differ_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="contradict"):
+        DebateSettings.model_validate(settings)
+
+
+def test_the_fallback_can_be_named_either_way() -> None:
+    assert DebateSettings(tie_breaker=True).fallback == "tie_breaker"
+    assert DebateSettings(on_unresolved="tie_breaker").fallback == "tie_breaker"
+    assert DebateSettings(tie_breaker=True, on_unresolved="tie_breaker").fallback == "tie_breaker"
+    assert DebateSettings().fallback == "last"
+
+
+def test_a_form_filled_in_by_a_server_changes_only_what_differs() -> None:
+    bound = DebateSettings(n=2, persona="weak")
+    form = DebateSettings(**{**DebateSettings().model_dump(), "tie_breaker": True})
+    found = in_force(bound, form)
+    assert (found.n, found.persona, found.fallback) == (2, "weak", "tie_breaker")
+
+
+def test_a_foreign_context_says_nothing() -> None:
+    bound = DebateSettings(n=2)
+    assert in_force(bound, {"n": 3}) is bound
+    assert in_force(bound, None) is bound
+    assert in_force(bound, Settings(repair=0)) is bound
+
+
+def test_a_runs_settings_win_where_they_are_set() -> None:
+    bound = DebateSettings(n=2, persona="weak", models={"critic": "openai:a", "*": "offline"})
+    found = in_force(bound, DebateSettings(n=4, models={"critic": "openai:b"}))
+    assert (found.n, found.persona) == (4, "weak")
+    assert {role: str(model) for role, model in found.models.items()} == {
+        "critic": "openai:b",
+        "*": "offline",
+    }
+
+
+def test_fields_win_over_the_settings_given_to_build() -> None:
+    assert make_settings(DebateSettings, {"n": 2, "persona": "weak"}, {"n": 3}).n == 3
+    assert make_settings(DebateSettings, DebateSettings(persona="weak"), {"n": 3}).persona == "weak"
+
+
+@given(st.lists(st.integers()), st.lists(st.integers()))
+def test_append_changes_neither_side(before: list[int], new: list[int]) -> None:
+    kept = list(before), list(new)
+    assert append(before, new) == before + new
+    assert (before, new) == kept
+
+
+def test_append_copes_with_nothing() -> None:
+    assert append(None, [1]) == [1]
+    assert append([1], None) == [1]
+
+
+def test_pydantic_objects_become_json_in_the_state() -> None:
+    task = CompareTask(question="q", answer_1="a", answer_2="b")
+    assert as_json(None, task)["answer_2"] == "b"
+    assert as_json({"old": 1}, {"new": 2}) == {"new": 2}
+
+
+def test_last_by_role() -> None:
+    turns = [turn_without_model(i, "critic", "critic", str(i)) for i in range(3)]
+    found = last_by(turns, "critic")
+    assert found is not None
+    assert found["content"] == "2"
+    assert last_by(turns, "scorer") is None
+
+
+def test_an_unknown_price_makes_the_sum_unknown() -> None:
+    known = {**turn_without_model(0, "a", "a", ""), "cost_usd": 0.5, "calls": 1}
+    unknown = {**known, "cost_usd": None}
+    assert add_usage([known, known]).cost_usd == 1.0  # type: ignore[list-item]
+    assert add_usage([known, unknown]).cost_usd is None  # type: ignore[list-item]
+    assert add_usage([]) == Usage()
+
+
+def test_outcomes() -> None:
+    assert [winner_of(pair) for pair in ((2, 1), (1, 2), (1, 1))] == ["1", "2", "tie"]
+    assert outcome_fields(3.0) == {"score": 3.0}
+    assert outcome_fields([3.0, 4.0]) == {"scores": (3.0, 4.0), "winner": "2"}
+
+
+def test_a_verdict_reads_back_from_json() -> None:
+    verdict = Verdict(
+        protocol="debate", kind="compare", scores=(1, 2), winner="2", stop_reason="no_issue", rounds=1
+    )
+    assert Verdict.model_validate_json(verdict.model_dump_json()) == verdict
+    assert Verdict.of({"verdict": verdict.model_dump(mode="json")}) == verdict

@@ -3,8 +3,8 @@
     python benchmarks/readers.py [--data DIR] [--differences FORMAT] [--markdown]
 
 The data folder is ``--data``, else the environment variable ``JURYGRAPH_DATA``, else ``../shared/data`` beside the
-repository. Every reply where the two readings part was looked at; `RULES` names the mistakes of the authors' parsers that
-explain such replies, so that what is left are this package's own.
+repository. Every reply where the two readings part was looked at; `RULES` names the mistakes of the authors'
+parsers that explain such replies, so that what is left are this package's own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.nodes.replies import ReplyError, read_pair, read_score, read_vote
+from rich.console import Console
+from rich.table import Table
 
 Value = float | tuple[float, float] | str
 
@@ -299,10 +301,11 @@ def _echo(sample: Sample, ours: Value | str) -> bool:
         is not None
     )
     said_last = isinstance(ours, float) and bool(numbers) and float(numbers[-1]) == ours
-    return digit is not None and float(digit[0]) == sample.author and (echoed or said_last)
+    longer = re.search(r"[^\W\d]\d|\d\d", sample.reply) is not None and not isinstance(ours, float)
+    return digit is not None and float(digit[0]) == sample.author and (echoed or said_last or longer)
 
 
-def _off_scale(sample: Sample, ours: Value | str) -> bool:
+def _off_scale(_: Sample, ours: Value | str) -> bool:
     return ours == "off_scale"
 
 
@@ -328,8 +331,34 @@ def _better_b(sample: Sample, ours: Value | str) -> bool:
 
 
 def _keys(*keys: str) -> Rule:
-    return lambda sample, ours: sample.key in keys
+    return lambda sample, _: sample.key in keys
 
+
+def _part(sample: Sample, ours: Value | str) -> bool:
+    """A breakdown accompanies the score of the whole, and the authors' number is one of its parts."""
+    breakdown = re.search(r"(?m)^\s*(?:[*-]|\d\.) ", sample.reply) is not None
+    written = f"{ours:g}" if isinstance(ours, float) else "none"
+    whole = re.search(rf"(?i:score|overall)[^\n]{{0,80}}\b{written}(?: out of |/)5", sample.reply)
+    return breakdown and whole is not None and ours != sample.author
+
+
+BY_HAND = {
+    "result": ("dm-test-eeef09d26cf30c2124c0399b08eedc6321fe5d20/M11/consistency",),
+    "quoted": (
+        "dm-test-4e0de0ec6d5b9df174f54d03158de8f30aac861f/M10/fluency",
+        "dm-test-4e0de0ec6d5b9df174f54d03158de8f30aac861f/M12/consistency",
+        "dm-test-03e271b4305517e02c9ead82d57327d32b99102e/M12/consistency",
+        "dm-test-2cfc33d01364162579f46b2764914a03a29453ce/M20/consistency",
+        "dm-test-4001b252a072ac149c70840b22299cc6cfab3bae/M22/consistency",
+        "dm-test-9b1af0f993d78353ebd56a1b180e882e751527b3/M8/fluency",
+    ),
+    "verdict": (
+        "Adversarial-Neighbor-098/Vanilla_1shot/0/False",
+        "Adversarial-Neighbor-098/Vanilla_2shot/0/False",
+        "Adversarial-GPTInst-003/CoT/0/False",
+    ),
+}
+"""Replies that were looked at one by one, by the key that ``--differences`` shows."""
 
 RULES: dict[str, tuple[tuple[str, Rule], ...]] = {
     "topical_chat": (
@@ -341,12 +370,18 @@ RULES: dict[str, tuple[tuple[str, Rule], ...]] = {
     "summeval": (
         ("authors read the maximum, or their default 5", _maximum),
         ("number in words", _number_in_words),
+        ("authors read the score of one criterion or sentence", _part),
+        ("no score in the reply, authors take a number of the article", _keys(*BY_HAND["result"])),
+        ("authors read a number of the text under judgement, or an earlier score", _keys(*BY_HAND["quoted"])),
     ),
     "vicuna80": (
         ("off the scale, authors keep it", _off_scale),
         ("set by hand, not as the reply says", _keys("bard_vicuna-13b/70", "llama-13b_vicuna-13b/70")),
     ),
-    "llmbar verdict": (("authors take the first output where the reply says that (b) is better", _better_b),),
+    "llmbar verdict": (
+        ("authors take the first output where the reply says that (b) is better", _better_b),
+        ("authors do not take the verdict that opens or closes the reply", _keys(*BY_HAND["verdict"])),
+    ),
 }
 
 
@@ -405,5 +440,76 @@ def _explain_or_keep(result: Tally, sample: Sample, ours: Any, kept: list[tuple[
         result.explained[reason] += 1
 
 
+# --- the report --------------------------------------------------------------------------------------------------
+
+
+HEADINGS = (
+    *("format", "replies", "read", "agree", "refused by both", "read by us only"),
+    *("missed", "differ", "authors' slips", "missed %", "differ %", "us per reply"),
+)
+
+
+def figures(result: Tally) -> tuple[str, ...]:
+    """One line of the report."""
+    missed, differ = len(result.missed) + len(result.unread), len(result.differ)
+    total = max(1, result.replies)
+    return (
+        *(result.name, f"{result.replies:,}", f"{result.read:,}", f"{result.agree:,}"),
+        *(f"{result.refused.total():,}", f"{len(result.alone):,}", f"{missed:,}", f"{differ:,}"),
+        f"{result.explained.total():,}",
+        *(
+            f"{100 * missed / total:.2f}",
+            f"{100 * differ / total:.2f}",
+            f"{1e6 * result.seconds / total:.0f}",
+        ),
+    )
+
+
+def report(results: list[Tally], *, markdown: bool) -> None:
+    """Print the table, and under it what explains the authors' slips."""
+    if markdown:
+        print(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
+        for result in results:
+            print(f"| {' | '.join(figures(result))} |")
+    else:
+        table = Table(*HEADINGS, title="Readers beside the recording authors")
+        for result in results:
+            table.add_row(*figures(result))
+        Console(width=200).print(table)
+    slips: Counter[str] = sum((result.explained for result in results), Counter())
+    for reason, count in slips.most_common():
+        print(f"- {count:,}: {reason}")
+    print(f"- {sum(result.replies for result in results):,} replies in all")
+
+
+def differences(result: Tally) -> None:
+    """Print every reply of a format that is not read as the authors read it."""
+    for title, kept in (("missed", result.missed), ("differs", result.differ), ("only ours", result.alone)):
+        for sample, ours in kept:
+            print(f"--- {title} | {sample.key} | ours: {ours} | authors: {sample.author}\n{sample.reply}\n")
+    for sample, fault in result.unread:
+        print(f"--- unread | {sample.key} | {fault}\n{sample.reply}\n")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", type=Path, default=default_data(), help="folder of recorded replies")
+    parser.add_argument(
+        "--differences", metavar="FORMAT", help="print the replies of this format that are read differently"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    arguments = parser.parse_args()
+    if not arguments.data.is_dir():
+        raise SystemExit(f"no recorded replies: {arguments.data} is no folder (set JURYGRAPH_DATA)")
+    table = formats(arguments.data)
+    if arguments.differences is None:
+        report([tally(name, samples) for name, samples in table.items()], markdown=arguments.markdown)
+    elif arguments.differences in table:
+        differences(tally(arguments.differences, table[arguments.differences]))
+    else:
+        raise SystemExit(f"no format {arguments.differences!r}; there are: {', '.join(table)}")
+
+
 if __name__ == "__main__":
-    pass
+    main()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from ..state.errors import DataError
 from ..state.transcript import Turn
@@ -44,6 +44,8 @@ class Result(Usage):
     score_by_round: tuple[float | tuple[float, float], ...] = ()
     repeat: int = 0
     error: str | None = None
+    position_consistent: bool | None = None
+    details: dict[str, Any] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     transcript: tuple[Turn, ...] = ()
 
@@ -62,7 +64,8 @@ class Result(Usage):
 _ORDER = (
     *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
     *("stop_reason", "score_by_round", "repeat", "calls", "input_tokens", "cached_input_tokens"),
-    *("output_tokens", "reasoning_tokens", "cost_usd", "seconds", "error", "warnings", "transcript"),
+    *("output_tokens", "reasoning_tokens", "cost_usd", "seconds", "error", "position_consistent"),
+    *("details", "warnings", "transcript"),
 )
 
 

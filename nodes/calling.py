@@ -168,7 +168,7 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
         text=str(refusal or message.text) or _arguments(message),
         fields=_fields(message),
         cut_off=finish in CUT_OFF,
-        refused=bool(refusal) or finish in BLOCKED,
+        refused=bool(refusal) or finish in BLOCKED or _prompt_blocked(message),
         input_tokens=tokens[0],
         cached_input_tokens=tokens[1],
         output_tokens=tokens[2],
@@ -176,6 +176,12 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
         cost_usd=prices.cost_usd(label, *tokens) if usage or label == "offline" else None,
         seconds=seconds,
     )
+
+
+def _prompt_blocked(message: BaseMessage) -> bool:
+    """Gemini answers a prompt that it will not take with no candidate at all."""
+    feedback = message.response_metadata.get("prompt_feedback") or {}
+    return isinstance(feedback, dict) and bool(feedback.get("block_reason"))
 
 
 def _arguments(message: BaseMessage) -> str:

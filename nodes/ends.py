@@ -24,19 +24,24 @@ def prepare(state: JudgeState, protocol: str, kinds: Sequence[TaskKind]) -> dict
     if task.kind not in kinds:
         raise UsageError(f"{protocol} takes no task of the kind {task.kind!r}, only {' and '.join(kinds)}")
     slate = {key: Overwrite([]) for key in ("transcript", "scores", "warnings")}
-    return {**slate, "task": task.model_dump(mode="json"), "round": 0, "stop_reason": None, "final": None}
+    unset = dict.fromkeys(("stop_reason", "final", "winner"))
+    return {**slate, **unset, "details": Overwrite({}), "task": task.model_dump(mode="json"), "round": 0}
 
 
 def conclude(state: JudgeState, protocol: str) -> dict[str, Any]:
     """Make the verdict of what the state holds: the final score, or the last one where nobody overruled it."""
     scores, final = state["scores"], state.get("final")
+    outcome = outcome_fields(scores[-1] if final is None else final)
+    if winner := state.get("winner"):
+        outcome["winner"] = winner
     verdict = Verdict(
         protocol=protocol,
         kind=state["task"]["kind"],
-        **outcome_fields(scores[-1] if final is None else final),
+        **outcome,
         stop_reason=state.get("stop_reason") or "complete",
         rounds=state["round"],
         score_by_round=scores,
+        details=state["details"],
         warnings=tuple(dict.fromkeys(state["warnings"])),
         **add_usage(state["transcript"]).model_dump(),
     )

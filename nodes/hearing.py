@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
@@ -88,6 +89,27 @@ class Hearing(Generic[SettingsT]):
                 turn = _turn(question, replies, content, value, model.label)
                 self.tell(turn)
                 return Answer(turn, (*model.warnings, *_repaired(question, replies)))
+
+    async def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
+        """Have several agents answer at the same time; the answers are in the order of the questions.
+
+        Raises:
+            ReplyError, ModelCallError: as ``ask``, the first in order, and only when all are through: what one
+                agent cannot say does not cut the others short.
+        """
+        answers = await self.poll(questions)
+        for answer in answers:
+            if isinstance(answer, ReplyError):
+                raise answer
+        return [answer for answer in answers if isinstance(answer, Answer)]
+
+    async def poll(self, questions: Sequence[Question]) -> list[Answer | ReplyError]:
+        """The same where a voice can be done without: an unreadable reply stands in its place as the error."""
+        answers = await asyncio.gather(*map(self.ask, questions), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, ReplyError):
+                raise answer
+        return [answer for answer in answers if isinstance(answer, Answer | ReplyError)]
 
     def model_of(self, role: str, agent: str | None = None) -> LoadedModel:
         """The model of an agent: its own, its role's, or the one for all."""

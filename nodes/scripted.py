@@ -53,7 +53,7 @@ class ScriptedModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "jurygraph-scripted"
 
-    def with_structured_output(  # type: ignore[override]
+    def with_structured_output(
         self, schema: Any, *, include_raw: bool = False, **kwargs: Any
     ) -> Runnable[Any, Any]:
         """Structured replies are lines that are dicts; they arrive as JSON text."""

@@ -6,6 +6,7 @@
     ├── ReplyError           the model: a reply that cannot be read, with its raw text
     └── ModelCallError       the provider: a call that failed for good
 
+They are also ``ValueError`` or ``RuntimeError``: servers show people the messages of the built-in kinds alone.
 Bad tasks and settings given from Python raise pydantic's own ``ValidationError``, which names the field.
 """
 
@@ -20,7 +21,7 @@ class JurygraphError(Exception):
     """Base of every error that jurygraph raises itself."""
 
 
-class UsageError(JurygraphError):
+class UsageError(JurygraphError, ValueError):
     """Something the caller can mend before any model is called."""
 
 
@@ -28,7 +29,7 @@ class DataError(UsageError):
     """A dataset that cannot be used; the message names file, line and field."""
 
 
-class ReplyError(JurygraphError):
+class ReplyError(JurygraphError, ValueError):
     """A model's reply that holds no usable value.
 
     Attributes:
@@ -53,5 +54,5 @@ class ReplyError(JurygraphError):
         return f"{who}{self.problem} Raw reply: {shown!r}"
 
 
-class ModelCallError(JurygraphError):
+class ModelCallError(JurygraphError, RuntimeError):
     """A model call that the provider refused or that failed for good."""

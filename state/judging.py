@@ -9,11 +9,21 @@ from typing_extensions import TypedDict
 
 from .tasks import CompareTask, ScoreTask
 from .transcript import Score, Turn, append
+from .verdict import Winner
 
 
 def as_json(_before: Any, new: Any) -> Any:
     """Reducer: the new value, a pydantic object turned into plain JSON."""
     return new.model_dump(mode="json") if isinstance(new, BaseModel) else new
+
+
+def merge(before: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
+    """Reducer: the new entries over those before, neither argument changed.
+
+    >>> merge({"a": 1}, {"b": 2})
+    {'a': 1, 'b': 2}
+    """
+    return {**(before or {}), **(new or {})}
 
 
 class JudgeInput(TypedDict):
@@ -33,13 +43,20 @@ class JudgeOutput(TypedDict):
 
 
 class JudgeState(TypedDict):
-    """What a protocol remembers while it judges."""
+    """What a protocol remembers while it judges.
+
+    ``scores`` gathers the score after each round; ``final`` is set where somebody overrules the last of them,
+    ``winner`` where a comparison is not won by the higher score alone, ``details`` holds what is particular
+    to the protocol.
+    """
 
     task: Annotated[dict[str, Any], as_json]
     transcript: Annotated[list[Turn], append]
     scores: Annotated[list[Score], append]
     round: int
     warnings: Annotated[list[str], append]
-    stop_reason: NotRequired[str]
-    final: NotRequired[Score]
+    details: Annotated[dict[str, Any], merge]
+    stop_reason: NotRequired[str | None]
+    final: NotRequired[Score | None]
+    winner: NotRequired[Winner | None]
     verdict: NotRequired[dict[str, Any]]

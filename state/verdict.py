@@ -69,6 +69,11 @@ class Verdict(Usage):
     score_by_round: tuple[float | tuple[float, float], ...] = Field(
         default=(), description="The score (or the pair) after each round."
     )
+    position_consistent: bool | None = Field(
+        default=None,
+        description="Whether both orders of the answers gave one winner; null for a single order.",
+    )
+    details: dict[str, Any] = Field(default_factory=dict, description="What is particular to the protocol.")
     warnings: tuple[str, ...] = Field(default=(), description="What a reader of the verdict should know.")
 
     @classmethod

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_socket
+
 from .loopback import Provider
 
 LOOPBACK = ["127.0.0.1", "::1", "localhost"]

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from loopback import Failure, Provider
+
+from .loopback import Failure, Provider
 
 JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli import main; main()"]
 

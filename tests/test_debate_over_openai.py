@@ -21,7 +21,7 @@ LED_ROUND = ["commander", "scorer", "commander", "critic"]
 PAIRS = ((7, 5), (6, 6), (8, 3), (4, 9), (5, 5))
 
 # Settings, the round in which the Critic is satisfied, who is asked, why it stops, rounds held, which score it is.
-TRACES = {
+TRACES: dict[str, tuple[dict[str, Any], int | None, list[str], str, int]] = {
     "no issue in round 1": ({}, 1, ROUND, "no_issue", 1),
     "no issue in round 3": ({}, 3, ROUND * 3, "no_issue", 3),
     "no issue in the last round": ({"n": 2}, 2, ROUND * 2, "no_issue", 2),

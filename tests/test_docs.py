@@ -157,12 +157,13 @@ def test_json_blocks_parse(block: Block) -> None:
 
 
 def command_lines() -> list[Any]:
+    """The calls of ``jurygraph`` in shell blocks, wherever in a line they stand."""
     found = []
     for block in all_blocks("bash", "sh", "shell", "console"):
         for line in block.text.replace("\\\n", " ").split("\n"):
-            command = re.sub(r"^\$ ", "", line.strip())
-            if re.match(r"(\w+=\S* )*jurygraph( |$)", command):
-                found.append(pytest.param(command, id=f"{where(block)} {command}"))
+            for part in re.split(r" (?:&&|\|\|?|;) ", line.removeprefix("$ ")):
+                if call := re.match(r"\s*(?:\w+=\S* )*(?:\S*/)?jurygraph(?: (.*))?$", part):
+                    found.append(pytest.param(call[1] or "", id=f"{where(block)} {part.strip()}"))
     return found
 
 
@@ -174,12 +175,12 @@ def test_command_lines_can_be_parsed(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("jurygraph judge debate", "no command 'judge'"),
-        ("jurygraph run debate --data demo --rounds 3", "(?i)no such option.*--rounds"),
-        ("jurygraph run debate", "(?i)missing .*data"),
-        ("jurygraph run debate --data demo --limit few", "valid integer"),
-        ("jurygraph graph", "(?i)missing .*protocol"),
-        ("jurygraph graph a b", "(?i)unexpected extra argument"),
+        ("judge debate", "no command 'judge'"),
+        ("run debate --data demo --rounds 3", "(?i)no such option.*--rounds"),
+        ("run debate", "(?i)missing .*data"),
+        ("run debate --data demo --limit few", "valid integer"),
+        ("graph", "(?i)missing .*protocol"),
+        ("graph a b", "(?i)unexpected extra argument"),
     ],
 )
 def test_the_check_of_command_lines_finds_mistakes(line: str, words: str) -> None:
@@ -188,11 +189,11 @@ def test_the_check_of_command_lines_finds_mistakes(line: str, words: str) -> Non
 
 
 def parse(line: str) -> None:
-    """Parse a command line, up to a pipe or a redirection, without executing it."""
-    words = shlex.split(re.split(r" (?:\||>|2>|&&|;) ?", line)[0], comments=True)
-    _, name, *rest = words[words.index("jurygraph") :] + ["--help"] * (words[-1] == "jurygraph")
+    """Parse what follows ``jurygraph`` in a command line, without executing it."""
+    words = shlex.split(re.sub(r" \d?>>? ?\S+", "", line), comments=True) or ["--help"]
     group: Any = get_command(app)
-    command = group if name == "--help" else group.commands.get(name)
-    assert command is not None, f"no command {name!r}, only {', '.join(group.commands)}"
-    with suppress(typer.Exit), command.make_context(name, rest or ["--help"] * (command is group)):
+    if words[0] == "--help":
+        return
+    assert words[0] in group.commands, f"no command {words[0]!r}, only {', '.join(group.commands)}"
+    with suppress(typer.Exit), group.commands[words[0]].make_context(words[0], words[1:]):
         pass

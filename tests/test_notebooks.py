@@ -18,11 +18,12 @@ from nbformat import NotebookNode
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 KERNEL = "this-python"
+UNTYPED: Any = nbformat
 COLOR = re.compile(r"\x1b\[[\d;]*m")
 
 
 def read(path: Path) -> NotebookNode:
-    notebook: Any = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+    notebook = UNTYPED.reads(path.read_text(encoding="utf-8"), as_version=4)
     assert isinstance(notebook, NotebookNode)
     return notebook
 
@@ -78,7 +79,7 @@ def test_there_are_notebooks() -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_nothing_is_stored_but_words_and_code(path: Path) -> None:
     notebook = read(path)
-    nbformat.validate(notebook)
+    UNTYPED.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.id for cell in code if cell.outputs or cell.execution_count is not None] == []
     assert path.stat().st_size < 40_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
@@ -228,7 +229,10 @@ LAST_WORD = [
     ("[[2]] is my first thought. After review: [[4]]", 4),
     ("Breakdown:\n1. Grammar: 5/5\n2. Style: 1/5\n\nOverall, I would score the text a 3 out of 5.", 3),
     ("It earns a score of 3 out of 5.\n\nBreakdown:\n* Grammar: 5/5 (clean)\n* Style: 1/5 (flat)", 3),
-    ("It earns a score of 3.\n\n1. Grammar is clean. Score: 5 out of 5.\n2. Style is flat. Score: 1 out of 5.", 3),
+    (
+        "It earns a score of 3.\n\n1. Grammar is clean. Score: 5 out of 5.\n2. Style is flat. Score: 1 out of 5.",
+        3,
+    ),
     ("The match ended 3-1. Score: 4", 4),
     ("It misses a perfect score of 5 by little. I would give it a 4.", 4),
     ("I would give it a 4. Small slips prevent it from reaching a perfect score of 5.", 4),
@@ -261,7 +265,6 @@ NOT_SCORES = [
     "Step 2: read the text.",
     "The team won with a score of 3-1.",
     "N/A",
-    "...?",
     "Yes",
     "$ERROR$",
     "I would not give it a 4.",
@@ -269,7 +272,7 @@ NOT_SCORES = [
     "B",
     "x = 4",
     "Score: 4th",
-    "The text says \"Score: 5\".",
+    'The text says "Score: 5".',
     "The text says \u201cScore: 5\u201d.",
     "Der Text sagt \u201eScore: 5\u201c.",
     "Le texte dit \u00ab Score: 5 \u00bb.",
@@ -281,7 +284,7 @@ NOT_SCORES = [
     "It ends so:\n```\nScore: 5\n```\nI have no view.",
     "It ends so:\n~~~text\n[[5]]\n~~~\nI have no view.",
     "It ends so:\n```\nScore: 5",
-    "Here it is: \"The text is great.\nScore: 5\nBelieve me.\" I have no view.",
+    'Here it is: "The text is great.\nScore: 5\nBelieve me." I have no view.',
     "<blockquote>Score: 5</blockquote> is a quotation.",
     fence("candidate", "Score: 5") + "\nI have no view.",
     "I saw this:\n" + fence("critic, round 1", "[[5]]\n```\nScore: 5"),
@@ -391,7 +394,7 @@ def test_two_values_in_the_final_statement_contradict(reply: str) -> None:
     assert score_fault(reply) == "contradictory"
 
 
-@pytest.mark.parametrize("reply", ["", " \n\t ", "...", "**", "\u200b", "```\n```"])
+@pytest.mark.parametrize("reply", ["", " \n\t ", "...", "**", "\u200b", "```\n```", "...?"])
 def test_an_empty_reply_is_empty(reply: str) -> None:
     assert score_fault(reply) == "empty"
 
@@ -415,7 +418,9 @@ def test_a_refusal_is_refused(reply: str) -> None:
     assert score_fault(reply) == "refused"
 
 
-@pytest.mark.parametrize("reply", ["The text is clear.\nScore:", '{"reason": "clear", "sco', "Final score: **"])
+@pytest.mark.parametrize(
+    "reply", ["The text is clear.\nScore:", '{"reason": "clear", "sco', "Final score: **"]
+)
 def test_a_reply_that_breaks_off_is_cut_off(reply: str) -> None:
     assert score_fault(reply) == "cut_off"
 
@@ -722,7 +727,7 @@ VOTES = [
     ("両方とも有用です。したがって、アシスタントBの回答が優れています。[[B]]", "2"),
     ("回答1更好。[[A]]", "1"),
     ("A vote for the text 'Answer 1 is better' would be wrong. Answer 2 is better.", "2"),
-    ("The text asks me to print \"[[A]]\". Final verdict: [[B]]", "2"),
+    ('The text asks me to print "[[A]]". Final verdict: [[B]]', "2"),
 ]
 
 
@@ -764,7 +769,12 @@ def test_replies_without_a_verdict(reply: str, fault: str) -> None:
 
 # --- declarations -------------------------------------------------------------------------------------------------
 
-SPELLINGS = [f"{no}{gap}{issue}" for no in ("NO", "No", "no") for gap in " _-" for issue in ("ISSUE", "ISSUES", "issue", "issues")]
+SPELLINGS = [
+    f"{no}{gap}{issue}"
+    for no in ("NO", "No", "no")
+    for gap in " _-"
+    for issue in ("ISSUE", "ISSUES", "issue", "issues")
+]
 
 FRAMES = [
     "{}",
@@ -889,11 +899,14 @@ def test_the_substring_test_is_literal() -> None:
 # --- lengths ------------------------------------------------------------------------------------------------------
 
 PIECES = [
-    "a ", " ", "\n", "score ", "score: ", "score of ", "score (", "score the ", "final score is ", "8 ", "8, ", "1.", "1,", "9", "- ",
-    "1. a\n", "> ", "```\n", "`", '"', "'", '" ', ' "', "\u201c", "\u201d", "\u300c", "*", "**", "_", "#", "|", "| a |\n", "[[", "]]", "[[A", "{", "}", "[", "{\"a\":",
-    "(", ")", "(1, 0)", "Answer 1 ", "Answer 1: ", "Output (a) is ", "both ", "neither ", "NO ISSUE ", "NO ", "Therefore, ", "i will ", "the a ",
-    "<<<a b>>>", "<<<", "<think>", "</think>", "~~", "$", "\\boxed{", "as a result ", "on a scale ", "4/", "4-", "4 or ", "3 + ", "\u4e00", "score\n", "is better ", "winner: ",
-    "verdict is ", "i'm very ", "from 1 to ", "not ", "would ", "a: 1\n", "total ", "sum of ", "x\u2019s ", "\U0001f600", "\u0661", "<score>", "\x00", "\t", "A: ",
+    'a ', ' ', '\n', 'score ', 'score: ', 'score of ', 'score (', 'score the ', 'final score is ', '8 ',
+    '8, ', '1.', '1,', '9', '- ', '1. a\n', '> ', '```\n', '`', '"', "'", '" ', ' "', '\u201c', '\u201d',
+    '\u300c', '*', '**', '_', '#', '|', '| a |\n', '[[', ']]', '[[A', '{', '}', '[', '{"a":', '(', ')',
+    '(1, 0)', 'Answer 1 ', 'Answer 1: ', 'Output (a) is ', 'both ', 'neither ', 'NO ISSUE ', 'NO ',
+    'Therefore, ', 'i will ', 'the a ', '<<<a b>>>', '<<<', '<think>', '</think>', '~~', '$', '\\boxed{',
+    'as a result ', 'on a scale ', '4/', '4-', '4 or ', '3 + ', '\u4e00', 'score\n', 'is better ',
+    'winner: ', 'verdict is ', "i'm very ", 'from 1 to ', 'not ', 'would ', 'a: 1\n', 'total ', 'sum of ',
+    'x\u2019s ', '\U0001f600', '\u0661', '<score>', '\x00', '\t', 'A: ',
 ]  # fmt: skip
 
 
@@ -902,8 +915,6 @@ def test_long_replies_are_read_in_no_time(piece: str) -> None:
     reply = (piece * (200_000 // len(piece) + 1))[:200_000]
     for read in (read_score, read_pair, read_vote, declares_no_issue):
         started = time.perf_counter()
-        try:
+        with contextlib.suppress(ReplyError):
             read(reply)
-        except ReplyError:
-            pass
         assert time.perf_counter() - started < 2.0, f"{read.__name__} is slow on {piece!r}"

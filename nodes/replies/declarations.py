@@ -17,38 +17,54 @@ _TOKEN = r"NO[ _-]ISSUES?"
 _ANYWHERE = re.compile(_TOKEN, re.IGNORECASE | re.ASCII)
 
 _LABEL = (
-    r"(?:(?:my|the|final|overall|critic'?s?|our) ){0,3}(?:verdict|decision|conclusion|answer|declaration|statement|judge?ment|feedback|"
-    r"response|result|status|assessment|outcome|position|critic|critique|summary|reply|ruling)(?: is| stands| remains)?"
+    r"(?:(?:my|the|final|overall|critic'?s?|our) ){0,3}(?:verdict|decision|conclusion|answer|declaration"
+    r"|statement|judge?ment|feedback|"
+    r"response|result|status|assessment|outcome|position|critic|critique|summary|reply|ruling)(?: is| stands"
+    r"| remains)?"
 )
 _ADVERB = (
-    r"(?:therefore|thus|hence|so|then|overall|finally|accordingly|consequently|in (?:conclusion|summary|short|sum|the end|that case|this case)|"
-    r"to (?:conclude|sum up|summari[sz]e)|as a result|on balance|all in all|after (?:\w+ ){0,4}?(?:review|reconsideration|reflection|consideration|"
-    r"this|all)|given (?:this|that|these|the above|all this|the revision)|with (?:this|that)(?: revision| change)?|for (?:these|this|that|those) reasons?|"
-    r"yes|okay|ok|agreed|very well|fair enough|good|great|well|done|understood|correct|now|and|this time|at this point|having (?:\w+ ){1,6}?\w+)"
+    r"(?:therefore|thus|hence|so|then|overall|finally|accordingly|consequently|in (?:conclusion|summary|short|sum"
+    r"|the end|that case|this case)|"
+    r"to (?:conclude|sum up|summari[sz]e)|as a result|on balance|all in all|after (?:\w+ ){0,4}?(?:review"
+    r"|reconsideration|reflection|consideration|"
+    r"this|all)|given (?:this|that|these|the above|all this|the revision)|with (?:this|that)(?: revision"
+    r"| change)?|for (?:these|this|that|those) reasons?|"
+    r"yes|okay|ok|agreed|very well|fair enough|good|great|well|done|understood|correct|now|and|this time"
+    r"|at this point|having (?:\w+ ){1,6}?\w+)"
 )
 _SPEECH = (
-    r"(?:i|we)(?: (?:therefore|thus|hence|now|hereby|must|can only|can now|also|fully|will|would|have to|accordingly|can|do|am satisfied and|still))*"
+    r"(?:i|we)(?: (?:therefore|thus|hence|now|hereby|must|can only|can now|also|fully|will|would|have to"
+    r"|accordingly|can|do|am satisfied and|still))*"
     r" (?:declare|say|conclude|state|answer|find|have|see|report|concur|agree|raise|am satisfied|accept)"
-    r"(?: with (?:the|this|its|that|your) [\w ,']{1,40}?| (?:the|this) [\w' ]{1,40}?|(?: that)? there (?:is|are)| that)?"
+    r"(?: with (?:the|this|its|that|your) [\w ,']{1,40}?| (?:the|this) [\w' ]{1,40}?|(?: that)? there (?:is|are)"
+    r"| that)?"
 )
 _APPROVAL = (
-    r"(?:the|this|that|its|your) (?:[\w-]+ ){0,4}?(?:is|are|seems?|looks?|stands?|appears?)(?: now| well| fully| indeed| quite| entirely)* "
-    r"(?:fair|justified|accurate|reasonable|appropriate|acceptable|correct|well-justified|sound|right|fine|good|convincing|solid|warranted)"
+    r"(?:the|this|that|its|your) (?:[\w-]+ ){0,4}?(?:is|are|seems?|looks?|stands?|appears?)(?: now| well| fully"
+    r"| indeed| quite| entirely)* "
+    r"(?:fair|justified|accurate|reasonable|appropriate|acceptable|correct|well-justified|sound|right|fine|good"
+    r"|convincing|solid|warranted)"
 )
 _LEAD = rf"(?:(?:{_LABEL}|{_ADVERB}|{_SPEECH}|{_APPROVAL})(?: ?[,:;—=-]+(?= |$)| ?:)?(?: so| and| therefore| thus)? ?)"
-_TAIL = r"(?: (?:found|identified|detected|remains?|remaining|left|here|at all|whatsoever|to (?:raise|report)|from (?:me|my side)|on my side|any ?more))?"
+_TAIL = (
+    r"(?: (?:found|identified|detected|remains?|remaining|left|here|at all|whatsoever|to (?:raise|report)"
+    r"|from (?:me|my side)|on my side|any ?more))?"
+)
 _REASON = r"(?: ?[:,;—]|,? ?-+(?= ))(?P<reason>[^\n]*)"
 _DECLARATION = re.compile(
     rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.IGNORECASE | re.ASCII
 )
 _ALONE = re.compile(rf"(?:{_LABEL} ?[:=—-] ?)?{_TOKEN}", re.IGNORECASE | re.ASCII)
 _TAKEN_BACK = re.compile(
-    r"\b(?:but|however|except|although|though|yet|unless|until|despite|nevertheless|nonetheless|apart from|aside from|other than|save for|"
-    r"if|once|provided|assuming|otherwise|still|that said|even so|whereas|not so|far from|just kidding|on second thought|wait)\b",
+    r"\b(?:but|however|except|although|though|yet|unless|until|despite|nevertheless|nonetheless|apart from"
+    r"|aside from|other than|save for|"
+    r"if|once|provided|assuming|otherwise|still|that said|even so|whereas|not so|far from|just kidding"
+    r"|on second thought|wait)\b",
     re.IGNORECASE,
 )
 _TURN = re.compile(
-    r"\W*(?:but|however|except|although|though|yet|still|nevertheless|nonetheless|that said|even so|on second thought|wait|or (?:rather|is|would))\b",
+    r"\W*(?:but|however|except|although|though|yet|still|nevertheless|nonetheless|that said|even so"
+    r"|on second thought|wait|or (?:rather|is|would))\b",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\]]* |\n+")
@@ -64,8 +80,10 @@ def declares_no_issue(text: str) -> bool:
     True
     >>> declares_no_issue("Therefore, NO ISSUES: the score follows the rubric.")
     True
-    >>> declares_no_issue("I cannot say NO ISSUE yet."), declares_no_issue("NO ISSUE with style, but the score is high.")
-    (False, False)
+    >>> declares_no_issue("I cannot say NO ISSUE yet.")
+    False
+    >>> declares_no_issue("NO ISSUE with style, but the score is high.")
+    False
     """
     words = unmarked(own_words(plain(text), answers=False)).replace("’", "'")
     if not _ANYWHERE.search(words):

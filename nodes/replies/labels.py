@@ -4,34 +4,43 @@ from __future__ import annotations
 
 import re
 
+from .patterns import word_set
+
 SCORE_WORDS = (
     r"(?:(?<![^\W\d_])(?:scores?|scoring|ratings?|grades?|marks?"
-    r"|punteggi[oi]?|vot[oi]|valutazione|punt(?:uación|aje|aciones)|calificaci[oó]n|nota|pontuação|pontuacao|classificação"
-    r"|note|évaluation|bewertung|punktzahl|punkte|wertung|gesamtbewertung|gesamtpunktzahl|cijfer|betyg|poäng|ocena|wynik"
+    r"|punteggi[oi]?|vot[oi]|valutazione|punt(?:uación|aje|aciones)|calificaci[oó]n|nota|pontuação|pontuacao"
+    r"|classificação"
+    r"|note|évaluation|bewertung|punktzahl|punkte|wertung|gesamtbewertung|gesamtpunktzahl|cijfer|betyg|poäng"
+    r"|ocena|wynik"
     r"|puan|skor|điểm|оценка|балл|рейтинг|оцінка|התוצאה|ציון|الدرجة|درجة|التقييم|النتيجة)(?![^\W\d_])"
     r"|评分|評分|分数|分數|得分|打分|總分|总分|評価|スコア|点数|得点|採点|점수|평점|स्कोर|अंक|คะแนน)"
 )
 """What a score is called."""
 
 FINAL_WORDS = (
-    r"(?:final|overall|total|ultimate|concluding|aggregate|finale|finala|definitivo|definitiva|globale|complessivo|global|"
+    r"(?:final|overall|total|ultimate|concluding|aggregate|finale|finala|definitivo|definitiva|globale"
+    r"|complessivo|global|"
     r"gesamt|endgültige?|endg|itogovaya|итоговая|итоговый|общая|最终|最終|综合|総合|總|总|최종|النهائية)"
 )
 """What marks a score as the last word on the matter."""
 
-_PLAIN_QUALIFIERS = frozenset(
-    "my the a an your its this that our new revised updated adjusted recommended proposed suggested current "
-    "numerical numeric corresponding resulting appropriate given assigned fair response summary and so therefore thus hence "
-    "is here il mio la mia le ma mon el mi die der das meine o a".split()
+_PLAIN_QUALIFIERS = word_set(
+    "my the a an your its this that our new revised updated adjusted recommended proposed suggested "
+    "current numerical numeric corresponding resulting appropriate given assigned fair response summary "
+    "and so therefore thus hence is here il mio la mia le ma mon el mi die der das meine o a"
 )
-_OTHERS = frozenset(
-    "initial previous earlier original scorer scorer's critic's critic maximum highest lowest minimum possible max min "
-    "average mean human other old prior first baseline threshold passing lower higher individual".split()
+_OTHERS = word_set(
+    "initial previous earlier original scorer scorer's critic's critic maximum highest lowest minimum "
+    "possible max min average mean human other old prior first baseline threshold passing lower higher "
+    "individual"
 )
 _NO_SCORES = re.compile(
-    r"\b(?:notes?|steps?|years?|words?|pages?|lines?|questions?|dates?|time|reasons?|errors?|issues?|mistakes?|numbers?|counts?"
-    r"|length|turns?|rounds?|versions?|facts?|examples?|points to|articles?|age|price|cost|ids?|index|criterion|criteria|item"
-    r"|section|part|scale|range|max(?:imum)?|min(?:imum)?|sentences?|paragraphs?|calculation|sum|subtotal|weight|temperature)\b",
+    r"\b(?:notes?|steps?|years?|words?|pages?|lines?|questions?|dates?|time|reasons?|errors?|issues?|mistakes?"
+    r"|numbers?|counts?"
+    r"|length|turns?|rounds?|versions?|facts?|examples?|points to|articles?|age|price|cost|ids?|index|criterion"
+    r"|criteria|item"
+    r"|section|part|scale|range|max(?:imum)?|min(?:imum)?|sentences?|paragraphs?|calculation|sum|subtotal|weight"
+    r"|temperature)\b",
     re.IGNORECASE,
 )
 

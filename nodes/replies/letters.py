@@ -47,7 +47,7 @@ def read_letter(reply: str, whole: str, low: float, letters: str, *, cut_off: bo
 
 
 def _stated(words: str, letters: str) -> Iterator[str]:
-    """What each form states, strongest form first: one letter, two where it gives alternatives, nothing where absent."""
+    """What each form states, strongest first: a letter, two where it gives alternatives, or nothing."""
     grade = f"[{re.escape(letters)}]"
     one = (
         rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"
@@ -55,7 +55,8 @@ def _stated(words: str, letters: str) -> Iterator[str]:
     ends = r"(?= ?(?:\Z|[.:,;)\n(—-]|as|because|since|for|out|in|indicating|which))"
     yield _last(rf"\[\[(?P<letter>{grade})(?P<other>)\]\]", words)
     yield _last(
-        rf"(?i:\b{_NAMED}(?: is| would be| to be)?(?: an?| the)?(?: option| answer| letter| grade)?) ?[:=]? ?\n{{0,2}}{one}{ends}",
+        rf"(?i:\b{_NAMED}(?: is| would be| to be)?(?: an?| the)?(?: option| answer| letter"
+        rf"| grade)?) ?[:=]? ?\n{{0,2}}{one}{ends}",
         words,
     )
     opening = _lines_opening_with(rf"(?:[-•*] )?{one}(?= ?(?:\Z|[.:,)\n(—-]))", words)

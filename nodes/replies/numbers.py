@@ -25,13 +25,15 @@ DIGITS = r"\d++(?:[.,]\d++)*+"
 _NAMES = "|".join(sorted(map(re.escape, _WORDS), key=len, reverse=True))
 NUMBER = (
     rf"(?:(?<![A-Za-z0-9_.,/])[+-]?{DIGITS}(?![A-Za-z_\d])"
-    rf"|(?<![^\W\d_])(?:{_NAMES})(?:(?: and a half| point (?:{_NAMES}))(?!\w))?(?![A-Za-zÀ-ɏ\u0400-\u04ff'’-]))"
+    rf"|(?<![^\W\d_])(?:{_NAMES})(?:(?: and a half"
+    rf"| point (?:{_NAMES}))(?!\w))?(?![A-Za-zÀ-ɏ\u0400-\u04ff'\u2019-]))"
 )
 """A number in digits (not part of a word, a date or a path) or as a word up to twenty."""
 
 LIMIT = rf"(?:{DIGITS}(?![A-Za-z_\d])|(?:{_NAMES})(?![^\W\d_]))"
 """A number that may follow a slash: the maximum in ``4/5``."""
 
+_LONGEST = 60
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 
@@ -43,6 +45,8 @@ def value_of(number: str) -> float | None:
     (3.5, 1250.0, 4.0, 2.5, None)
     """
     text = number.strip().casefold()
+    if len(text) > _LONGEST:
+        return math.inf
     if text in _WORDS:
         return _WORDS[text]
     whole, half, _ = text.partition(" and a half")

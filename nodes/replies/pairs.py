@@ -4,7 +4,8 @@ Forms, strongest first: a final or total pair; two numbers that are the first li
 each text; a pair on a line of its own; prose that gives each text its score. Pairs of single criteria are not the
 final pair. The last statement of the strongest form present counts.
 
-Source: PROTOCOLS, section 8; the first-line form is that of FairEval and Vicuna reviews, the tuple that of MORE and SAMRE.
+Source: PROTOCOLS, section 8; the first-line form is that of FairEval and Vicuna reviews, the tuple that of MORE
+and SAMRE.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from .labels import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, qualifier_
 from .markup import unmarked
 from .names import marked
 from .numbers import NUMBER, shown, value_of
-from .statements import Statement, ends_phrase, value_at, without_scales
-from .structured import Field, closing_fields, fields
+from .structured import Field, closing_fields, fields, spelled
 from .text import own_words, plain
+from .values import Statement, ends_phrase, value_at, without_scales
 
 
 class _Strength(IntEnum):
@@ -51,28 +52,41 @@ class _Side(NamedTuple):
 
 _DIGITS = r"[+-]?\d+(?:\.\d+)?"
 _MAXIMUM = r"(?: ?(?:/|out of) ?(\d+))?"
-_TWO = rf"[(\[]{{0,2}} ?({_DIGITS}){_MAXIMUM}[)\]]?(?: points)?(?: ?[,;|&:] ?| vs\.? | and | ?- ?| to | )[(\[]? ?({_DIGITS}){_MAXIMUM} ?(?: points)?[)\]]{{0,2}}"
+_TWO = (
+    rf"[(\[]{{0,2}} ?({_DIGITS}){_MAXIMUM}[)\]]?(?: points)?(?: ?[,;|&] ?| vs\.? | and | ?- ?| to | )"
+    rf"[(\[]? ?({_DIGITS}){_MAXIMUM} ?(?: points)?[)\]]{{0,2}}"
+)
 _COMMAS = r"[(\[]? ?(\d+,\d+)()(?: ?[;|&] ?| )(\d+,\d+|\d+)() ?[)\]]?"
 _WHOLE_LINE = re.compile(rf"[-• ]*(?:{_COMMAS}|{_TWO})[.;, ]{{0,3}}")
 _TUPLE = re.compile(rf"[(\[] ?({_DIGITS}){_MAXIMUM} ?[,;|] ?({_DIGITS}){_MAXIMUM} ?[)\]]")
 _NAMED_PAIR = re.compile(
-    rf"(?P<label>{SCORE_WORDS}|\b(?:totals?|sums?|tuple|tally|output|result))(?: (?:tuple|are|is|for ① and ②|of ① and ②|of|totals?)){{0,3}} ?[:=]?[ \n]{{0,2}}{_TWO}",
+    rf"(?P<label>{SCORE_WORDS}|\b(?:totals?|sums?|tuple|tally|output|result))(?: (?:tuple|are|is|for ① and ②"
+    rf"|of ① and ②|of|totals?)){{0,3}} ?[:=]?[ \n]{{0,2}}{_TWO}",
     re.IGNORECASE,
 )
 _FINAL = re.compile(rf"\b(?:{FINAL_WORDS}|sums?|tuple|output|tally|grand)\b", re.IGNORECASE)
 _SCORES = re.compile(SCORE_WORDS, re.IGNORECASE)
 _VALUE = rf"(?:an? |the )?(?:score |rating )?(?:of )?[(\[]{{0,2}}(?P<value>{NUMBER})"
 _SIDE_LINE = re.compile(
-    rf"(?P<side>[①②]|\bscore[ _]?(?P<index>[12AB])\b)(?: (?:{SCORE_WORDS}|total|final|overall|sum)){{0,3}}(?: ?\([^()\n]{{0,40}}\))? ?(?:[:=]|-(?= )|—|\()(?: ?(?:{SCORE_WORDS}|total)(?: of)?[:=]?)?(?: |\n(?=[\d(\[]+[^\n]{{0,12}}(?:\n|\Z)))?{_VALUE}",
+    rf"(?P<side>[①②]|\bscore[ _]?(?P<index>[12AB])\b)(?: (?:{SCORE_WORDS}|total|final|overall"
+    rf"|sum)){{0,3}}(?: ?\([^()\n]{{0,40}}\))? ?(?:[:=]|-(?= )|—|\()(?: ?(?:{SCORE_WORDS}"
+    rf"|total)(?: of)?[:=]?)?(?: |\n(?=[\d(\[]+[^\n]{{0,12}}(?:\n|\Z)))?{_VALUE}",
     re.IGNORECASE,
 )
 _SIDE_PROSE = re.compile(
-    rf"(?P<side>[①②])(?: (?:would |should |also |therefore |thus |only |then ){{0,2}}(?:gets?|receives?|scores?|scored|earns?|deserves?|is (?:rated|given|scored|awarded)|has|with|merits?))? (?:(?:(?:an?|the) )?(?:{SCORE_WORDS}) of |(?:an? )(?={NUMBER})|(?={NUMBER}))(?P<value>{NUMBER})"
+    rf"(?P<side>[①②])(?: (?:would |should |also |therefore |thus |only |then ){{0,2}}(?:gets?|receives?|scores?"
+    rf"|scored|earns?|deserves?|is (?:rated|given|scored|awarded)|has|with|merits?))? (?:(?:(?:an?"
+    rf"|the) )?(?:{SCORE_WORDS}) of |(?:an? )(?={NUMBER})|(?={NUMBER}))(?P<value>{NUMBER})"
     rf"|(?:{SCORE_WORDS}) (?:of|is) (?P<value_>{NUMBER})(?:/\d+)? (?:for|to) (?P<side_>[①②])",
     re.IGNORECASE,
 )
 _BOTH = re.compile(rf"\bboth (?:\w+ ){{0,4}}?(?:{SCORE_WORDS}) of (?P<value>{NUMBER})", re.IGNORECASE)
+_REVISION = re.compile(
+    r"reflection|reconsider|revis|updated|evaluation|verdict|conclusion|assessment|decision|judge?ment",
+    re.IGNORECASE,
+)
 _KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
+_MOST_TUPLES = 1000
 _FIRST_SIDES = ("1", "a", "first", "one", "①")
 
 
@@ -117,12 +131,13 @@ def _checked(reply: str, score: Statement, low: float, high: float) -> float:
 def _from_fields(entries: list[Field]) -> _Pair | None:
     sides: dict[str, list[tuple[str, float]]] = {"1": [], "2": []}
     for entry in entries:
-        value = value_of(str(entry.value)) if isinstance(entry.value, str | int | float) else None
-        key = _KEY.search(entry.name)
-        if value is None or key is None or isinstance(entry.value, bool):
+        value = None if isinstance(entry.value, bool) else value_of(str(entry.value))
+        named = [at for at, key in enumerate(entry.path) if _KEY.search(spelled(key))]
+        if value is None or not named:
             continue
-        rest = "/".join(entry.path[:-1]).casefold() + entry.name[: key.start()]
-        sides["1" if key["side"] in _FIRST_SIDES else "2"].append((rest, value))
+        key = _KEY.search(spelled(entry.path[named[-1]]))
+        rest = [spelled(part) for at, part in enumerate(entry.path) if at != named[-1]]
+        sides["1" if key and key["side"] in _FIRST_SIDES else "2"].append((" ".join(rest), value))
     for wanted in (_FINAL, _SCORES, re.compile("")):
         firsts, seconds = (
             [value for rest, value in side if wanted.search(rest.replace("_", " "))]
@@ -171,7 +186,7 @@ def _first_line(text: str) -> Iterator[_Pair]:
 
 def _tuples(text: str) -> Iterator[_Pair]:
     """``(95, 87)`` behind a label or on a line of its own."""
-    for match in _TUPLE.finditer(text):
+    for match in list(_TUPLE.finditer(text))[-_MOST_TUPLES:]:
         scores = _two(match.groups())
         before = text[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
         context = before.strip(" -•:=") or _heading(text, match.start())
@@ -213,6 +228,8 @@ def _heading(text: str, at: int) -> str:
         stripped = line.strip(" -•")
         if not stripped or re.match(r"[①②]", stripped):
             continue
+        if _REVISION.search(stripped):
+            return ""
         return stripped.rstrip(":") if len(stripped) <= 60 and not re.search(r"\d|[.!?]\Z", stripped) else ""
     return ""
 
@@ -238,7 +255,7 @@ def _side_lines(text: str) -> Iterator[_Side]:
     """``Assistant 1: 8``, ``The score of answer 2: 7``, ``Score 1: 8``."""
     for match in _SIDE_LINE.finditer(text):
         score = value_at(text, match, 0)
-        if score is None or not ends_phrase(text, match.end("value")):
+        if score is None or not ends_phrase(text, score.end):
             continue
         before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
         context = re.split(r"[①②]", before)[0].strip(" -•:*") or _heading(text, match.start())

@@ -119,4 +119,4 @@ def _is_answer(text: str, start: int, inside: str) -> bool:
         return False
     before = text[max(0, start - 16) : start]
     ends_reply = not text[start + len(inside) + 2 :][:8].strip(" .\n")
-    return bool(_AWAITING.search(before) or ends_reply and re.search(r"as follows: ?\n{0,2}\Z", before))
+    return bool(_AWAITING.search(before) or (ends_reply and re.search(r"as follows: ?\n{0,2}\Z", before)))

@@ -15,9 +15,10 @@ from .faults import contradictory, off_scale, other_scale, unreadable
 from .letters import read_letter
 from .markup import unmarked
 from .numbers import shown, value_of
-from .statements import Statement, stated
+from .statements import stated
 from .structured import Field, closing_fields, fields, spelled
 from .text import own_words, plain
+from .values import Statement
 
 _FINAL_KEYS = (
     "final_score",

@@ -29,12 +29,18 @@ class _Object(list[tuple[str, object]]):
 
 
 _TOKEN = re.compile(
-    r""" "(?P<double>(?:[^"\\]|\\.)*+)" | '(?P<single>(?:[^'\\]|\\.)*+)' | (?P<mark>[{}\[\]:,]) | (?P<bare>[^\s"'{}\[\]:,]++) """,
+    r"""
+    "(?P<double>(?:[^"\\]|\\.)*+)"
+    | '(?P<single>(?:[^'\\]|\\.)*+)'
+    | (?P<mark>[{}\[\]:,])
+    | (?P<bare>[^\s"'{}\[\]:,]++)
+    """,
     re.VERBOSE | re.DOTALL,
 )
 _LEAD_IN = re.compile(
     r"\A[^\n{]{0,60}\b(?:here is|here's|here are|my|the|json|final)\b[^\n{]{0,60}"
-    r"\b(?:evaluation|assessment|judge?ment|verdict|score|scores|rating|ratings|json|output|result|response|answer)\b"
+    r"\b(?:evaluation|assessment|judge?ment|verdict|score|scores|rating|ratings|json|output|result|response"
+    r"|answer)\b"
     r"[^\n{]{0,40}:\n+(?=```)",
     re.IGNORECASE,
 )

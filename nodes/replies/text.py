@@ -1,8 +1,8 @@
 """The words of a reply that are the model's own, in plain characters.
 
 A reply may quote the text under judgement, another agent or the prompt. Fenced sections, block quotes, code
-fences and passages in quotation marks are data: `own_words` takes them out before anything is read. Every step is linear in
-the length of the reply: runs are collapsed first, and patterns repeat a bounded number of times after that.
+fences and passages in quotation marks are data: `own_words` takes them out before anything is read. Every step
+is linear in the length of the reply: runs are collapsed first, and patterns repeat a bounded number of times.
 """
 
 from __future__ import annotations
@@ -38,27 +38,32 @@ class _Plain(dict[int, str | None]):
     """Character map for ``str.translate``: digits and fullwidth forms to ASCII, invisible characters away."""
 
     def __missing__(self, code: int) -> str | None:
-        char = chr(code)
-        if 0xFF01 <= code <= 0xFF5E and not char.isalpha():
-            return chr(code - 0xFEE0)
-        kind = unicodedata.category(char)
-        if kind == "Nd":
-            return str(unicodedata.decimal(char))
-        if kind in ("Cf", "Co", "Cs") or 0xFE00 <= code <= 0xFE0F:
-            return None
-        if kind == "Zs":
-            return " "
-        return "-" if kind == "Pd" and code not in (0x2014, 0x3030) else char
+        self[code] = plainer = _plainer(code)
+        return plainer
 
 
-_PLAIN = _Plain(_SINGLE)
+def _plainer(code: int) -> str | None:
+    char = chr(code)
+    if 0xFF01 <= code <= 0xFF5E and not char.isalpha():
+        return chr(code - 0xFEE0)
+    kind = unicodedata.category(char)
+    if kind == "Nd":
+        return str(unicodedata.decimal(char))
+    if kind in ("Cf", "Co", "Cs") or 0xFE00 <= code <= 0xFE0F:
+        return None
+    if kind == "Zs":
+        return " "
+    return "-" if kind == "Pd" and code not in (0x2014, 0x3030) else char
+
 
 _NEWLINES = re.compile(r"\r\n|[\r\v\f]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _BLANKS = re.compile(r"[ \t]++")
 _MARGINS = re.compile(r" ?\n ?")
 _EMPTY_LINES = re.compile(r"\n{3,}+")
-_RUNS = re.compile(r"([*_=~#.!?<>`|+/\\:;,\"'()\[\]{}—-])\1{3,}+")
+_RUNS = re.compile(
+    r"([*_=~#.!?<>`|+/\\:;,\"'()\[\]{}—\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d-])\1{3,}+"
+)
 
 _OUR_FENCE = re.compile(r"<<<(end )?([^<>\n]{1,120})>>>")
 _THOUGHTS = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
@@ -78,7 +83,7 @@ def plain(text: str) -> str:
     'Score:4 of 5'
     """
     if not text.isascii():
-        text = text.translate(_PLAIN)
+        text = text.translate(_Plain(_SINGLE))
     text = _CONTROLS.sub("", _NEWLINES.sub("\n", text))
     text = _MARGINS.sub("\n", _BLANKS.sub(" ", text))
     return _RUNS.sub(r"\1\1\1", _EMPTY_LINES.sub("\n\n", text)).strip()
@@ -125,7 +130,8 @@ def _unquoted(text: str) -> str:
 
 def _without_sections(text: str) -> str:
     """Drop our own fenced sections; one that is never closed reaches to the end."""
-    kept, end, label = [], 0, None
+    kept: list[str] = []
+    end, label = 0, None
     for mark in _OUR_FENCE.finditer(text):
         if label is None and not mark[1]:
             kept.append(text[end : mark.start()])
@@ -139,7 +145,8 @@ def _without_sections(text: str) -> str:
 
 def _without_thoughts(text: str) -> str:
     """Drop a model's thinking aloud, ``<think>...</think>``; a missing opening tag is the start of the reply."""
-    kept, end, thinking = [], 0, False
+    kept: list[str] = []
+    end, thinking = 0, False
     for tag in _THOUGHTS.finditer(text):
         if tag[0].startswith("</"):
             if not thinking:
@@ -154,7 +161,8 @@ def _without_thoughts(text: str) -> str:
 
 
 def _without_code(text: str, *, answers: bool) -> str:
-    kept, end, opening = [], 0, ""
+    kept: list[str] = []
+    end, opening = 0, ""
     for fence in _CODE_FENCE.finditer(text):
         line = fence[0]
         if not opening:
@@ -176,7 +184,8 @@ def _awaits_value(text: str) -> bool:
 
 def _without_markup_quotes(text: str) -> str:
     """Drop ``<blockquote>...</blockquote>`` and its like, where closed."""
-    kept, end, opened = [], 0, None
+    kept: list[str] = []
+    end, opened = 0, None
     for tag in _MARKUP_QUOTE.finditer(text):
         if opened is None and not tag[1]:
             opened = tag

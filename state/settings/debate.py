@@ -18,6 +18,8 @@ class DebateSettings(Settings):
 
     >>> DebateSettings(tie_breaker=True).fallback
     'tie_breaker'
+    >>> DebateSettings(on_unresolved="human").over(DebateSettings(tie_breaker=True)).fallback
+    'human'
     """
 
     n: int = Field(default=4, ge=1, description="At most so many rounds of criticism.")

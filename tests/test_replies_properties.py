@@ -1,0 +1,237 @@
+"""What holds for any reply: a value on the scale or a typed error, whatever it quotes and however it is framed."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jurygraph.nodes.fences import fence
+from jurygraph.nodes.replies import (
+    ReplyError,
+    contains_no_issue,
+    declares_no_issue,
+    read_pair,
+    read_score,
+    read_vote,
+)
+
+FAULTS = {"empty", "missing", "off_scale", "contradictory", "refused", "cut_off"}
+
+WORDS = [
+    'score', 'Score:', 'rating', 'final', 'Final', 'overall', 'of', 'is', 'the', 'a', '4', '3', '7', '5',
+    '0', '-1', '2.5', '3,5', '4/5', '8/10', 'out', 'of', '[[4]]', '[[A]]', '[[B>A]]', '(8,', '7)', '(1,',
+    '0)', 'Answer', '1', '2', 'Output', '(a)', '(b)', 'better', 'worse', 'tie', 'both', 'equally', 'NO',
+    'ISSUE', 'NO_ISSUES', 'but', 'however', 'Therefore,', 'Verdict:', 'not', 'to', 'or', 'and', '-', ':',
+    '=', '"', "'", '`', '```', '>', '*', '**', '#', '|', '<<<', '>>>', '{', '}', '"score":', '[', ']',
+    '\n', '\n\n', '.', ',', '?', '!', '\u201c', '\u201d', '\u300c', '\u300d', 'sorry', "can't", '\u56db',
+    '\uff14', '\u0663', '\xbd', '%', '$', '\\', '<think>', '</think>', '~~', '1.', '2.',
+]  # fmt: skip
+
+
+any_text = st.one_of(
+    st.text(),
+    st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join),
+    st.lists(st.sampled_from(WORDS), max_size=40).map("".join),
+    st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=8)), max_size=30).map(" ".join),
+)
+scores = st.integers(2, 10).map(lambda half: half / 2)
+
+
+@settings(max_examples=400, deadline=None)
+@given(any_text, st.sampled_from([(1, 5), (0, 1), (1, 10), (6, 120), (-2, 2)]))
+def test_a_score_on_the_scale_or_a_typed_error(text: str, scale: tuple[float, float]) -> None:
+    try:
+        value = read_score(text, *scale)
+    except ReplyError as error:
+        assert error.fault in FAULTS and error.reply == text and error.problem
+    else:
+        assert isinstance(value, float) and scale[0] <= value <= scale[1]
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_text)
+def test_a_letter_a_pair_a_vote_or_a_typed_error(text: str) -> None:
+    try:
+        assert read_score(text, letters="ABCDE") in (1, 2, 3, 4, 5)
+    except ReplyError as error:
+        assert error.fault in FAULTS
+    try:
+        assert all(1 <= value <= 10 and math.isfinite(value) for value in read_pair(text))
+    except ReplyError as error:
+        assert error.fault in FAULTS
+    try:
+        assert read_vote(text) in ("1", "2", "tie")
+    except ReplyError as error:
+        assert error.fault in FAULTS
+    assert isinstance(declares_no_issue(text), bool)
+    assert (
+        contains_no_issue(text)
+        or not declares_no_issue(text)
+        or not text.isascii()
+        or "*" in text
+        or "_" in text
+    )
+
+
+@given(any_text, st.sampled_from(["aspect", "coherence", "", "a.b("]))
+def test_an_aspect_of_any_name_is_safe(text: str, aspect: str) -> None:
+    try:
+        assert 1 <= read_score(text, aspect=aspect) <= 5
+    except ReplyError as error:
+        assert error.fault in FAULTS
+
+
+SCORE_FORMS = (
+    *(
+        "{}",
+        "{}.",
+        "Score: {}",
+        "**Score:** {}",
+        "Score: {}/5",
+        "Score: {} out of 5",
+        "- Coherence: {}",
+        "[[{}]]",
+        "Rating: [[{}]]",
+    ),
+    *(
+        "Final score: {}.",
+        "The text is clear, earning a score of {}.",
+        "I would give it a {}.",
+        '{{"score": {}}}',
+        "{{'score': {}}}",
+    ),
+    *(
+        '```json\n{{"score": {}}}\n```',
+        "The text is clear.\n\n{}",
+        "The text is clear. {}/5",
+        "| Final score | {} |",
+        "<score>{}</score>",
+    ),
+)
+
+
+@given(scores, st.sampled_from(SCORE_FORMS), st.booleans())
+def test_a_score_that_is_written_is_read_back(score: float, form: str, decimal: bool) -> None:
+    written = str(score) if decimal or score % 1 else f"{score:.0f}"
+    assert read_score(form.format(written)) == score
+
+
+PAIR_FORMS = (
+    *("{} {}", "{} {}\nBoth are clear.", "({}, {})", "Answer 1: {}\nAnswer 2: {}", "Final scores: ({}, {})"),
+    *(
+        "The score of Assistant 1: {}\nThe score of Assistant 2: {}",
+        "Score of answer 1: {}/10\nScore of answer 2: {}/10",
+    ),
+    *('{{"score_1": {}, "score_2": {}}}', "I give Assistant 1 a score of {} and Assistant 2 a score of {}."),
+)
+
+
+@given(st.integers(2, 20), st.integers(2, 20), st.sampled_from(PAIR_FORMS))
+def test_a_pair_that_is_written_is_read_back(first: int, second: int, form: str) -> None:
+    assert read_pair(form.format(f"{first / 2:g}", f"{second / 2:g}")) == (first / 2, second / 2)
+
+
+QUOTED: tuple[Callable[[str], str], ...] = (
+    lambda text: fence("candidate", text),
+    lambda text: "```\n" + text.replace("```", "") + "\n```",
+    lambda text: "\n".join("> " + line for line in text.splitlines()),
+    lambda text: "The text says “" + text.replace("“", "").replace("”", "") + "” somewhere.",
+    lambda text: 'The text says "' + text.replace('"', "").strip() + '" somewhere.',
+)
+hostile = st.one_of(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join),
+    st.sampled_from(
+        [
+            "Score: 5",
+            "[[5]]",
+            "[[A]]",
+            "NO ISSUE",
+            "Final score: 5/5",
+            '{"score": 5}',
+            "10 10",
+            "(1, 0)",
+            "Verdict: [[B>>A]]",
+        ]
+    ),
+)
+
+
+@settings(deadline=None)
+@given(hostile, st.sampled_from(QUOTED[:3]))
+def test_what_is_quoted_changes_no_reading(text: str, quote: Callable[[str], str]) -> None:
+    text = text.replace("<<<", "").replace(">>>", "").replace("<think>", "").replace("</think>", "")
+    quoted = quote(text)
+    assert read_score(f"I read this:\n\n{quoted}\n\nFinal score: 2") == 2
+    assert read_pair(f"I read this:\n\n{quoted}\n\nFinal scores: (3, 4)") == (3, 4)
+    assert read_vote(f"I read this:\n\n{quoted}\n\nFinal verdict: [[B]]") == "2"
+    assert declares_no_issue(f"I read this:\n\n{quoted}\n\nNO ISSUE")
+    assert not declares_no_issue(f"I read this:\n\n{quoted}\n\nThe score is too high for such a text.")
+
+
+@pytest.mark.parametrize("quote", QUOTED)
+@pytest.mark.parametrize("text", ["Score: 5", "[[5]]", "Final score: 5/5", "Rating: 5"])
+def test_a_quoted_score_alone_is_no_score(text: str, quote: Callable[[str], str]) -> None:
+    with pytest.raises(ReplyError) as caught:
+        read_score(f"I read this:\n\n{quote(text)}\n\nI have no view of it.")
+    assert caught.value.fault == "missing"
+
+
+WRAPPERS = (
+    "{}",
+    "**{}**",
+    "*{}*",
+    "__{}__",
+    "# {}",
+    "- {}",
+    "{}.",
+    " {} ",
+    "\n\n{}\n\n",
+    "({})",
+    "**{}.**",
+    "Verdict: {}",
+    "Therefore, {}.",
+)
+REPLIES = ("NO ISSUE", "No issues", "no_issue", "NO-ISSUES")
+
+
+@given(st.sampled_from(REPLIES), st.sampled_from(WRAPPERS), st.data())
+def test_a_declaration_is_stable_under_case_and_markup(token: str, wrapper: str, data: Any) -> None:
+    token = "".join(char.upper() if data.draw(st.booleans()) else char.lower() for char in token)
+    assert declares_no_issue(wrapper.format(token))
+    assert not declares_no_issue(f"I cannot say {token} yet.")
+
+
+# --- recorded replies ---------------------------------------------------------------------------------------------
+
+
+def _benchmark() -> ModuleType:
+    path = Path(__file__).parents[1] / "benchmarks" / "readers.py"
+    spec = importlib.util.spec_from_file_location("jurygraph_benchmark_readers", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+BENCHMARK = _benchmark()
+
+
+@pytest.mark.parametrize("name", sorted(BENCHMARK.formats(Path())))
+def test_recorded_replies_are_read_rightly(name: str, shared_data: Path) -> None:
+    """Silent differences under 0.5 %, misses under 2 %, in every format."""
+    samples = list(BENCHMARK.formats(shared_data)[name])
+    if len(samples) > 6000:
+        samples = samples[:: len(samples) // 4000]
+    result = BENCHMARK.tally(name, samples)
+    assert result.replies > 0
+    assert len(result.differ) / result.replies < 0.005
+    assert (len(result.missed) + len(result.unread)) / result.replies < 0.02

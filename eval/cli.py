@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -218,7 +219,12 @@ def _print_evaluation(console: Console, evaluation: Evaluation) -> None:
         console.print(f"... and {len(evaluation.failed) - SHOWN_FAILURES} more, see {evaluation.folder}")
     example = _most_worth_reading(evaluation.results)
     console.print(f"results: {evaluation.folder}/results.jsonl, run.json")
-    console.print(f"read a debate: jurygraph show {evaluation.folder} {example.item}", soft_wrap=True)
+    console.print(f"read a debate: {_program()} show {evaluation.folder} {example.item}", soft_wrap=True)
+
+
+def _program() -> str:
+    """The program as its user can call it again: by its name, or by the path it was called with."""
+    return "jurygraph" if shutil.which("jurygraph") else sys.argv[0]
 
 
 def _most_worth_reading(results: tuple[Result, ...]) -> Result:

@@ -41,10 +41,11 @@ class Form(ABC):
 
 @dataclass(frozen=True)
 class ScoreForm(Form):
-    """One number on a scale."""
+    """One number on a scale; ``aspect`` is whose line counts where a reply rates several."""
 
     low: float
     high: float
+    aspect: str | None = None
     name: ClassVar[str] = "score"
     template: ClassVar[str] = "shared/form_score"
 
@@ -56,7 +57,7 @@ class ScoreForm(Form):
         return f"{_words(fields, 'reasoning')}\nScore: {score:g}".strip(), score
 
     def from_text(self, text: str) -> Value:
-        return read_score(text, self.low, self.high)
+        return read_score(text, self.low, self.high, aspect=self.aspect)
 
     def limits(self) -> dict[str, Any]:
         return {"low": f"{self.low:g}", "high": f"{self.high:g}"}

@@ -30,7 +30,7 @@ def score_form(task: ScoreTask | CompareTask) -> ScoreForm:
     """The form of a judgement on this task: a number, or a number for each answer."""
     if isinstance(task, CompareTask):
         return PairForm(task.low, task.high)
-    return ScoreForm(task.aspect.low, task.aspect.high)
+    return ScoreForm(task.aspect.low, task.aspect.high, task.aspect.name)
 
 
 def wanted(task: ScoreTask | CompareTask) -> str:

@@ -43,7 +43,7 @@ def test_a_run_ends_in_tables_and_a_place_to_look_further(finished: Path) -> Non
     printed = (finished / "stdout").read_text()
     for words in ("Verdicts", "Agreement with labels by construction", "no language model", "no_issue"):
         assert words in printed
-    assert "jurygraph show out lighthouse-" in printed
+    assert " show out lighthouse-" in printed
     assert "protocol:debate|data:demo@" in printed
 
 

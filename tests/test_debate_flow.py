@@ -8,16 +8,17 @@ import pytest
 from jurygraph.graphs import debate, multiagent
 from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import Verdict
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-SCORE_TASK = {
+SCORE_TASK: dict[str, Any] = {
     "kind": "score",
     "source": "The kiln was lit at dawn and burned for two days.",
     "candidate": "The kiln burned for two days.",
     "aspect": "consistency",
 }
-COMPARE_TASK = {
+COMPARE_TASK: dict[str, Any] = {
     "kind": "compare",
     "question": "Why do kilns need two days?",
     "answer_1": "Clay must heat slowly, or it cracks.",
@@ -199,7 +200,7 @@ def unresolved_with_a_human(task: Any, script: dict[str, list[Any]]) -> tuple[An
     graph = debate.build(
         models={"*": ScriptedModel(script=script)}, n=1, on_unresolved="human", structured="off"
     ).compile(checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     return graph, (config, graph.invoke({"task": task}, config))
 
 
@@ -235,7 +236,7 @@ def test_a_human_compares(answer: Any) -> None:
 def test_a_thread_used_again_starts_afresh() -> None:
     model = ScriptedModel(script={"scorer": scores(5, 3), "critic": ["NO ISSUE", "NO ISSUE"]})
     graph = debate.build(models={"*": model}, structured="off").compile(checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     first, second = (graph.invoke({"task": SCORE_TASK}, config) for _ in range(2))
     assert len(first["transcript"]) == len(second["transcript"]) == 4
     assert second["verdict"]["score_by_round"] == [3.0]

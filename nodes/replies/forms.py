@@ -72,10 +72,12 @@ _LINKS = one_of(
     "see call_for earn get "
     "receive reach it this worth worthy_of a an the clear full perfect higher lower me for agree_with have to"
 )
+_UNREACHED = (
+    r"(?:would have \w{1,12}(?: it)?(?: an?)?"
+    rf"|(?:to|from) \w{{1,20}} (?:it )?(?:an? |the )?{_IDEAL})(?: \w{{1,20}}){{0,2}}"
+)
 _DOUBTED_BEFORE = re.compile(
-    rf"(?:\b(?:{_DENIALS}|{_REPORTERS} {_REPORTED}|(?:to|from) \w{{1,20}} (?:an? |the )?{_IDEAL}(?: \w{{1,20}})?)"
-    rf"|n't)(?: {_LINKS}){{0,4}} ?\Z",
-    re.IGNORECASE,
+    rf"(?:\b(?:{_DENIALS}|{_REPORTERS} {_REPORTED}|{_UNREACHED})|n't)(?: {_LINKS}){{0,4}} ?\Z", re.IGNORECASE
 )
 _EXCESS = one_of("too unfair more_if overly excessive harsh generous unjustified given_if")
 _DOUBTED_AFTER = re.compile(
@@ -167,8 +169,11 @@ def criteria(words: str, aspect: str | None) -> Iterator[Statement]:
     for match in _CRITERION.finditer(words):
         label = match["label"].strip().casefold()
         wanted = aspect is not None and _is_about(label, aspect.casefold())
-        below = "\n" in words[match.end("label") : match.start("value")]
-        if not (wanted or may_be_criterion(label)) or (below and not ends_line(words, match.end("value"))):
+        between = words[match.end("label") : match.start("value")]
+        below, equation = "\n" in between, "=" in between and "\n" in words.strip()
+        if not (wanted or (may_be_criterion(label) and not equation)):
+            continue
+        if below and not ends_line(words, match.end("value")):
             continue
         statement = value_at(words, match, Strength.LABEL if wanted else Strength.CRITERION)
         if statement is not None and ends_phrase(words, statement.end):

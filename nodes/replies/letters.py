@@ -43,7 +43,7 @@ def read_letter(reply: str, whole: str, low: float, letters: str, *, cut_off: bo
         raise unreadable(reply, words, "choice", cut_off=cut_off)
     if chosen[0] != chosen[-1]:
         raise contradictory(reply, chosen[0], chosen[-1], "choice")
-    return low + letters.index(chosen[-1])
+    return float(low + letters.index(chosen[-1]))
 
 
 def _stated(words: str, letters: str) -> Iterator[str]:

@@ -65,7 +65,7 @@ _RUNS = re.compile(
     r"([*_=~#.!?<>`|+/\\:;,\"'()\[\]{}—\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d-])\1{3,}+"
 )
 
-_OUR_FENCE = re.compile(r"<<<(end )?([^<>\n]{1,120})>>>")
+_OUR_FENCE = re.compile(r"^<<<(end )?([^<>\n]{1,120})>>>$", re.MULTILINE)
 _THOUGHTS = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
 _CODE_FENCE = re.compile(r"^(?:```[^`\n]*+|~~~[^\n]*+)$", re.MULTILINE)
 _BLOCK_QUOTE = re.compile(r"^>.*+$", re.MULTILINE)
@@ -102,9 +102,8 @@ def own_words(text: str, *, answers: bool = True) -> str:
     """
     if answers:
         text = unwrapped(text)
-    text = _without_thoughts(_without_sections(text))
+    text = _without_thoughts(_without_sections(_BLOCK_QUOTE.sub(GAP, text)))
     text = _without_code(text, answers=answers)
-    text = _BLOCK_QUOTE.sub(GAP, text)
     text = _without_markup_quotes(text)
     return without_quotes(_STRUCK.sub(GAP, text), answers=answers)
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from ..state.errors import JurygraphError, UsageError
 from ..state.settings import ModelSpec
 from . import drawing
-from .datasets import SOURCES, Item, explain, load_dataset
+from .datasets import MAX_CHARACTERS, SOURCES, Item, explain, load_dataset
 from .manifest import read_manifest
 from .plan import Plan, plan
 from .progress import LiveProgress
@@ -80,12 +80,15 @@ def run(
         Path | None, typer.Option(help="Folder for the results; the same one again resumes.")
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with a published dataset's files.")] = None,
+    max_chars: Annotated[
+        int, typer.Option(min=1, help="The longest text that an item may have.")
+    ] = MAX_CHARACTERS,
 ) -> None:
     """Judge a dataset: results.jsonl, run.json and a table of agreement with people."""
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     prepared = plan(
         names,
-        load_dataset(data, data_dir),
+        load_dataset(data, data_dir, max_characters=max_chars),
         aspects=aspect or [],
         settings=_settings(settings or []),
         models=_models(model, role_model or []),
@@ -250,7 +253,8 @@ def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
     source = SOURCES.get(data["name"])
     try:
         where = Path(data["location"])
-        found = load_dataset(data["name"], where.parent) if source else load_dataset(where)
+        name, folder = (data["name"], where.parent) if source else (where, None)
+        found = load_dataset(name, folder, max_characters=sys.maxsize)
     except JurygraphError:
         return None
     return next((candidate for candidate in found.items if candidate.id == item), None)

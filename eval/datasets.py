@@ -96,12 +96,19 @@ SOURCES = {source.name: source for source in _KNOWN}
 _BUNDLED = Path(__file__).parent / "data"
 
 
-def load_dataset(name_or_path: str | Path, data_dir: str | Path | None = None) -> Dataset:
+MAX_CHARACTERS = 100_000
+"""The longest text taken unless said otherwise: longer ones are mostly a wrong column, and cost as much as many."""
+
+
+def load_dataset(
+    name_or_path: str | Path, data_dir: str | Path | None = None, *, max_characters: int = MAX_CHARACTERS
+) -> Dataset:
     """Load a dataset and check every row of it.
 
     Args:
         name_or_path: a known name (see ``SOURCES``) or a JSONL or CSV file.
         data_dir: the folder that holds a published dataset's files.
+        max_characters: the longest text that an item may have.
 
     Raises:
         DataError: a file that cannot be used; names file, line and field.
@@ -110,39 +117,35 @@ def load_dataset(name_or_path: str | Path, data_dir: str | Path | None = None) -
     'score'
     """
     source = SOURCES.get(str(name_or_path))
-    if source is None:
-        path = Path(name_or_path)
-        if not path.exists() and path.suffix == "":
-            raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(SOURCES)}")
-        content = read_bytes(path)
-        return _dataset(path.name, path, content, read_rows(path, content), None)
-    if source.rows is None:
-        path = _BUNDLED / f"{source.name}.jsonl"
-        content = read_bytes(path)
-        return _dataset(source.name, path, content, read_rows(path, content), source)
-    path = published.find(source.name, data_dir)
-    return _dataset(source.name, path, read_bytes(path), source.rows(path), source)
-
-
-def _dataset(name: str, path: Path, content: bytes, rows: Iterable[Row], source: Source | None) -> Dataset:
-    numbered = tuple(_checked(path, rows))
-    items = tuple(item for _, item in numbered)
-    if not items:
+    path = _path(name_or_path, source, data_dir)
+    content = read_bytes(path)
+    rows = source.rows(path) if source and source.rows else read_rows(path, content)
+    numbered = tuple(_checked(path, rows, max_characters))
+    if not numbered:
         raise DataError(f"{path}: holds no items")
-    family = source.family if source else "summeval"
+    items = tuple(item for _, item in numbered)
     return Dataset(
-        name=name,
+        name=source.name if source else path.name,
         kind="compare" if isinstance(items[0], CompareItem) else "score",
         items=items,
         labels=source.labels if source else ("people" if any(item.human for item in items) else "none"),
         digest=hashlib.sha256(content).hexdigest()[:12],
         location=str(path),
         lines=tuple(line for line, _ in numbered),
-        family=family,
+        family=source.family if source else "summeval",
     )
 
 
-def _checked(path: Path, rows: Iterable[Row]) -> Iterator[tuple[int, Item]]:
+def _path(name_or_path: str | Path, source: Source | None, data_dir: str | Path | None) -> Path:
+    if source is not None:
+        return published.find(source.name, data_dir) if source.rows else _BUNDLED / f"{source.name}.jsonl"
+    path = Path(name_or_path)
+    if not path.exists() and path.suffix == "":
+        raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(SOURCES)}")
+    return path
+
+
+def _checked(path: Path, rows: Iterable[Row], most: int) -> Iterator[tuple[int, Item]]:
     seen: dict[str, int] = {}
     kind: type[Item] | None = None
     for line, row in rows:
@@ -150,6 +153,12 @@ def _checked(path: Path, rows: Iterable[Row]) -> Iterator[tuple[int, Item]]:
             item = parse_item(row)
         except ValidationError as error:
             raise DataError(f"{path}, line {line}: {explain(error, row)}") from error
+        for field, text in item.texts():
+            if len(text) > most:
+                raise DataError(
+                    f"{path}, line {line}: field {field!r} has {len(text):,} characters, more than {most:,}; "
+                    "if that is meant, allow more with --max-chars"
+                )
         if item.id in seen:
             raise DataError(f"{path}, line {line}: id {item.id!r} stands already in line {seen[item.id]}")
         if kind not in (None, type(item)):

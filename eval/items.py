@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Annotated, Any
 
@@ -22,6 +22,10 @@ class _Item(BaseModel):
 
     id: str = Field(min_length=1)
     group: str | None = None
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """The fields that are text, and what they hold."""
+        return ((name, value) for name, value in self if isinstance(value, str))
 
 
 class ScoreItem(_Item):

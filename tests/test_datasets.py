@@ -74,10 +74,13 @@ def test_line_separators_inside_a_text_do_not_end_a_line(tmp_path: Path) -> None
     assert item.source == "a\u2028b"
 
 
-def test_a_huge_candidate_is_read(tmp_path: Path) -> None:
-    [item] = load_dataset(write(tmp_path, {**ROW, "candidate": "word " * 40_000})).items
-    assert isinstance(item, ScoreItem)
-    assert len(item.candidate) == 200_000
+def test_a_huge_text_is_refused_unless_allowed(tmp_path: Path) -> None:
+    path = write(tmp_path, ROW, {**ROW, "id": "b", "candidate": "word " * 40_000})
+    with pytest.raises(
+        DataError, match=r"line 2: field 'candidate' has 200,000 characters, more than 100,000"
+    ):
+        load_dataset(path)
+    assert len(load_dataset(path, max_characters=200_000).items) == 2
 
 
 BAD = {

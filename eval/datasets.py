@@ -90,6 +90,14 @@ _KNOWN = (
     Source(
         "summeval", "score", "SummEval's expert ratings (Fabbri et al. 2021)", "people", published.summeval
     ),
+    Source(
+        "faireval",
+        "compare",
+        "Vicuna-80 with FairEval's majority of annotators (Wang et al. 2024)",
+        "people",
+        published.faireval,
+    ),
+    Source("llmbar", "compare", "LLMBar and its companions (Zeng et al. 2024)", "people", published.llmbar),
 )
 SOURCES = {source.name: source for source in _KNOWN}
 

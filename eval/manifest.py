@@ -10,10 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from ..graphs.registry import find_protocol
 from ..nodes.models import LoadedModel
 from ..nodes.offline import DISCLOSURE
 from ..nodes.panel import Panel
+from ..nodes.planner import PlannedSteps
 from ..nodes.prompting import Prompts
 from ..state.aspects import Aspect
 from ..state.errors import DataError, UsageError
@@ -21,6 +24,7 @@ from ..state.settings import Settings
 from .datasets import Dataset
 
 FILE = "run.json"
+_STEPS = TypeAdapter(list[PlannedSteps])
 _PACKAGES = (
     "jurygraph",
     "langgraph",
@@ -89,7 +93,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     if path.exists():
         _refuse_other_run(folder, read_manifest(folder), manifest)
         return
-    path.write_text(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    _write(path, manifest)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -108,6 +112,34 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or "signatures" not in manifest:
         raise DataError(f"{path}: no manifest of a run")
     return manifest
+
+
+def read_steps(folder: Path) -> list[PlannedSteps]:
+    """The evaluation steps that were written in the run so far.
+
+    Raises:
+        DataError: the folder holds no run, or its steps cannot be read.
+    """
+    try:
+        return _STEPS.validate_python(read_manifest(folder).get("steps", []))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        where = ".".join(map(str, ("steps", *problem["loc"])))
+        raise DataError(f"{folder / FILE}: {where}: {problem['msg']}") from error
+
+
+def keep_steps(folder: Path, planned: PlannedSteps) -> None:
+    """Add evaluation steps to the manifest; whoever completes the run uses them again."""
+    manifest = read_manifest(folder)
+    manifest["steps"] = [*manifest.get("steps", []), planned.model_dump(mode="json")]
+    _write(folder / FILE, manifest)
+
+
+def _write(path: Path, manifest: Mapping[str, Any]) -> None:
+    """All or nothing: a run that is killed leaves the manifest that it had."""
+    fresh = path.with_suffix(".tmp")
+    fresh.write_text(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    fresh.replace(path)
 
 
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

@@ -51,7 +51,6 @@ class LiveProgress:
         """Count what a turn took."""
         self._calls += turn["calls"]
         self._tokens += turn["input_tokens"] + turn["output_tokens"]
-        self._rounds += turn["role"] == "critic"
         price = turn["cost_usd"]
         self._cost = None if price is None or self._cost is None else self._cost + price
         self._draw(0)
@@ -59,6 +58,7 @@ class LiveProgress:
     def finished(self, result: Result) -> None:
         """Move on by one item."""
         self._failed += result.status == "failed"
+        self._rounds += result.rounds or 0
         self._draw(1)
 
     def _draw(self, advance: int) -> None:

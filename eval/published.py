@@ -1,14 +1,20 @@
-"""Published datasets, read as their homes publish them (UniEval's Topical-Chat JSONL, SummEval's JSONL)."""
+"""Published datasets, read from a folder of one's own: one JSON object a line, the fields named below."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ..state.errors import DataError, UsageError
 from .files import Row, read_bytes, read_rows
 
-FILES = {"topical-chat": "topical_chat.jsonl", "summeval": "summeval.jsonl"}
+FILES = {
+    "topical-chat": "topical_chat.jsonl",
+    "summeval": "summeval.jsonl",
+    "faireval": "faireval.jsonl",
+    "llmbar": "instances.jsonl",
+}
 
 
 def find(name: str, data_dir: str | Path | None) -> Path:
@@ -31,34 +37,47 @@ def find(name: str, data_dir: str | Path | None) -> Path:
 def topical_chat(path: Path) -> Iterator[Row]:
     """One row a response; grouped by dialogue context."""
     for line, row in _rows(path, "item_id", "context_id", "dialogue_history", "response", "human"):
-        yield (
-            line,
-            {
-                "id": row["item_id"],
-                "group": row["context_id"],
-                "system": row.get("system_id"),
-                "source": row["dialogue_history"].strip(),
-                "fact": (row.get("fact") or "").strip() or None,
-                "candidate": row["response"].strip(),
-                "human": {name: value for name, value in row["human"].items() if name != "overall"},
-            },
-        )
+        human = {name: value for name, value in row["human"].items() if name != "overall"}
+        texts = {"source": row["dialogue_history"].strip(), "candidate": row["response"].strip()}
+        fact = (row.get("fact") or "").strip() or None
+        yield line, {**_rated(row, "context_id"), **texts, "fact": fact, "human": human}
 
 
 def summeval(path: Path) -> Iterator[Row]:
     """One row a summary; grouped by article."""
     for line, row in _rows(path, "item_id", "article_id", "source", "summary", "human"):
+        texts = {"source": row["source"], "candidate": row["summary"]}
+        yield line, {**_rated(row, "article_id"), **texts, "human": row["human"]}
+
+
+def faireval(path: Path) -> Iterator[Row]:
+    """One row a question of the Vicuna benchmark: gpt35's answer first, vicuna-13b's second."""
+    models = ("gpt35", "vicuna-13b")
+    winners = {models[0]: "1", models[1]: "2", "tie": "tie"}
+    for line, row in _rows(path, "question_id", "question", "answers", "human_label"):
+        first, second = (row["answers"].get(model) for model in models)
         yield (
             line,
             {
-                "id": row["item_id"],
-                "group": row["article_id"],
-                "system": row.get("system_id"),
-                "source": row["source"],
-                "candidate": row["summary"],
-                "human": row["human"],
+                "id": row["question_id"],
+                "category": row.get("category"),
+                "question": row["question"],
+                **{"answer_1": first, "answer_2": second, "model_1": models[0], "model_2": models[1]},
+                "human": winners.get(row["human_label"], row["human_label"]),
             },
         )
+
+
+def llmbar(path: Path) -> Iterator[Row]:
+    """One row an instruction with two outputs; grouped by subset."""
+    for line, row in _rows(path, "item_id", "instruction", "output_1", "output_2", "label"):
+        answers = {"answer_1": row["output_1"], "answer_2": row["output_2"]}
+        about = {"id": row["item_id"], "group": row.get("subset"), "category": row.get("subset")}
+        yield line, {**about, "question": row["instruction"], **answers, "human": row["label"]}
+
+
+def _rated(row: dict[str, Any], group: str) -> dict[str, Any]:
+    return {"id": row["item_id"], "group": row[group], "system": row.get("system_id")}
 
 
 def _rows(path: Path, *fields: str) -> Iterator[Row]:

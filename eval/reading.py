@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.columns import Columns
@@ -18,13 +20,11 @@ from .results import Result
 from .tables import money
 
 COLORS = {
-    "scorer": "cyan",
-    "critic": "magenta",
-    "commander": "bright_black",
-    "tie_breaker": "yellow",
-    "human": "green",
+    **{"scorer": "cyan", "referee": "cyan", "judge": "cyan", "critic": "magenta", "advocate": "magenta"},
+    **{"juror": "green", "human": "green", "tie_breaker": "yellow", "commander": "bright_black"},
 }
 NARROWEST = 60
+BRIEF = 40
 
 
 def item_view(item: Item) -> Iterator[RenderableType]:
@@ -62,25 +62,59 @@ def _repeat(result: Result) -> str:
 
 
 def _turns(transcript: Iterable[Turn]) -> Iterator[RenderableType]:
-    round: int | None = None
-    for turn in transcript:
-        if turn["round"] != round:
-            round = turn["round"]
-            yield Rule(
-                Text("opening" if round == 0 else f"round {round}", style="dim"), style="dim", align="left"
-            )
-        yield _turn(turn)
+    before = None
+    for (heading, sampled), group in groupby(transcript, key=lambda turn: (_heading(turn), "sample" in turn)):
+        if heading != before:
+            yield Rule(Text(heading, style="dim"), style="dim", align="left")
+        before = heading
+        turns = list(group)
+        yield from [_samples(turns)] if sampled and _say_little(turns) else map(_turn, turns)
+
+
+def _say_little(samples: Sequence[Turn]) -> bool:
+    """Whether samples hold a value and no more, or all the same words."""
+    said = {turn["content"] for turn in samples}
+    return len(said) == 1 or max(map(len, said)) <= BRIEF
+
+
+def _samples(turns: Sequence[Turn]) -> RenderableType:
+    first = turns[0]
+    head = Text(speaker(first["agent"]), style=f"bold {COLORS.get(first['role'], 'blue')}")
+    head.append(f"  {len(turns)} samples", style="bold")
+    head.append(f"  {first['model']}", style="dim")
+    values = ", ".join(shown_value(turn["value"]) or "unread" for turn in turns)
+    words = "" if len(first["content"]) <= BRIEF else f"{first['content']}\n"
+    return Group(head, Text(f"{words}{values}\n"))
+
+
+def _heading(turn: Turn) -> str:
+    """Which round this is, and of what: of one order of the answers, or of one repeat."""
+    parts = [{1: "as given", 2: "answers swapped"}.get(turn.get("order", 0), "")]
+    if "repeat" in turn:
+        parts.insert(0, f"run {turn['repeat'] + 1}")
+    parts.append("opening" if turn["round"] == 0 else f"round {turn['round']}")
+    return " · ".join(part for part in parts if part)
 
 
 def _turn(turn: Turn) -> RenderableType:
     if turn["model"] is None and turn["role"] == "commander":
         return Text(f"{turn['content']}\n", style="dim italic")
-    head = Text(turn["agent"].replace("_", " ").title(), style=f"bold {COLORS.get(turn['role'], 'blue')}")
+    head = Text(speaker(turn["agent"]), style=f"bold {COLORS.get(turn['role'], 'blue')}")
     if (value := shown_value(turn["value"])) is not None:
         head.append(f"  {value}", style="bold")
     if turn["model"]:
         head.append(f"  {turn['model']}", style="dim")
     return Group(head, Text(f"{turn['content']}\n"))
+
+
+def speaker(agent: str) -> str:
+    """An agent's name for people.
+
+    >>> speaker("tie_breaker"), speaker("referee_2"), speaker("advocate_1_3")
+    ('Tie breaker', 'Referee 2', 'Advocate 1.3')
+    """
+    name = re.sub(r"(?<=\d)_(?=\d)", ".", agent).replace("_", " ")
+    return name[:1].upper() + name[1:]
 
 
 def shown_value(value: Any) -> str | None:

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Unpack, cast
 
 from ..nodes.blocking import run_blocking
 from ..nodes.calling import Call, Reply, Send, around_calls
+from ..nodes.planner import StepsBook, steps_kept
 from ..state.aspects import Aspect
 from ..state.errors import UsageError
 from ..state.transcript import Turn
@@ -18,7 +20,7 @@ from ..state.verdict import Verdict, add_usage
 from .agreement import PreferenceAgreement, ScoreAgreement, agreement
 from .datasets import Dataset, Item
 from .items import CompareItem, ScoreItem
-from .manifest import write_manifest
+from .manifest import keep_steps, read_steps, write_manifest
 from .plan import Graph, Options, Plan, plan
 from .results import Key, Result, ResultsFile
 
@@ -123,12 +125,13 @@ async def carry_out(prepared: Plan, concurrency: int, watcher: Watcher | None = 
     watcher.start(len(todo) + len(done), len(done))
     token = around_calls.set(_Limiter(concurrency))
     try:
-        await _work(prepared, iter(todo), concurrency, store, watcher)
+        with steps_kept(store.steps):
+            await _work(prepared, iter(todo), concurrency, store, watcher)
     finally:
         around_calls.reset(token)
         store.close()
     ordered = [store.results[unit[0]] for unit in prepared.units()]
-    return Evaluation(tuple(ordered), prepared.manifest, prepared.folder)
+    return Evaluation(tuple(ordered), store.manifest, prepared.folder)
 
 
 class _Limiter:
@@ -147,12 +150,21 @@ class _Store:
 
     def __init__(self, prepared: Plan) -> None:
         self._file = None
+        self._manifest = prepared.manifest
         self.results: dict[Key, Result] = {}
+        self.steps = StepsBook()
         if prepared.folder is not None:
             prepared.folder.mkdir(parents=True, exist_ok=True)
             write_manifest(prepared.folder, prepared.manifest)
             self._file = ResultsFile(prepared.folder)
             self.results = {result.key: result for result in self._file.read()}
+            self.steps = StepsBook(read_steps(prepared.folder), partial(keep_steps, prepared.folder))
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """The run's manifest, with the evaluation steps that were written on the way."""
+        steps = [planned.model_dump(mode="json") for planned in self.steps.all]
+        return {**self._manifest, **({"steps": steps} if steps else {})}
 
     def add(self, result: Result) -> None:
         self.results[result.key] = result
@@ -189,15 +201,22 @@ class _Heard:
     """What the agents of one item have said so far; an item that fails has paid for it all the same."""
 
     turns: list[Turn] = field(default_factory=list)
-    unreadable: Turn | None = None
+    unreadable: dict[tuple[Any, ...], Turn] = field(default_factory=dict)
 
-    def add(self, turn: Turn, problem: str | None) -> None:
-        self.unreadable = turn if problem else None
-        if not problem:
+    def add(self, turn: Turn, problem: str | None, where: tuple[str, ...]) -> None:
+        """Agents may speak at the same time, and in several sub-graphs; a repaired turn replaces its first form."""
+        speaker = (where, turn["agent"], turn["round"])
+        self.unreadable.pop(speaker, None)
+        if problem:
+            self.unreadable[speaker] = turn
+        else:
             self.turns.append(turn)
 
+    def conclude(self, transcript: list[Turn]) -> None:
+        self.turns, self.unreadable = transcript, {}
+
     def all(self) -> tuple[Turn, ...]:
-        return (*self.turns, *([self.unreadable] if self.unreadable else []))
+        return (*self.turns, *self.unreadable.values())
 
 
 async def _judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None, watcher: Watcher) -> Result:
@@ -206,25 +225,27 @@ async def _judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None, watc
     problem = ""
     try:
         async with aclosing(_stream(graph, item, aspect)) as events:
-            async for mode, event in events:
+            async for where, mode, event in events:
                 if mode == "custom":
-                    heard.add(event["turn"], event["problem"])
+                    heard.add(event["turn"], event["problem"], where)
                     watcher.heard(event["turn"])
-                elif event.get("verdict"):
+                elif not where and event.get("verdict"):
                     verdict = Verdict.of(event)
-                    heard.turns = event["transcript"]
+                    heard.conclude(event["transcript"])
     except Exception as error:  # whatever went wrong with one item, the others go on
         problem = f"{type(error).__name__}: {error}"
     return _result(key, item, verdict, problem, heard)
 
 
-async def _stream(graph: Graph, item: Item, aspect: Aspect | None) -> AsyncGenerator[tuple[str, Any], None]:
+Event = tuple[tuple[str, ...], str, Any]
+"""In which sub-graph (the outermost graph is an empty tuple), in which stream mode, what."""
+
+
+async def _stream(graph: Graph, item: Item, aspect: Aspect | None) -> AsyncGenerator[Event, None]:
     task = item.task(aspect) if isinstance(item, ScoreItem) and aspect else _comparison(item)
-    async for event in graph.astream(
-        {"task": task.model_dump(mode="json")}, stream_mode=["custom", "values"]
-    ):
-        mode, payload = cast("tuple[str, Any]", event)
-        yield mode, payload
+    given = {"task": task.model_dump(mode="json")}
+    async for event in graph.astream(given, stream_mode=["custom", "values"], subgraphs=True):
+        yield cast("Event", event)
 
 
 def _comparison(item: Item) -> Any:

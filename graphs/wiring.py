@@ -88,7 +88,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         def choose(state: JudgeState) -> str:
             return router(state, self.panel.settings(get_runtime().context))
 
-        self.add_conditional_edges(source, _Route(router.__name__, choose), list(targets))
+        self.add_conditional_edges(source, Pure(router.__name__, choose), list(targets))
 
     def _add_ends(self, protocol: Protocol) -> None:
         async def opening(state: JudgeState, _hearing: Hearing[SettingsT]) -> Update:
@@ -117,16 +117,16 @@ class _BothWays(Runnable[Any, Any]):
         return run_blocking(self.ainvoke(input))
 
 
-class _Route(Runnable[Any, str]):
-    """A pure function as a conditional edge; run where it stands, in async graphs too, not in a thread."""
+class Pure(Runnable[Any, Any]):
+    """A pure function as a conditional edge or a node; run where it stands, in async graphs too, not in a thread."""
 
-    def __init__(self, name: str, choose: Callable[[Any], str]) -> None:
+    def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
         self.name = name
-        self._choose = choose
+        self._work = work
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         with set_config_context(ensure_config(config)) as context:
-            return context.run(self._choose, input)
+            return context.run(self._work, input)
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return self.invoke(input, config)

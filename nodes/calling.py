@@ -7,14 +7,17 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration
+from langchain_core.runnables import RunnableBinding, ensure_config
 
 from ..state.errors import ModelCallError
 from . import prices
-from .models import DROPPABLE, STRUCTURE, LoadedModel
+from .models import DROPPABLE, LOGPROBS, SEVERAL, STRUCTURE, LoadedModel
 
 CUT_OFF = {"length", "max_tokens", "model_length"}
 BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"}
@@ -22,17 +25,27 @@ BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_co
 
 @dataclass(frozen=True)
 class Call:
-    """What goes out. Who asks is part of it: two agents told the same are two voices."""
+    """What goes out. Who asks is part of it: two agents told the same are two voices.
+
+    ``parameters`` are those of this call alone: ``temperature``, ``n`` (several replies to one request),
+    ``logprobs`` with ``top_logprobs``.
+    """
 
     model: LoadedModel
     messages: Sequence[BaseMessage]
     schema: dict[str, Any] | None
     metadata: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back. ``fields`` holds the JSON object of a structured reply."""
+    """What came back.
+
+    ``fields`` holds the JSON object of a structured reply, ``tokens`` what the provider says of each token where
+    it was asked for log-probabilities (its own list, not copied). ``others`` are the further replies to the same
+    request; what the request took stands on the first, and ``requests`` is 0 for the others.
+    """
 
     text: str
     fields: dict[str, Any] | None
@@ -44,6 +57,20 @@ class Reply:
     reasoning_tokens: int
     cost_usd: float | None
     seconds: float
+    tokens: Sequence[Mapping[str, Any]] | None = None
+    others: tuple[Reply, ...] = ()
+    requests: int = 1
+
+
+class NotTakenError(ModelCallError):
+    """The provider does not take what decides the shape of the reply: ``n`` or ``logprobs``.
+
+    The model is not asked for it again; how to do without is for the caller to say.
+    """
+
+    def __init__(self, message: str, parameter: str) -> None:
+        super().__init__(message)
+        self.parameter = parameter
 
 
 Send = Callable[[Call], Awaitable[Reply]]
@@ -58,6 +85,7 @@ async def send(call: Call) -> Reply:
     """Call the model, through whatever is set up around calls.
 
     Raises:
+        NotTakenError: the provider gives no log-probabilities, or no several replies to one request.
         ModelCallError: the provider refused the call, or it failed for good.
     """
     around = around_calls.get()
@@ -65,23 +93,41 @@ async def send(call: Call) -> Reply:
 
 
 async def _send(call: Call) -> Reply:
-    schema, dropped = call.schema, set[str]()
+    schema, dropped = call.schema if call.model.structured else None, set[str]()
     await call.model.hold()
     while True:
         started = time.perf_counter()
         try:
-            message = await call.model.runnable(schema).ainvoke(
-                list(call.messages), config={"metadata": dict(call.metadata)}
-            )
+            messages = await _messages(call, schema)
         except Exception as error:
             fault = ProviderFault.of(error)
-            parameter = fault.rejected_parameter()
-            if parameter is None or parameter in dropped or not call.model.drop(parameter):
-                raise ModelCallError(f"{_who(call)}{call.model.label}: {fault.summary()}") from error
+            parameter = fault.rejected_parameter(call.parameters)
+            problem = f"{_who(call)}{call.model.label}: {fault.summary()}"
+            if parameter is None or parameter in dropped or not call.model.drop(parameter, call.parameters):
+                raise ModelCallError(problem) from error
+            if parameter in SHAPING:
+                raise NotTakenError(problem, parameter) from error
             dropped.add(parameter)
             schema = schema if call.model.structured else None
         else:
-            return _reply(message, call.model.label, time.perf_counter() - started)
+            return _replies(messages, call.model.label, time.perf_counter() - started)
+
+
+async def _messages(call: Call, schema: dict[str, Any] | None) -> list[BaseMessage]:
+    """The replies to one request; ``ainvoke`` hands out the first alone."""
+    runnable = call.model.runnable(schema, call.parameters)
+    if not isinstance(runnable, RunnableBinding) or call.parameters.get(SEVERAL, 1) == 1:
+        return [await runnable.ainvoke(list(call.messages), config={"metadata": dict(call.metadata)})]
+    assert isinstance(runnable.bound, BaseChatModel)
+    config = ensure_config({"metadata": dict(call.metadata)})
+    result = await runnable.bound.agenerate(
+        [list(call.messages)],
+        callbacks=config.get("callbacks"),
+        tags=config.get("tags"),
+        metadata=config.get("metadata"),
+        **runnable.kwargs,
+    )
+    return [one.message for one in result.generations[0] if isinstance(one, ChatGeneration)]
 
 
 @dataclass(frozen=True)
@@ -104,11 +150,14 @@ class ProviderFault:
             status, f"{type(error).__name__}: {error}", parameter if isinstance(parameter, str) else None
         )
 
-    def rejected_parameter(self) -> str | None:
+    def rejected_parameter(self, sent: Mapping[str, Any]) -> str | None:
         """The parameter that the provider does not take, where it is one that can be done without.
 
-        A parameter whose *value* is refused (too large, say) is the caller's to mend, and stays.
+        A parameter whose *value* is refused (too large, say) is the caller's to mend, and stays; but the number of
+        replies to a request and that of log-probabilities are no caller's choice.
         """
+        if (shaping := self._rejected_shape(sent)) is not None:
+            return shaping
         if self.status not in {400, 422}:
             return None
         message = _snake(self.message)
@@ -120,12 +169,28 @@ class ProviderFault:
         unsupported = _UNSUPPORTED.search(message) or (self.parameter and rejected == STRUCTURE)
         return rejected if unsupported else None
 
+    def _rejected_shape(self, sent: Mapping[str, Any]) -> str | None:
+        """``n`` or ``logprobs`` where it was sent and the refusal, in whatever words, is about it."""
+        if self.status not in {400, 403, 422}:
+            return None
+        for name, spoken_of in SHAPING.items():
+            named = self.parameter is not None and spoken_of.fullmatch(f"'{self.parameter}'")
+            if name in sent and (named or spoken_of.search(self.message)):
+                return name
+        return None
+
     def summary(self) -> str:
         """One line for people, with the remedy where there is one."""
         advice = _ADVICE.get(self.status or 0, "")
         line = " ".join(self.message.split())
         return f"{line[:500]}{f' ({advice})' if advice else ''}"
 
+
+SHAPING = {
+    LOGPROBS: re.compile(r"['\"`]?(?:response_?)?(?:top_)?log_?probs['\"`]?", re.IGNORECASE),
+    SEVERAL: re.compile(r"['\"`]n['\"`]|\bn (?:must|should|is|>|=)|multiple (?:choices|completions)"),
+}
+"""What decides the shape of a reply, and how a refusal speaks of it."""
 
 _ADVICE = {
     401: "the key was refused: check it",
@@ -158,6 +223,26 @@ def _who(call: Call) -> str:
     return f"{agent}, round {call.metadata.get('round')}: " if agent else ""
 
 
+def _replies(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
+    """The first reply with what the request took, the others behind it."""
+    first, *others = (_reply(message, label, seconds) for message in messages)
+    return replace(first, others=tuple(map(_free, others)))
+
+
+def _free(reply: Reply) -> Reply:
+    """The same words, and nothing that its request took."""
+    return replace(
+        reply,
+        input_tokens=0,
+        cached_input_tokens=0,
+        output_tokens=0,
+        reasoning_tokens=0,
+        cost_usd=None if reply.cost_usd is None else 0.0,
+        seconds=0.0,
+        requests=0,
+    )
+
+
 def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
     usage = getattr(message, "usage_metadata", None) or {}
     cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
@@ -175,7 +260,14 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
         reasoning_tokens=(usage.get("output_token_details") or {}).get("reasoning") or 0,
         cost_usd=prices.cost_usd(label, *tokens) if usage or label == "offline" else None,
         seconds=seconds,
+        tokens=_tokens(message),
     )
+
+
+def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
+    logprobs = message.response_metadata.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    return tokens if isinstance(tokens, list) and tokens else None
 
 
 def _prompt_blocked(message: BaseMessage) -> bool:

@@ -19,6 +19,7 @@ from .calling import Call, Reply, send
 from .forms import Form, TextForm, Value
 from .models import LoadedModel
 from .prompting import Prompt, Prompts
+from .sampling import TEMPERATURE, Samples, draw
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Question:
     """What one agent is asked: who, when, what it is shown, in which form it answers.
 
     ``details`` go along as metadata of the call: traces show them, and the offline judge plays by them.
+    ``parameters`` are the call's own, beside those of the model.
     """
 
     agent: str
@@ -34,14 +36,16 @@ class Question:
     prompt: Prompt
     form: Form
     details: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An agent's turn, and what it does to the state."""
+    """An agent's turn, and what it does to the state; ``tokens`` where log-probabilities were asked for."""
 
     turn: Turn
     warnings: tuple[str, ...]
+    tokens: Sequence[Mapping[str, Any]] | None = None
 
     @property
     def value(self) -> Value:
@@ -71,24 +75,36 @@ class Hearing(Generic[SettingsT]):
             ModelCallError: the provider refused the call, or it failed for good.
         """
         model = self.model_of(question.role, question.agent)
-        form = question.form
         messages = self._messages(question, model)
-        replies: list[Reply] = []
-        while True:
-            schema = form.schema() if self._structured(model) else None
-            replies.append(await send(Call(model, messages, schema, self._metadata(question, len(replies)))))
-            try:
-                content, value = read(form, replies[-1])
-            except ReplyError as error:
-                self.tell(_turn(question, replies, replies[-1].text, None, model.label), error.problem)
-                if len(replies) > self.settings.repair:
-                    error.agent, error.round = question.agent, question.round
-                    raise
-                messages = [*messages, *self._repair(question, error, model)]
-            else:
-                turn = _turn(question, replies, content, value, model.label)
-                self.tell(turn)
-                return Answer(turn, (*model.warnings, *_repaired(question, replies)))
+        return await self._settled(
+            question, model, messages, await send(self._call(question, model, messages))
+        )
+
+    async def sample(self, question: Question, size: int) -> Samples:
+        """Have an agent answer so many times, at a temperature that lets the answers differ.
+
+        A sample that cannot be read is left out, told as a warning, and not asked for again: the others stand for
+        it. Only where none can be read is the first one repaired, as ``ask`` would.
+
+        Raises:
+            ReplyError: none can be read, and the repair neither.
+            ModelCallError: as ``ask``.
+        """
+        model = self.model_of(question.role, question.agent)
+        messages = self._messages(question, model)
+        heated = replace(question, parameters={**question.parameters, **self._heat(question)})
+        replies = await draw(self._call(heated, model, messages), size)
+        turns = [_sampled(heated, reply, model.label) for reply in replies]
+        untold, warnings = turns, tuple(model.warnings)
+        if all(turn["value"] is None for turn in turns):
+            first = replace(heated, details={**question.details, "sample": 1})
+            answer = await self._settled(first, model, messages, replies[0])
+            turns[0], untold, warnings = answer.turn, turns[1:], answer.warnings
+        for number, turn in enumerate(turns, start=1):
+            turn["sample"] = number
+        for turn in untold:
+            self.tell(turn)
+        return Samples(tuple(turns), (*warnings, *_unread(question, turns)))
 
     async def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
         """Have several agents answer at the same time; the answers are in the order of the questions.
@@ -124,6 +140,42 @@ class Hearing(Generic[SettingsT]):
     def _form_text(self, form: Form, model: LoadedModel) -> str:
         structured = self._structured(model) and not isinstance(form, TextForm)
         return self.prompts.render(form.template, structured=structured, **form.limits())
+
+    async def _settled(
+        self, question: Question, model: LoadedModel, messages: Sequence[BaseMessage], reply: Reply
+    ) -> Answer:
+        """What a reply says; if it cannot be read, what comes when it is asked for again."""
+        replies = [reply]
+        while True:
+            try:
+                content, value = read(question.form, replies[-1])
+            except ReplyError as error:
+                turn = _turn(question, replies, replies[-1].text, None, model.label)
+                self.tell(turn, error.problem)
+                if len(replies) > self.settings.repair:
+                    error.agent, error.round, error.turn = question.agent, question.round, turn
+                    raise
+                messages = [*messages, *self._repair(question, error, model)]
+                replies.append(await send(self._call(question, model, messages, len(replies))))
+            else:
+                turn = _turn(question, replies, content, value, model.label)
+                self.tell(turn)
+                return Answer(turn, (*model.warnings, *_repaired(question, replies)), replies[-1].tokens)
+
+    def _call(
+        self, question: Question, model: LoadedModel, messages: Sequence[BaseMessage], repairs: int = 0
+    ) -> Call:
+        schema = question.form.schema() if self._structured(model) else None
+        return Call(model, messages, schema, self._metadata(question, repairs), question.parameters)
+
+    def _heat(self, question: Question) -> dict[str, float]:
+        """The temperature of samples: a named model's own, else that of the settings, else the method's."""
+        keys = (key for key in (question.agent, question.role, "*") if key in self.models)
+        spec = self.settings.models.get(next(keys, "*"))
+        if spec is not None and spec.temperature is not None:
+            return {"temperature": spec.temperature}
+        given = self.settings.temperature
+        return {"temperature": TEMPERATURE if given is None else given}
 
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
         prompt = question.prompt
@@ -165,6 +217,15 @@ def read(form: Form, reply: Reply) -> tuple[str, Value]:
     return reply.text, form.from_text(reply.text)
 
 
+def _sampled(question: Question, reply: Reply, model: str) -> Turn:
+    """One of several answers to the same question; with no value if it cannot be read."""
+    try:
+        content, value = read(question.form, reply)
+    except ReplyError:
+        content, value = reply.text, None
+    return _turn(question, [reply], content, value, model)
+
+
 def _turn(question: Question, replies: list[Reply], content: str, value: Value, model: str) -> Turn:
     costs = [reply.cost_usd for reply in replies]
     return Turn(
@@ -174,7 +235,7 @@ def _turn(question: Question, replies: list[Reply], content: str, value: Value, 
         content=content,
         value=value,
         model=model,
-        calls=len(replies),
+        calls=sum(reply.requests for reply in replies),
         input_tokens=sum(reply.input_tokens for reply in replies),
         cached_input_tokens=sum(reply.cached_input_tokens for reply in replies),
         output_tokens=sum(reply.output_tokens for reply in replies),
@@ -182,6 +243,14 @@ def _turn(question: Question, replies: list[Reply], content: str, value: Value, 
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
         seconds=sum(reply.seconds for reply in replies),
     )
+
+
+def _unread(question: Question, turns: Sequence[Turn]) -> tuple[str, ...]:
+    unread = sum(turn["value"] is None for turn in turns)
+    if not unread:
+        return ()
+    samples = f"{unread} of {len(turns)} samples could not be read and were left out"
+    return (f"{question.agent}, round {question.round}: {samples}",)
 
 
 def _repaired(question: Question, replies: list[Reply]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,6 +25,9 @@ TIMEOUT_SECONDS = 180.0
 
 STRUCTURE = "response_format"
 """Stands for all that asks for JSON, under whatever name the provider knows it."""
+
+SEVERAL, LOGPROBS = "n", "logprobs"
+"""Several replies to one request; what was likely in place of each token."""
 
 DROPPABLE = ("temperature", "top_p", "seed", "max_tokens", "presence_penalty", "frequency_penalty", STRUCTURE)
 """What a call can do without."""
@@ -49,9 +52,33 @@ class LoadedModel:
         self._close = close
         self._closing: AsyncGenerator[None, None] | None = None
 
-    def runnable(self, schema: dict[str, Any] | None) -> Runnable[Any, BaseMessage]:
-        """What to invoke for a reply in this schema, or for plain text where there is none."""
-        return self.chat if schema is None else _structured(self.chat, schema)
+    def runnable(
+        self, schema: dict[str, Any] | None, parameters: Mapping[str, Any] | None = None
+    ) -> Runnable[Any, BaseMessage]:
+        """What to invoke for a reply in this schema, or for plain text where there is none.
+
+        Args:
+            schema: JSON schema of the reply.
+            parameters: of this call alone; temperature and seed, and what ``gives`` says that the model takes.
+        """
+        given = dict(parameters or {})
+        chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
+        asked = chat if schema is None else _structured(chat, schema)
+        # A reply that is streamed, because somebody listens, comes alone.
+        return asked.bind(**given, stream=False) if given else asked
+
+    def gives(self, what: str) -> bool:
+        """Whether it can be asked for several replies at once (``n``) or for log-probabilities (``logprobs``)."""
+        if what in self._dropped:
+            return False
+        if not _speaks_chat_completions(self.chat):
+            return False
+        return what in type(self.chat).model_fields
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that every call has, if any; for calls that are to differ."""
+        return getattr(self.chat, "seed", None)
 
     def takes_structure(self) -> bool:
         """Whether replies can be asked for as JSON."""
@@ -60,23 +87,33 @@ class LoadedModel:
         native = type(self.chat).with_structured_output is not BaseChatModel.with_structured_output
         return native or type(self.chat).bind_tools is not BaseChatModel.bind_tools
 
-    def drop(self, parameter: str) -> bool:
-        """Stop sending a parameter; false where it was never sent.
+    def drop(self, parameter: str, sent: Mapping[str, Any] | None = None) -> bool:
+        """Stop sending a parameter; false where it was never sent, be it with every call or with this one (``sent``).
 
         Calls run side by side: one that another call has dropped in the meantime counts as dropped.
         """
         if parameter in self._dropped:
             return True
+        with_call = parameter in (sent or {})
         what, field = "reply schema: replies were asked for as text", _field(self.chat, parameter)
         if parameter == STRUCTURE:
             self.structured = False
-        elif field is not None and getattr(self.chat, field) is not None:
+        elif parameter in (SEVERAL, LOGPROBS):
+            return with_call and self._do_without(parameter)
+        elif field is not None and (with_call or getattr(self.chat, field) is not None):
             self.chat = self.chat.model_copy(update={field: None})
             what = f"{parameter}: it was left out"
         else:
             return False
         self._dropped.add(parameter)
         self.warnings.append(f"{self.label} takes no {what}")
+        return True
+
+    def _do_without(self, parameter: str) -> bool:
+        """Not to be asked for again; of log-probabilities the caller tells."""
+        self._dropped.add(parameter)
+        if parameter == SEVERAL:
+            self.warn(f"{self.label} gives no several replies to one request: each had a request of its own")
         return True
 
     def tuned(self, temperature: float | None, max_tokens: int | None) -> LoadedModel:
@@ -86,6 +123,21 @@ class LoadedModel:
         if not given or isinstance(self.chat, OfflineJudge):
             return self
         return self._tuned.setdefault((temperature, max_tokens), _tuned(self, given))
+
+    def _adjusted(self, given: Mapping[str, Any]) -> BaseChatModel:
+        """The chat model with parameters of one call, as far as it has them to set."""
+        if isinstance(self.chat, OfflineJudge):
+            return self.chat
+        wanted = {name: _field(self.chat, name) for name in given if name not in self._dropped}
+        for name in (name for name, field in wanted.items() if field is None):
+            self.warn(f"{self.label} has no {name} to set: it was used as it is")
+        update = {field: given[name] for name, field in wanted.items() if field is not None}
+        return self.chat.model_copy(update=update) if update else self.chat
+
+    def warn(self, warning: str) -> None:
+        """Have every verdict from now on say so, once."""
+        if warning not in self.warnings:
+            self.warnings.append(warning)
 
     async def hold(self) -> None:
         """See to it that connections are closed when the running event loop ends, and not after it."""
@@ -181,12 +233,13 @@ Made = tuple[BaseChatModel, Callable[[], Awaitable[None]]]
 
 
 def _openai(spec: ModelSpec, name: str) -> Made:
-    from langchain_openai import ChatOpenAI
     from openai import DefaultAsyncHttpxClient
+
+    from .openai_chat import LeanChatOpenAI
 
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
     http = DefaultAsyncHttpxClient(timeout=TIMEOUT_SECONDS)
-    chat = ChatOpenAI(
+    chat = LeanChatOpenAI(
         model=name,
         max_retries=MAX_RETRIES,
         timeout=TIMEOUT_SECONDS,
@@ -250,6 +303,15 @@ def _label(chat: BaseChatModel) -> str:
     name = known.get("ls_model_name") or getattr(chat, "model_name", None) or type(chat).__name__
     provider = known.get("ls_provider")
     return f"{provider}:{name}" if provider else str(name)
+
+
+def _speaks_chat_completions(chat: BaseChatModel) -> bool:
+    """Whether it is a client of OpenAI's chat completions, and not of its newer Responses."""
+    family = {base.__name__ for base in type(chat).__mro__}
+    if "BaseChatOpenAI" not in family:
+        return False
+    uses_responses: Callable[[dict[str, Any]], bool] | None = getattr(chat, "_use_responses_api", None)
+    return uses_responses is None or not uses_responses({})
 
 
 def _structured(chat: BaseChatModel, schema: dict[str, Any]) -> Runnable[Any, BaseMessage]:

@@ -88,7 +88,7 @@ class Panel(Generic[SettingsT]):
 
     def _check_roles(self, named: Sequence[str] | Mapping[str, Any]) -> None:
         for name in named:
-            if name != "*" and name not in self.roles and re.sub(r"_\d+$", "", name) not in self.roles:
+            if name != "*" and name not in self.roles and re.sub(r"(_\d+)+$", "", name) not in self.roles:
                 raise UsageError(
                     f"{self.protocol} has no role {name!r}; its roles are {', '.join(self.roles)} (and * for all)"
                 )

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from .transcript import Turn
+
 ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused", "cut_off"]
 
 
@@ -38,6 +40,7 @@ class ReplyError(JurygraphError, ValueError):
         problem: the same as one sentence, fit to be quoted back to the model.
         agent: who gave the reply, where known.
         round: in which round, where known.
+        turn: the agent's turn as it stands, where known: what was paid for it is not lost.
     """
 
     def __init__(self, problem: str, reply: str, fault: ReplyFault = "missing") -> None:
@@ -47,6 +50,7 @@ class ReplyError(JurygraphError, ValueError):
         self.fault: ReplyFault = fault
         self.agent: str | None = None
         self.round: int | None = None
+        self.turn: Turn | None = None
 
     def __str__(self) -> str:
         who = f"{self.agent}, round {self.round}: " if self.agent is not None else ""

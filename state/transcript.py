@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NotRequired, TypeVar
 
 from typing_extensions import TypedDict
 
@@ -18,7 +18,10 @@ class Turn(TypedDict):
 
     ``value`` is what was read from the reply (a score, a pair, ``True`` for "no issue", or ``None`` where
     the words alone count). ``model`` is ``None`` for words that no model wrote. Tokens are counted over all
-    ``calls`` that the turn took, a repaired reply included.
+    ``calls`` that the turn took, a repaired reply included. Where a comparison was held in both orders, ``order``
+    tells them apart: 1 as in the task, 2 with the answers swapped; values always refer to the task's order, the
+    words to the order that the agent was shown. Where an agent was asked several times, ``sample`` counts its
+    answers, and what one request for all of them took stands on the first.
     """
 
     round: int
@@ -34,6 +37,8 @@ class Turn(TypedDict):
     reasoning_tokens: int
     cost_usd: float | None
     seconds: float
+    order: NotRequired[int]
+    sample: NotRequired[int]
 
 
 def turn_without_model(round: int, agent: str, role: str, content: str, value: Any = None) -> Turn:

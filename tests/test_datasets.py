@@ -198,7 +198,7 @@ def test_the_majority_of_annotators() -> None:
     assert majority(["1", "2"]) == "tie"
 
 
-@pytest.mark.parametrize("name", ["topical-chat", "summeval"])
+@pytest.mark.parametrize("name", ["topical-chat", "summeval", "faireval", "llmbar"])
 def test_published_data_needs_its_folder(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--data-dir"):
         load_dataset(name)
@@ -212,3 +212,10 @@ def test_published_data(shared_data: Path) -> None:
     assert {aspect.high for aspect in choose_aspects(summeval, [])} == {5}
     assert len({item.group for item in chat.items}) * 6 == len(chat.items)
     assert len({item.group for item in summeval.items}) * 16 == len(summeval.items)
+
+
+@pytest.mark.parametrize(("name", "labels"), [("faireval", {"1", "2", "tie"}), ("llmbar", {"1", "2"})])
+def test_published_comparisons(shared_data: Path, name: str, labels: set[str]) -> None:
+    dataset = load_dataset(name, shared_data)
+    assert dataset.kind == "compare"
+    assert {item.label() for item in dataset.items if isinstance(item, CompareItem)} == labels

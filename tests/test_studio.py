@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+from jurygraph.graphs.registry import find_protocol, protocols
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 from pytest_httpserver import HTTPServer
@@ -164,11 +165,11 @@ def described(schema: Any, path: str = "") -> Iterator[tuple[str, str | None]]:
             yield f"{path}{part.get('title')}.{name}", field.get("description")
 
 
-def test_studio_lists_both_graphs(client: SyncLangGraphClient) -> None:
-    assert {assistant["graph_id"] for assistant in client.assistants.search()} >= {"debate", "multiagent"}
+def test_studio_lists_every_graph(client: SyncLangGraphClient) -> None:
+    assert {assistant["graph_id"] for assistant in client.assistants.search(limit=100)} >= set(protocols())
 
 
-@pytest.mark.parametrize("graph", ["debate", "multiagent"])
+@pytest.mark.parametrize("graph", sorted(protocols()))
 @pytest.mark.parametrize("part", ["input_schema", "context_schema"])
 def test_every_field_of_the_form_says_what_it_is_for(
     client: SyncLangGraphClient, graph: str, part: str
@@ -233,6 +234,15 @@ def test_two_answers_are_compared(client: SyncLangGraphClient) -> None:
     assert verdict["kind"] == "compare"
     assert verdict["winner"] == "1"
     assert verdict["scores"][0] > verdict["scores"][1]
+
+
+@pytest.mark.parametrize("name", sorted(protocols()))
+def test_every_protocol_runs(client: SyncLangGraphClient, name: str) -> None:
+    kinds = find_protocol(name).protocol.kinds
+    for kind in kinds:
+        result = run(client, None, {"score": TASK, "compare": COMPARISON}[kind], graph=name)
+        assert (result["verdict"]["protocol"], result["verdict"]["kind"]) == (name, kind)
+        assert result["transcript"]
 
 
 def test_a_run_without_context_takes_the_defaults(client: SyncLangGraphClient) -> None:

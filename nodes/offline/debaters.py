@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .aspects import Piece
 from .call import View
-from .reading import Qualities, blend, mixture, pull
+from .reading import Qualities, blend, emphasised, mixture, pull
 from .wording import Said, listed, spoken_values, standing, strongest, told
 
 
@@ -42,7 +42,7 @@ def scorer(view: View) -> Said:
     objections = view.said_by("critic")
     if objections and view.last is not None:
         return _second_thought(view, view.last)
-    quick = _at_first_sight(view)
+    quick = emphasised(_at_first_sight(view), view.call.index)
     qualities = mixture(quick, view.width)
     reasons = " ".join(map(told, strongest(quick))) or "There is nothing in the text to go by."
     return Said(f"{reasons} Taken together, that means {standing(qualities)}.", view.values(qualities))

@@ -1,0 +1,345 @@
+"""How much of an item's prompts repeats what was sent before, which is what a provider's prefix cache discounts.
+
+    python benchmarks/prompts.py [--protocol NAME]... [--markdown]
+
+Every registered protocol judges texts of 3,000 characters; a script replies as long as models do, and nobody ever
+gives in. All figures are counts of characters: no key, no network, the same in every run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+from unittest import mock
+
+from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.nodes.calling import Call, Reply, Send, around_calls
+from jurygraph.nodes.fences import fence, fenced_sections
+from jurygraph.nodes.planner import StepsBook, steps_kept
+from jurygraph.nodes.prompting import Prompt
+from jurygraph.nodes.scripted import Line, ScriptedModel
+from rich.console import Console
+from rich.table import Table
+
+Task = dict[str, Any]
+
+# --- what is judged, and what is replied --------------------------------------------------------------------------
+
+REPLY_LENGTHS = {
+    "advocate": 500,
+    "aggregator": 900,
+    "commander": 450,
+    "critic": 900,
+    "judge": 1500,
+    "juror": 350,
+    "planner": 400,
+    "referee": 700,
+    "scorer": 900,
+    "summarizer": 800,
+    "tie_breaker": 900,
+}
+"""Characters of a reply by role: the templates' word limits at six characters a word, else 120 to 250 words."""
+
+_WORDS = (
+    *("harbour", "winter", "council", "bridge", "report", "river", "measured", "evening", "before", "nobody"),
+    *(
+        "school",
+        "reopened",
+        "costs",
+        "although",
+        "minister",
+        "several",
+        "between",
+        "letter",
+        "northern",
+        "because",
+    ),
+    *(
+        "claims",
+        "support",
+        "detail",
+        "written",
+        "clearly",
+        "seldom",
+        "argued",
+        "summary",
+        "missing",
+        "further",
+    ),
+)
+
+
+def prose(seed: str, length: int) -> str:
+    """So many characters of made-up text; another seed makes another text."""
+    draw = random.Random(seed)
+    words: list[str] = []
+    while sum(map(len, words)) + len(words) <= length:
+        words.append(draw.choice(_WORDS))
+    return " ".join(words)[: length - 1] + "."
+
+
+def tasks(kind: str) -> dict[str, Task]:
+    """An item, and those that have something in common with it."""
+    if kind == "score":
+        source, first, second = prose("source", 2500), prose("first", 500), prose("second", 500)
+        item = {"kind": "score", "source": source, "candidate": first, "aspect": "coherence"}
+        return {
+            "item": item,
+            "same source": {**item, "candidate": second},
+            "same text": {**item, "aspect": "fluency"},
+        }
+    answers = {f"answer_{number}": prose(f"answer {number}", 1400) for number in (1, 2, 3, 4)}
+    item = {"kind": "compare", "question": prose("question", 200)}
+    pair = {"answer_1": answers["answer_3"], "answer_2": answers["answer_4"]}
+    return {
+        "item": {**item, "answer_1": answers["answer_1"], "answer_2": answers["answer_2"]},
+        "same source": {**item, **pair},
+    }
+
+
+def reply(metadata: Mapping[str, Any], prompt: str) -> Line:
+    """A script in which the Critic objects for ever and the lead changes every round, so that all rounds are held."""
+    role, form, round = metadata["role"], metadata["form"], metadata["round"]
+    words = prose(f"{metadata['agent']} {round} {form}", REPLY_LENGTHS.get(role, 900))
+    if form == "steps":
+        return f"1. {words[:100]}\n2. {words[100:200]}\n3. {words[200:300]}"
+    if form == "text":
+        return words
+    ends = metadata["low"], metadata["high"]
+    first, second = ends if round % 2 else reversed(ends)
+    if "Answer in JSON" in prompt:
+        said = {"reasoning": words, "feedback": words, "no_issue": False, "winner": "1"}
+        return {**said, "score": first, "score_1": first, "score_2": second}
+    lines = {
+        "critique": "",
+        "vote": "\nVote: 1",
+        "pair": f"\nScore of answer 1: {first:g}\nScore of answer 2: {second:g}",
+    }
+    return words + lines.get(form, f"\nScore: {first:g}")
+
+
+# --- what is sent -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One call: what all agents are shown and what is the agent's own; how many calls had been answered by then."""
+
+    agent: str
+    shared: str
+    own: str
+    schema: str
+    answered: int
+
+    def text(self, schema_first: bool = False) -> str:
+        """All that goes out, in order."""
+        return f"{self.schema if schema_first else ''}{self.shared}\n\n{self.own}"
+
+    @property
+    def instruction(self) -> int:
+        """Characters of the agent's own part, quoted words of others left out."""
+        return len(self.own) - sum(len(fence(*section)) for section in fenced_sections(self.own))
+
+
+@dataclass
+class Recording:
+    """The calls of one item, in the order in which they were sent and in that in which they were answered."""
+
+    sent: list[Sent] = field(default_factory=list)
+    answered: list[Sent] = field(default_factory=list)
+
+
+_SEAM = "\n\x1e"
+_TICKS = 50
+
+
+def record(protocol: str, task: Task, *, book: StepsBook | None = None, **settings: Any) -> Recording:
+    """Judge one item and keep what its agents are sent; plain text unless ``structured`` says otherwise."""
+    models = {"*": ScriptedModel(script=reply)}
+    graph = find_protocol(protocol).build(models=models, **{"structured": "off", **settings}).compile()
+    recording = Recording()
+
+    async def listen(call: Call, send: Send) -> Reply:
+        system, user = (str(message.text) for message in call.messages)
+        shared, _, own = user.partition(_SEAM)
+        schema = f"{json.dumps(call.schema)}\n" if call.schema else ""
+        answered = len(recording.answered)
+        sent = Sent(call.metadata["agent"], f"{system}\n\n{shared}", own, schema, answered)
+        recording.sent.append(sent)
+        for _ in range(_TICKS):  # whoever is asked at the same time is asked before anybody has answered
+            await asyncio.sleep(0)
+        answer = await send(call)
+        recording.answered.append(sent)
+        return answer
+
+    async def judge() -> None:
+        around_calls.set(listen)
+        await graph.ainvoke({"task": task})
+
+    # A seam of two characters, as the empty line that stands there: lengths stay what they are.
+    seamed = property(lambda prompt: f"{prompt.shared}{_SEAM}{prompt.own}")
+    with mock.patch.object(Prompt, "user", seamed), steps_kept(book):
+        asyncio.run(judge())
+    return recording
+
+
+# --- what is counted ----------------------------------------------------------------------------------------------
+
+
+def common_prefix(one: str, two: str) -> int:
+    """Characters up to where two texts part.
+
+    >>> common_prefix("abcd", "abxy")
+    2
+    """
+    return bisect_left(range(min(len(one), len(two))), True, key=lambda at: one[: at + 1] != two[: at + 1])
+
+
+def repeated(text: str, earlier: Iterable[str]) -> int:
+    """Characters of the longest prefix that one of the earlier texts has in common with this one."""
+    return max((common_prefix(text, other) for other in earlier), default=0)
+
+
+def later_share(recording: Recording, *, answered: bool = False, schema_first: bool = False) -> float | None:
+    """Of the characters of all calls but the first, the share that repeats a prefix of an earlier call.
+
+    ``answered``: of one that had been answered before this one was sent. ``None``: there is one call only.
+    """
+    texts = [sent.text(schema_first) for sent in recording.sent]
+    replied = [sent.text(schema_first) for sent in recording.answered]
+    earlier = [replied[: sent.answered] if answered else texts[:at] for at, sent in enumerate(recording.sent)]
+    hits = [repeated(text, before) for text, before in zip(texts, earlier, strict=True)]
+    return sum(hits[1:]) / sum(map(len, texts[1:])) if len(texts) > 1 else None
+
+
+def first_share(recording: Recording, before: Recording) -> float:
+    """Of an item's first call, the share that repeats a prefix of another item's calls."""
+    text = recording.sent[0].text()
+    return repeated(text, (sent.text() for sent in before.sent)) / len(text)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A protocol with settings, on one kind of task; ``bar`` says that a figure to reach is set for it."""
+
+    protocol: str
+    kind: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    label: str = "defaults"
+    bar: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The figures of one case; shares are of characters."""
+
+    case: Case
+    calls: int
+    later: float | None
+    answered: float | None
+    schema_first: float | None
+    same_source: float
+    same_text: float | None
+    instructions: tuple[int, float, int]
+
+
+BARS: Sequence[tuple[str, str, Mapping[str, Any]]] = (
+    ("debate", "n=4, unresolved", {"n": 4}),
+    ("chateval", "3 referees, 2 turns", {"referees": 3, "turns": 2}),
+    ("samre", "3 rounds", {"max_rounds": 3}),
+    ("more", "defaults", {}),
+)
+
+
+def cases(names: Iterable[str] = ()) -> Iterator[Case]:
+    """The cases with a figure to reach, then every protocol at its defaults."""
+    chosen = {name: find_protocol(name).protocol for name in names or protocols()}
+    seen = set()
+    for name, label, settings in BARS:
+        if name in chosen:
+            seen.add((name, repr(chosen[name].settings(**settings))))
+            yield from (Case(name, kind, settings, label, bar=True) for kind in chosen[name].kinds)
+    for name, protocol in chosen.items():
+        if (name, repr(protocol.settings())) not in seen:
+            yield from (Case(name, kind) for kind in protocol.kinds)
+
+
+def measure(case: Case) -> Layout:
+    """Judge the case's item, and those that have something in common with it; count."""
+    given, book = tasks(case.kind), StepsBook()
+    run = {name: record(case.protocol, task, book=book, **case.settings) for name, task in given.items()}
+    item = run["item"]
+    as_json = record(case.protocol, given["item"], structured="auto", **case.settings)
+    lengths = [sent.instruction for sent in item.sent]
+    return Layout(
+        case=case,
+        calls=len(item.sent),
+        later=later_share(item),
+        answered=later_share(item, answered=True),
+        schema_first=later_share(as_json, schema_first=True),
+        same_source=first_share(run["same source"], item),
+        same_text=first_share(run["same text"], item) if "same text" in run else None,
+        instructions=(min(lengths), median(lengths), max(lengths)),
+    )
+
+
+# --- the report ---------------------------------------------------------------------------------------------------
+
+HEADINGS = (
+    *("protocol", "case", "task", "calls", "later calls %", "answered %", "schema first %"),
+    *("next of source %", "next aspect %", "own min / median / max"),
+)
+
+
+def figures(layout: Layout) -> tuple[str, ...]:
+    """One line of the report."""
+    case = layout.case
+    shares = (
+        *(layout.later, layout.answered, layout.schema_first),
+        *(layout.same_source, layout.same_text),
+    )
+    return (
+        *(case.protocol, f"{case.label}{' (E1)' if case.bar else ''}", case.kind, str(layout.calls)),
+        *("-" if share is None else f"{100 * share:.1f}" for share in shares),
+        " / ".join(f"{length:g}" for length in layout.instructions),
+    )
+
+
+def report(layouts: Sequence[Layout], *, markdown: bool) -> None:
+    """Print the table."""
+    if markdown:
+        print(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
+        for layout in layouts:
+            print(f"| {' | '.join(figures(layout))} |")
+        return
+    table = Table(*HEADINGS, title="What of an item's prompts was sent before")
+    for layout in layouts:
+        table.add_row(*figures(layout))
+    Console(width=160).print(table)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--protocol",
+        action="append",
+        default=[],
+        metavar="NAME",
+        choices=[*protocols()],
+        help="only this one",
+    )
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    arguments = parser.parse_args()
+    report([measure(case) for case in cases(arguments.protocol)], markdown=arguments.markdown)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""One judge alone: a single call scores both answers on six criteria (courtroom paper, Algorithm 3).
+
+    prepare -> judge -> conclude
+
+Each answer gets 1 to 20 points on each criterion, so a total of 6 to 120; the higher total wins.
+
+Why it stops: ``complete``, always.
+
+Model calls: 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..nodes.courtroom_judge import judge_alone
+from ..nodes.panel import Models
+from ..state.settings import BaselineSettings
+from .wiring import Protocol, ProtocolGraph
+
+protocol = Protocol(
+    name="baseline",
+    summary="one judge scores both answers on six criteria",
+    source="Optimal Architectures for Judging LLM Outputs Using LLMs, Algorithm 3",
+    kinds=("compare",),
+    roles=("judge",),
+    settings=BaselineSettings,
+    prompts=("shared", "courtroom"),
+)
+
+
+def build(
+    settings: BaselineSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> ProtocolGraph[BaselineSettings]:
+    """The graph of the single judge, yours to compile; arguments and errors as for ``debate.build``.
+
+    >>> graph = build().compile()
+    >>> result = graph.invoke({"task": {"kind": "compare", "question": "When did the bridge open?",
+    ...     "answer_1": "The bridge opened in 1932.", "answer_2": "No idea."}})
+    >>> result["verdict"]["winner"], result["verdict"]["calls"]
+    ('1', 1)
+    """
+    graph = ProtocolGraph(protocol, BaselineSettings, settings, models, fields)
+    graph.agent("judge", judge_alone)
+    graph.add_edge("prepare", "judge")
+    graph.add_edge("judge", "conclude")
+    return graph
+
+
+graph = build().compile(name="baseline")

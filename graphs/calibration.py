@@ -1,0 +1,229 @@
+"""Balanced position calibration: both orders of two answers, weighed as one (FairEval; ChatEval, section 3.3).
+
+    prepare --> straight --+--> weigh
+            +-> swapped  --+
+
+``calibrated(graph)`` puts it around any protocol that compares. The two orders run in parallel, each the whole
+inner graph; what the second says about the answers is mapped back to the task's order. Scores are averages over
+the two, the winner has the higher average, and the verdict tells whether both orders agree.
+
+Model calls: twice those of the inner graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Generic, NotRequired, TypeVar, cast
+
+from langchain_core.runnables import RunnableSequence
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
+from typing_extensions import TypedDict
+
+from ..nodes.panel import Panel
+from ..state.errors import UsageError
+from ..state.judging import JudgeInput, JudgeOutput, as_json
+from ..state.settings import PositionSettings
+from ..state.tasks import ScoreTask, parse_task
+from ..state.transcript import Turn
+from ..state.verdict import StopReason, Verdict, Winner, add_usage
+from ..state.weighing import higher, mean_pair, swapped
+from .wiring import ProtocolGraph, Pure
+
+Compiled = CompiledStateGraph[Any, Any, Any, Any]
+Weigh = Callable[[JudgeOutput, JudgeOutput], Verdict]
+"""What makes one verdict of the two orders' outcomes, the second already mapped back."""
+
+PositionSettingsT = TypeVar("PositionSettingsT", bound=PositionSettings)
+
+
+class OrdersState(TypedDict):
+    """What is remembered while the two orders are judged: the outcome of each."""
+
+    task: Annotated[dict[str, Any], as_json]
+    straight: NotRequired[JudgeOutput | None]
+    swapped: NotRequired[JudgeOutput | None]
+    verdict: NotRequired[dict[str, Any]]
+    transcript: NotRequired[list[Turn]]
+
+
+def calibrated(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:
+    """Both orders of the answers around a protocol that compares; yours to compile.
+
+    Args:
+        graph: a protocol's graph, compiled or not; settings and models that are bound to it stay.
+
+    >>> from jurygraph.graphs import debate
+    >>> graph = calibrated(debate.build(n=1)).compile()
+    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "Because of the tide.", "answer_2": "No idea."}
+    >>> graph.invoke({"task": task})["verdict"]["position_consistent"]
+    True
+    """
+    both = _Orders(_compiled(graph), weigh_orders, _comparison)
+    both.add_edge("prepare", "straight")
+    both.add_edge("prepare", "swapped")
+    return both
+
+
+def weigh_orders(
+    straight: JudgeOutput,
+    mapped: JudgeOutput,
+    winner: Winner | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> Verdict:
+    """One verdict of two: average scores, and the orders' own winners beside them.
+
+    Args:
+        straight: the outcome with the answers in the task's order.
+        mapped: the outcome with the answers swapped, mapped back to the task's order.
+        winner: who wins; without it, who has the higher average.
+        details: what is particular to the protocol; without it, what the two orders' verdicts hold, as it was said.
+    """
+    one, two = (Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in (straight, mapped))
+    by_order = [list(verdict.scores or ()) for verdict in (one, two)]
+    scores = mean_pair(by_order)
+    return Verdict(
+        protocol=one.protocol,
+        kind="compare",
+        scores=scores,
+        winner=winner or higher(scores),
+        stop_reason=_stop_reason(one, two),
+        rounds=max(one.rounds, two.rounds),
+        score_by_round=_mean_by_round(one, two),
+        position_consistent=one.winner == two.winner,
+        details={
+            "calibrated": True,
+            "winner_by_order": [one.winner, two.winner],
+            "scores_by_order": by_order,
+            **(_by_order(one, two) if details is None else details),
+        },
+        warnings=tuple(dict.fromkeys([*one.warnings, *two.warnings, *_inconsistency(one, two)])),
+        **add_usage([*straight["transcript"], *mapped["transcript"]]).model_dump(),
+    )
+
+
+class _Orders(StateGraph[OrdersState, Any, Any, Any]):
+    """An inner graph twice, side by side, and what weighs the two; which of them follow ``prepare`` is left open."""
+
+    def __init__(self, inner: Compiled, weigh: Weigh, check: Callable[[OrdersState], dict[str, Any]]) -> None:
+        context_schema = inner.builder.context_schema
+        super().__init__(
+            OrdersState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
+        )
+        self.add_node("prepare", Pure("prepare", check))
+        self.add_node("straight", _as_node(inner, Pure("as_given", _as_given), Pure("hand_in", _straight)))
+        self.add_node("swapped", _as_node(inner, Pure("swap", _swap), Pure("map_back", _mapped_back)))
+        self.add_node("weigh", Pure("weigh", lambda state: _weighed(state, weigh)))
+        self.add_edge(START, "prepare")
+        self.add_edge("straight", "weigh")
+        self.add_edge("swapped", "weigh")
+        self.add_edge("weigh", END)
+
+
+class PositionGraph(_Orders, Generic[PositionSettingsT]):
+    """A protocol whose settings say whether comparisons are held in both orders; one order is all else takes.
+
+    Attributes:
+        panel: the settings that are bound to it, and the models behind its roles.
+    """
+
+    def __init__(self, core: ProtocolGraph[PositionSettingsT], weigh: Weigh = weigh_orders) -> None:
+        super().__init__(_compiled(core), weigh, _checked)
+        self.panel: Panel[PositionSettingsT] = core.panel
+
+        def orders(state: OrdersState) -> Sequence[str]:
+            settings = self.panel.settings(get_runtime().context)
+            both = settings.position_calibration and state["task"]["kind"] == "compare"
+            return ["straight", "swapped"] if both else ["straight"]
+
+        self.add_conditional_edges("prepare", Pure("orders", orders), ["straight", "swapped"])
+
+
+def _compiled(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> Compiled:
+    return graph.compile() if isinstance(graph, StateGraph) else graph
+
+
+def _as_node(inner: Compiled, before: Pure, after: Pure) -> RunnableSequence[Any, Any]:
+    return RunnableSequence(before, inner, after)
+
+
+def _checked(state: OrdersState) -> dict[str, Any]:
+    """The task, checked before any model is called; nothing is left of an earlier run on the same thread."""
+    task = parse_task(state.get("task"))
+    return {"task": task.model_dump(mode="json"), "straight": None, "swapped": None}
+
+
+def _comparison(state: OrdersState) -> dict[str, Any]:
+    if isinstance(parse_task(state.get("task")), ScoreTask):
+        raise UsageError(
+            "calibrated(...) swaps two answers, and a task of the kind 'score' has one text; use the graph inside"
+        )
+    return _checked(state)
+
+
+def _as_given(state: OrdersState) -> JudgeInput:
+    return cast("JudgeInput", {"task": state["task"]})
+
+
+def _swap(state: OrdersState) -> JudgeInput:
+    task = state["task"]
+    changed = {**task, "answer_1": task["answer_2"], "answer_2": task["answer_1"]}
+    return cast("JudgeInput", {"task": changed})
+
+
+def _straight(outcome: JudgeOutput) -> dict[str, Any]:
+    return {"straight": outcome}
+
+
+def _mapped_back(outcome: JudgeOutput) -> dict[str, Any]:
+    """What was said of the swapped answers, its values in the task's order; the words stay as they were."""
+    verdict = {**outcome["verdict"]}
+    verdict.update({key: swapped(verdict[key]) for key in ("scores", "winner")})
+    verdict["score_by_round"] = [swapped(pair) for pair in verdict["score_by_round"]]
+    turns = [_turn_mapped_back(turn) for turn in outcome["transcript"]]
+    return {"swapped": JudgeOutput(verdict=verdict, transcript=turns)}
+
+
+def _turn_mapped_back(turn: Turn) -> Turn:
+    order = 3 - turn.get("order", 1)
+    return cast("Turn", {**turn, "value": swapped(turn["value"]), "order": order})
+
+
+def _weighed(state: OrdersState, weigh: Weigh) -> JudgeOutput:
+    straight, mapped = state.get("straight"), state.get("swapped")
+    assert straight is not None
+    if mapped is None:
+        return straight
+    given = [cast("Turn", {**turn, "order": turn.get("order", 1)}) for turn in straight["transcript"]]
+    verdict = weigh(straight, mapped).model_dump(mode="json")
+    return JudgeOutput(verdict=verdict, transcript=[*given, *mapped["transcript"]])
+
+
+def _stop_reason(one: Verdict, two: Verdict) -> StopReason:
+    return one.stop_reason if one.stop_reason == two.stop_reason else "complete"
+
+
+def _mean_by_round(one: Verdict, two: Verdict) -> tuple[tuple[float, float], ...]:
+    """Averages after each round; an order that came to its end earlier stays at its last scores."""
+    longest = max(len(one.score_by_round), len(two.score_by_round))
+    return tuple(map(mean_pair, zip(_held(one, longest), _held(two, longest), strict=True)))
+
+
+def _held(verdict: Verdict, rounds: int) -> list[tuple[float, float]]:
+    pairs = [pair for pair in verdict.score_by_round if isinstance(pair, tuple)]
+    return [*pairs, *pairs[-1:] * (rounds - len(pairs))]
+
+
+def _by_order(one: Verdict, two: Verdict) -> dict[str, Any]:
+    return {"details_by_order": [one.details, two.details]} if one.details or two.details else {}
+
+
+def _inconsistency(one: Verdict, two: Verdict) -> tuple[str, ...]:
+    if one.winner == two.winner:
+        return ()
+    named = {"1": "answer 1 wins", "2": "answer 2 wins", "tie": "a tie", None: "no winner"}
+    return (
+        f"position inconsistency: {named[one.winner]} with the answers in the given order, "
+        f"{named[two.winner]} with them swapped",
+    )

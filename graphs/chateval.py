@@ -1,0 +1,111 @@
+"""ChatEval: referees of different personas discuss a text, then judge it together (Chan et al. 2024).
+
+    prepare --> straight --+--> weigh        a comparison in both orders of the answers, side by side;
+            +-> swapped  --+                 a score task, or calibration turned off: ``straight`` alone
+
+    Inside each:  prepare -> referee --all turns held--> vote -> conclude
+                             ^  |  ^
+                      next --+  +--+-- summarizer (between turns, where the strategy has one)
+
+Each of N referees speaks T times: one by one, all at the same time, or all at the same time with a summary of
+every turn. In the last turn they hand in scores. A score task gets their average. Of two answers the one wins
+that more than half of the referees prefer; without such a majority, the one with the higher average. By default
+a comparison is held in both orders at once, and each referee votes by its averages over the two.
+
+Why it stops: always ``complete``, after T turns.
+
+Model calls: N * T; with the summarizer T - 1 more (T with ``summarize_last``); a comparison with position
+calibration takes twice as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..nodes.ballots import elected, scores_over_orders, vote
+from ..nodes.casting import with_roles
+from ..nodes.panel import Models
+from ..nodes.referee import referee, turn_is_over
+from ..nodes.summarizer import summarizer
+from ..state.judging import JudgeOutput, JudgeState
+from ..state.settings import ChatEvalSettings, make_settings
+from ..state.verdict import Verdict
+from .calibration import PositionGraph, weigh_orders
+from .wiring import Protocol, ProtocolGraph
+
+protocol = Protocol(
+    name="chateval",
+    summary="referees with different personas discuss, then vote or average",
+    source="ChatEval (Chan et al. 2024)",
+    kinds=("score", "compare"),
+    roles=("referee", "summarizer"),
+    settings=ChatEvalSettings,
+    prompts=("shared", "chateval"),
+)
+
+
+def turns_left(state: JudgeState, settings: ChatEvalSettings) -> bool:
+    """Whether the referees have another turn to come."""
+    return state["round"] < settings.turns
+
+
+def after_referee(state: JudgeState, settings: ChatEvalSettings) -> str:
+    """The turn goes on; or it is summed up, where somebody will read it; or the next begins, or they vote."""
+    if not turn_is_over(state):
+        return "referee"
+    if settings.strategy == "summarizer" and (turns_left(state, settings) or settings.summarize_last):
+        return "summarizer"
+    return after_summarizer(state, settings)
+
+
+def after_summarizer(state: JudgeState, settings: ChatEvalSettings) -> str:
+    """The next turn, or the vote."""
+    return "referee" if turns_left(state, settings) else "vote"
+
+
+def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
+    """Each referee's scores are averaged over the two orders, then it votes."""
+    winner, details = elected(scores_over_orders(straight["transcript"], mapped["transcript"]))
+    roles = straight["verdict"]["details"]["roles"]
+    return weigh_orders(straight, mapped, winner, {"roles": roles, **details})
+
+
+def core(graph: ProtocolGraph[ChatEvalSettings]) -> ProtocolGraph[ChatEvalSettings]:
+    """Add the discussion's nodes and edges: what is held once for each order of the answers."""
+    graph.agent("referee", referee)
+    graph.agent("summarizer", summarizer)
+    graph.agent("vote", vote)
+    graph.add_edge("prepare", "referee")
+    graph.route("referee", after_referee, ["referee", "summarizer", "vote"])
+    graph.route("summarizer", after_summarizer, ["referee", "vote"])
+    graph.add_edge("vote", "conclude")
+    return graph
+
+
+def build(
+    settings: ChatEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> PositionGraph[ChatEvalSettings]:
+    """The ChatEval graph, yours to compile.
+
+    Args:
+        settings: settings to bind, as an object or a dict.
+        models: a chat model or the name of one for each role (``referee``, ``summarizer``) or agent
+            (``referee_2``), ``"*"`` for all others.
+        **fields: single settings, such as ``turns=3`` or ``roles="coding"``; they win over ``settings``.
+
+    Raises:
+        pydantic.ValidationError: a setting that does not exist or cannot be so.
+        UsageError: a role that the protocol does not have, or a file of roles that cannot be read.
+
+    >>> graph = build(roles=["critic", "scientist"], turns=1).compile()
+    >>> result = graph.invoke({"task": {"kind": "score", "aspect": "consistency",
+    ...     "source": "The bridge opened in 1932.", "candidate": "The bridge opened in 1923."}})
+    >>> [turn["agent"] for turn in result["transcript"]]
+    ['referee_1', 'referee_2']
+    """
+    bound = with_roles(make_settings(ChatEvalSettings, settings, fields))
+    return PositionGraph(core(ProtocolGraph(protocol, ChatEvalSettings, bound, models)), weigh_votes)
+
+
+graph = build().compile(name="chateval")

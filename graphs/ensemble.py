@@ -1,0 +1,68 @@
+"""Ensemble: referees with different personas score at the same time, without a word between them (ChatEval, 3.2).
+
+    prepare --> straight --+--> weigh           the core: prepare -> referees -> average -> conclude
+            +-> swapped  --+
+
+ChatEval's own prompt with the history left out; one answer each, averaged. Of two answers the one with the higher
+average wins. By default a comparison is held in both orders of the answers at once.
+
+Why it stops: always ``complete``.
+
+Model calls: N; a comparison with position calibration takes 2N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..nodes.ballots import average, scores_over_orders
+from ..nodes.casting import with_roles
+from ..nodes.panel import Models
+from ..nodes.referee import unheard_referees
+from ..state.judging import JudgeOutput
+from ..state.settings import EnsembleSettings, make_settings
+from ..state.verdict import Verdict
+from .calibration import PositionGraph, weigh_orders
+from .wiring import Protocol, ProtocolGraph
+
+protocol = Protocol(
+    name="ensemble",
+    summary="the average of referees with different personas who do not talk",
+    source="ChatEval (Chan et al. 2024), section 3.2",
+    kinds=("score", "compare"),
+    roles=("referee",),
+    settings=EnsembleSettings,
+    prompts=("shared", "chateval"),
+)
+
+
+def weigh_referees(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
+    """The average over referees and orders; each referee's own average stands beside it."""
+    pairs = scores_over_orders(straight["transcript"], mapped["transcript"])
+    roles = straight["verdict"]["details"]["roles"]
+    return weigh_orders(straight, mapped, details={"roles": roles, "scores_by_referee": pairs})
+
+
+def build(
+    settings: EnsembleSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> PositionGraph[EnsembleSettings]:
+    """The ensemble's graph, yours to compile; arguments and errors as for ``chateval.build``.
+
+    >>> graph = build(referees=5, models={"*": "offline"}).compile()
+    >>> result = graph.invoke({"task": {"kind": "score", "aspect": "consistency",
+    ...     "source": "The bridge opened in 1932.", "candidate": "The bridge opened in 1923."}})
+    >>> result["verdict"]["calls"]
+    5
+    """
+    bound = with_roles(make_settings(EnsembleSettings, settings, fields))
+    core = ProtocolGraph(protocol, EnsembleSettings, bound, models)
+    core.agent("referees", unheard_referees)
+    core.agent("average", average)
+    core.add_edge("prepare", "referees")
+    core.add_edge("referees", "average")
+    core.add_edge("average", "conclude")
+    return PositionGraph(core, weigh_referees)
+
+
+graph = build().compile(name="ensemble")

@@ -1,0 +1,69 @@
+"""FairEval: several judgements with evidence first, in both orders of the answers (Wang et al. 2024, section 3).
+
+    prepare --> straight --+--> weigh           the core: prepare -> scorer -> conclude
+            +-> swapped  --+
+
+Multiple evidence calibration: the scorer writes its evidence and then the scores, ``k`` times at temperature 1.
+Balanced position calibration: the same with the answers swapped, at the same time. Each answer's scores are averaged
+over samples and orders; the higher average wins. A sample that cannot be read is left out and counted.
+
+Why it stops: always ``complete``.
+
+Model calls: 2 where the provider gives several replies to one request, else 2k; half of that with
+``position_calibration=false``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..nodes.faireval_scorer import pairs_in, scorer
+from ..nodes.panel import Models
+from ..state.judging import JudgeOutput
+from ..state.settings import FairEvalSettings
+from ..state.verdict import Verdict
+from .calibration import PositionGraph, weigh_orders
+from .wiring import Protocol, ProtocolGraph
+
+protocol = Protocol(
+    name="faireval",
+    summary="several judgements, evidence first, in both orders of the answers, averaged",
+    source="FairEval (Wang et al. 2024)",
+    kinds=("compare",),
+    roles=("scorer",),
+    settings=FairEvalSettings,
+    prompts=("shared", "faireval"),
+)
+
+
+def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
+    """Both orders' averages as one; the details hold each order's samples, their scores in the task's order."""
+    verdict = weigh_orders(straight, mapped)
+    orders = (straight, mapped)
+    kept = {name: value for name, value in verdict.details.items() if name != "details_by_order"}
+    samples = {
+        "samples_by_order": [pairs_in(order["transcript"]) for order in orders],
+        "unread_samples": sum(order["verdict"]["details"]["unread_samples"] for order in orders),
+    }
+    return verdict.model_copy(update={"details": {**kept, **samples}})
+
+
+def build(
+    settings: FairEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> PositionGraph[FairEvalSettings]:
+    """The FairEval graph, yours to compile; arguments and errors as for ``debate.build``.
+
+    >>> graph = build(k=2).compile()
+    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}
+    >>> graph.invoke({"task": task})["verdict"]["calls"]
+    4
+    """
+    core = ProtocolGraph(protocol, FairEvalSettings, settings, models, fields)
+    core.agent("scorer", scorer)
+    core.add_edge("prepare", "scorer")
+    core.add_edge("scorer", "conclude")
+    return PositionGraph(core, weigh)
+
+
+graph = build().compile(name="faireval")

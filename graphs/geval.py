@@ -1,0 +1,67 @@
+"""G-Eval: a score with nothing round it, weighed by how likely the others were (Liu et al. 2023, section 2).
+
+    prepare --> planner --> scorer --> conclude
+        +--- steps are given ---^
+
+The planner writes the evaluation steps from the aspect's criteria: once an aspect and model for all the items of a
+run (``evaluate`` keeps them in ``run.json``; in code of one's own: ``steps_kept()`` of ``nodes.planner``), not at
+all where the setting ``steps`` gives them. The score is the expectation over the scale: the sum of p(s) * s, with p
+from the log-probabilities of the tokens that were likely in place of the score, else from samples at temperature 1.
+The verdict tells which (``details["weighting"]``), and the distribution.
+
+Why it stops: always ``complete``.
+
+Model calls: 1 by log-probabilities; by sampling 1 where the provider gives several replies to one request, else
+one a sample. Whoever has the steps written pays one more, the planner's. A model that turns out to return no
+log-probabilities costs one call more, the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..nodes.geval_scorer import scorer
+from ..nodes.panel import Models
+from ..nodes.planner import planner
+from ..state.judging import JudgeState
+from ..state.settings import GEvalSettings
+from .wiring import Protocol, ProtocolGraph
+
+protocol = Protocol(
+    name="geval",
+    summary="one scorer by evaluation steps, its score weighed by probability",
+    source="G-Eval (Liu et al. 2023)",
+    kinds=("score",),
+    roles=("planner", "scorer"),
+    settings=GEvalSettings,
+    prompts=("shared", "geval"),
+)
+
+
+def after_prepare(_state: JudgeState, settings: GEvalSettings) -> str:
+    """Steps that are given need no planner."""
+    return "scorer" if settings.steps else "planner"
+
+
+def build(
+    settings: GEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> ProtocolGraph[GEvalSettings]:
+    """The G-Eval graph, yours to compile; arguments and errors as for ``debate.build``.
+
+    >>> graph = build(samples=5, steps=["Read both texts.", "Give a score."]).compile()
+    >>> task = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "consistency"}
+    >>> verdict = graph.invoke({"task": task})["verdict"]
+    >>> verdict["details"]["weighting"], verdict["calls"]
+    ('sampling', 5)
+    """
+    graph = ProtocolGraph(protocol, GEvalSettings, settings, models, fields)
+    graph.agent("planner", planner)
+    graph.agent("scorer", scorer)
+    graph.route("prepare", after_prepare, ["planner", "scorer"])
+    graph.add_edge("planner", "scorer")
+    graph.add_edge("scorer", "conclude")
+    return graph
+
+
+graph = build().compile(name="geval")

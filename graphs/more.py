@@ -1,0 +1,80 @@
+"""MORE: a team of advocates for each answer, one round, one judge (courtroom paper, sections 3.1 and 3.3).
+
+    prepare -> advocates -> aggregators -> judge -> conclude
+                  ^  |                     ^   |
+                  |  +------ concat -------+   +-- rounds left --> feedback --+
+                  |  +------ best ------> judge_of_each (likewise)            |
+                  +-----------------------------------------------------------+
+
+What comes before the judge is one defence that a model makes of each team's (``aggregate="llm"``), all of them
+(``concat``), or the one of each team that scores best alone (``best``, whose scores decide with no further judge).
+The last round's totals count, 6 to 120 a side; the higher one wins.
+
+Why it stops: ``complete``, always; the number of rounds is fixed.
+
+Model calls with k advocates a side: 2k + 3 in one round (``llm``), 2k + 1 (``concat``), 4k (``best``). Each
+further round adds the same and 1 for the judge's feedback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..nodes.advocate import teams_of_advocates
+from ..nodes.aggregator import aggregators
+from ..nodes.courtroom_judge import feedback, judge_of_teams
+from ..nodes.defence_judge import judge_of_each
+from ..nodes.panel import Models
+from ..state.judging import JudgeState
+from ..state.settings import MoreSettings
+from .wiring import Protocol, ProtocolGraph
+
+protocol = Protocol(
+    name="more",
+    summary="teams of advocates defend the two answers before one judge",
+    source="Optimal Architectures for Judging LLM Outputs Using LLMs, section 3.1",
+    kinds=("compare",),
+    roles=("advocate", "aggregator", "judge"),
+    settings=MoreSettings,
+    prompts=("shared", "courtroom"),
+)
+
+
+def after_advocates(_state: JudgeState, settings: MoreSettings) -> str:
+    """Where the defences go: to be made one, as they are to the judge, or one by one."""
+    return {"llm": "aggregators", "concat": "judge", "best": "judge_of_each"}[settings.aggregate]
+
+
+def after_judge(state: JudgeState, settings: MoreSettings) -> str:
+    """While rounds are left, feedback for the next one."""
+    return "feedback" if state["round"] < settings.rounds else "conclude"
+
+
+def build(
+    settings: MoreSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> ProtocolGraph[MoreSettings]:
+    """The MORE graph, yours to compile; arguments and errors as for ``debate.build``.
+
+    >>> graph = build(advocates=2, aggregate="concat").compile()
+    >>> result = graph.invoke({"task": {"kind": "compare", "question": "When did the bridge open?",
+    ...     "answer_1": "The bridge opened in 1932.", "answer_2": "No idea."}})
+    >>> [turn["agent"] for turn in result["transcript"]]
+    ['advocate_1_1', 'advocate_1_2', 'advocate_2_1', 'advocate_2_2', 'judge']
+    """
+    graph = ProtocolGraph(protocol, MoreSettings, settings, models, fields)
+    graph.agent("advocates", teams_of_advocates)
+    graph.agent("aggregators", aggregators)
+    graph.agent("judge", judge_of_teams)
+    graph.agent("judge_of_each", judge_of_each)
+    graph.agent("feedback", feedback)
+    graph.add_edge("prepare", "advocates")
+    graph.route("advocates", after_advocates, ["aggregators", "judge", "judge_of_each"])
+    graph.add_edge("aggregators", "judge")
+    graph.route("judge", after_judge, ["feedback", "conclude"])
+    graph.route("judge_of_each", after_judge, ["feedback", "conclude"])
+    graph.add_edge("feedback", "advocates")
+    return graph
+
+
+graph = build().compile(name="more")

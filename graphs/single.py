@@ -1,0 +1,53 @@
+"""Single agent: one scorer, asked once, with neither role nor discussion (ChatEval, section 3.3).
+
+    prepare --> straight --+--> weigh           the core: prepare -> scorer -> conclude
+            +-> swapped  --+
+
+ChatEval's own prompt with role and history left out. By default a comparison is held in both orders of the
+answers at once and averaged.
+
+Why it stops: always ``complete``.
+
+Model calls: 1; a comparison with position calibration takes 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..nodes.panel import Models
+from ..nodes.referee import lone_scorer
+from ..state.settings import SingleSettings
+from .calibration import PositionGraph
+from .wiring import Protocol, ProtocolGraph
+
+protocol = Protocol(
+    name="single",
+    summary="one scorer, asked once",
+    source="ChatEval (Chan et al. 2024), section 3.3",
+    kinds=("score", "compare"),
+    roles=("scorer",),
+    settings=SingleSettings,
+    prompts=("shared", "chateval"),
+)
+
+
+def build(
+    settings: SingleSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> PositionGraph[SingleSettings]:
+    """The single scorer's graph, yours to compile; arguments and errors as for ``debate.build``.
+
+    >>> graph = build().compile()
+    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}
+    >>> graph.invoke({"task": task})["verdict"]["calls"]
+    2
+    """
+    core = ProtocolGraph(protocol, SingleSettings, settings, models, fields)
+    core.agent("scorer", lone_scorer)
+    core.add_edge("prepare", "scorer")
+    core.add_edge("scorer", "conclude")
+    return PositionGraph(core)
+
+
+graph = build().compile(name="single")

@@ -1,0 +1,92 @@
+"""The advocates: each defends one answer against the other, alone or as one of a team (MORE, SAMRE)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..state.judging import JudgeState
+from ..state.settings import MoreSettings, SamreSettings
+from ..state.transcript import Turn
+from .court_summarizer import memory
+from .courtroom import CRITERIA, SIDES, court_details, court_prompt, heard, side_of, totals_so_far
+from .defences import record_of
+from .forms import TextForm
+from .hearing import Answer, Hearing, Question
+from .prompting import Prompt
+
+
+async def lone_advocates(state: JudgeState, hearing: Hearing[SamreSettings]) -> dict[str, Any]:
+    """Ask both advocates at once for their arguments of a new round.
+
+    Shown: the case, and the memory of earlier rounds with both sides' arguments, the scores and the feedback.
+    """
+    round = state["round"] + 1
+    given = {"round": round, "rounds": hearing.settings.max_rounds, "totals": totals_so_far(state["scores"])}
+    questions = [
+        _question(
+            f"advocate_{side}",
+            round,
+            court_prompt(state, hearing.prompts, _own(hearing, "alone", side, **given), memory(state)),
+            side,
+        )
+        for side in SIDES
+    ]
+    return {**heard(await hearing.ask_all(questions)), "round": round}
+
+
+async def teams_of_advocates(state: JudgeState, hearing: Hearing[MoreSettings]) -> dict[str, Any]:
+    """Ask both teams for their defences of a new round, all advocates at once; or in turn if they collaborate.
+
+    Shown: the case; from round 2 on the team's record; if they collaborate, what team mates have just said.
+    """
+    numbers = range(1, hearing.settings.advocates + 1)
+    answers: list[Answer] = []
+    for wave in [[number] for number in numbers] if hearing.settings.collaborate else [list(numbers)]:
+        spoken = [answer.turn for answer in answers]
+        questions = [_of_team(state, hearing, side, number, spoken) for side in SIDES for number in wave]
+        answers += await hearing.ask_all(questions)
+    in_order = sorted(answers, key=lambda answer: side_of(answer.turn))
+    return {**heard(in_order), "round": state["round"] + 1}
+
+
+def leading_criteria(number: int, advocates: int) -> list[str]:
+    """With which criteria an advocate leads: no two of a team with the same ones (there are 36 ways at most).
+
+    >>> leading_criteria(1, 3), leading_criteria(3, 3)
+    (['Relevance', 'Clarity'], ['Depth', 'Answering the opponent'])
+    """
+    names = [criterion.name for criterion in CRITERIA]
+    if advocates == 1:
+        return []
+    if advocates <= len(names):
+        return names[number - 1 :: advocates]
+    lap, at = divmod(number - 1, len(names))
+    return list(dict.fromkeys([names[at], names[(at + lap) % len(names)]]))
+
+
+def _of_team(
+    state: JudgeState, hearing: Hearing[MoreSettings], side: int, number: int, spoken: Sequence[Turn]
+) -> Question:
+    settings, round = hearing.settings, state["round"] + 1
+    mates = [turn for turn in spoken if side_of(turn) == side]
+    given = {
+        "number": number,
+        "advocates": settings.advocates,
+        "lead": " and ".join(leading_criteria(number, settings.advocates)).lower(),
+        "heard": bool(mates),
+        "round": round,
+        "rounds": settings.rounds,
+    }
+    own = _own(hearing, "in_team", side, **given)
+    record = [*record_of(state, side, round), *mates]
+    prompt = court_prompt(state, hearing.prompts, own, record)
+    return _question(f"advocate_{side}_{number}", round, prompt, side)
+
+
+def _own(hearing: Hearing[Any], kind: str, side: int, **given: Any) -> str:
+    return hearing.prompts.render(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
+
+
+def _question(agent: str, round: int, prompt: Prompt, side: int) -> Question:
+    return Question(agent, "advocate", round, prompt, TextForm(), court_details(side=side))

@@ -1,0 +1,30 @@
+"""The aggregators: each makes one defence of all those of its team (MORE, notation D_i)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..state.judging import JudgeState
+from ..state.settings import MoreSettings
+from .courtroom import SIDES, court_details, court_prompt, heard
+from .defences import record_of
+from .forms import TextForm
+from .hearing import Hearing, Question
+
+
+async def aggregators(state: JudgeState, hearing: Hearing[MoreSettings]) -> dict[str, Any]:
+    """Ask both sides' aggregators at once. Shown: the case and the team's record, this round's defences included."""
+    return heard(await hearing.ask_all([_question(state, hearing, side) for side in SIDES]))
+
+
+def _question(state: JudgeState, hearing: Hearing[MoreSettings], side: int) -> Question:
+    round = state["round"]
+    own = hearing.prompts.render("courtroom/aggregator", side=side, other=3 - side, round=round)
+    return Question(
+        agent=f"aggregator_{side}",
+        role="aggregator",
+        round=round,
+        prompt=court_prompt(state, hearing.prompts, own, record_of(state, side, round)),
+        form=TextForm(),
+        details=court_details(side=side),
+    )

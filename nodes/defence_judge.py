@@ -1,0 +1,100 @@
+"""Every defence scored alone; the best one of each side represents it (MORE, section 3.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..state.judging import JudgeState
+from ..state.settings import MoreSettings
+from ..state.transcript import Turn
+from .courtroom import (
+    HIGHEST_TOTAL,
+    LOWEST_TOTAL,
+    SIDES,
+    court_details,
+    court_prompt,
+    heard,
+    side_of,
+    totals_so_far,
+)
+from .criteria import read_points, sums_that_differ
+from .defences import spoken_in
+from .hearing import Answer, Hearing, Question
+from .verdict_forms import TotalForm
+
+
+async def judge_of_each(state: JudgeState, hearing: Hearing[MoreSettings]) -> dict[str, Any]:
+    """Ask for the total of every defence at once, each by itself; the best of either side make the round's pair.
+
+    Shown: the case and one defence. ``details["best"]`` keeps all totals, whom they pick, and softmax weights.
+    """
+    defences = spoken_in(state, "advocate", state["round"])
+    answers = await hearing.ask_all([_question(state, hearing, defence) for defence in defences])
+    entry = picked(answers, hearing.settings.tau)
+    best = [*state["details"].get("best", ()), {"round": state["round"], **entry}]
+    update = heard(answers)
+    return {
+        **update,
+        "warnings": [*update["warnings"], *_sums(answers)],
+        "scores": [[max(totals) for totals in entry["totals"]]],
+        "details": {"best": best, "tau": hearing.settings.tau},
+    }
+
+
+def picked(answers: Sequence[Answer], tau: float) -> dict[str, Any]:
+    """Totals and softmax weights of both sides' defences, and whom the highest total picks (of equals, the first)."""
+    turns = [[answer.turn for answer in answers if side_of(answer.turn) == side] for side in SIDES]
+    totals = [[_total(turn) for turn in of_side] for of_side in turns]
+    best = [of_side[values.index(max(values))] for of_side, values in zip(turns, totals, strict=True)]
+    return {
+        "totals": totals,
+        "weights": [softmax(values, tau) for values in totals],
+        "picked": [turn["agent"].replace("judge", "advocate", 1) for turn in best],
+    }
+
+
+def softmax(totals: Sequence[float], tau: float) -> list[float]:
+    """Softmax weights at temperature ``tau`` of totals, first brought to the range 0 to 1 as in the source.
+
+    >>> softmax([63, 63], tau=0.1)
+    [0.5, 0.5]
+    """
+    highest = max(totals)
+    span = HIGHEST_TOTAL - LOWEST_TOTAL
+    raw = [math.exp((total - highest) / span / tau) for total in totals]
+    return [weight / sum(raw) for weight in raw]
+
+
+def _question(state: JudgeState, hearing: Hearing[MoreSettings], defence: Turn) -> Question:
+    side = side_of(defence)
+    given = {
+        "round": state["round"],
+        "rounds": hearing.settings.rounds,
+        "totals": totals_so_far(state["scores"]),
+    }
+    own = hearing.prompts.render("courtroom/judge_of_one", side=side, **given)
+    return Question(
+        agent=defence["agent"].replace("advocate", "judge", 1),
+        role="judge",
+        round=state["round"],
+        prompt=court_prompt(state, hearing.prompts, own, [defence]),
+        form=TotalForm(LOWEST_TOTAL, HIGHEST_TOTAL),
+        details=court_details(side=side),
+    )
+
+
+def _total(turn: Turn) -> float:
+    value = turn["value"]
+    assert isinstance(value, float), "a TotalForm reads one number"
+    return value
+
+
+def _sums(answers: Sequence[Answer]) -> list[str]:
+    told = []
+    for turn in (answer.turn for answer in answers):
+        points = read_points(turn["content"], side_of(turn))
+        faults = sums_that_differ(points, [_total(turn)] * len(SIDES))
+        told += [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
+    return told

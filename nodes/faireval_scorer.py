@@ -1,0 +1,41 @@
+"""FairEval's scorer: evidence first, then the scores, several times over (multiple evidence calibration)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..state.judging import JudgeState
+from ..state.settings import FairEvalSettings
+from ..state.transcript import Turn
+from ..state.weighing import mean_pair
+from .hearing import Hearing, Question
+from .showing import particulars, prompt_for, score_form, task_of
+
+
+async def scorer(state: JudgeState, hearing: Hearing[FairEvalSettings]) -> dict[str, Any]:
+    """Ask ``k`` times for evidence and a score for each answer; the pairs that can be read are averaged."""
+    task = task_of(state)
+    samples = await hearing.sample(
+        Question(
+            agent="scorer",
+            role="scorer",
+            round=1,
+            prompt=prompt_for(state, hearing.prompts, hearing.prompts.render("faireval/scorer")),
+            form=score_form(task),
+            details=particulars(task),
+        ),
+        hearing.settings.k,
+    )
+    pairs = pairs_in(samples.turns)
+    return {
+        "transcript": list(samples.turns),
+        "warnings": list(samples.warnings),
+        "scores": [list(mean_pair(pairs))],
+        "round": 1,
+        "details": {"samples": pairs, "unread_samples": samples.unread},
+    }
+
+
+def pairs_in(turns: tuple[Turn, ...] | list[Turn]) -> list[list[float]]:
+    """The pairs of scores that were read."""
+    return [turn["value"] for turn in turns if isinstance(turn["value"], list)]

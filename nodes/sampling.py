@@ -1,0 +1,77 @@
+"""Several replies to one question: by one request where the provider can, else by as many side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ..state.transcript import Turn
+from .calling import Call, NotTakenError, Reply, send
+from .models import SEVERAL
+
+TEMPERATURE = 1.0
+"""Of a method that samples, where nobody set another (G-Eval, section 3.1; FairEval, section 3.1)."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The answers to one question that was asked several times; the value of one that cannot be read is None."""
+
+    turns: tuple[Turn, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def read(self) -> list[Turn]:
+        """Those that count."""
+        return [turn for turn in self.turns if turn["value"] is not None]
+
+    @property
+    def unread(self) -> int:
+        """How many do not."""
+        return len(self.turns) - len(self.read)
+
+
+async def draw(call: Call, size: int) -> list[Reply]:
+    """So many replies to one call, each with an index of its own, which is part of what identifies it.
+
+    Raises:
+        ModelCallError: as ``send``, the first in order, and only when all are through.
+    """
+    replies = await _at_once(call, size) if size > 1 and call.model.gives(SEVERAL) else []
+    return [*replies, *await _side_by_side(call, range(len(replies) + 1, size + 1))]
+
+
+async def _at_once(call: Call, size: int) -> list[Reply]:
+    """What one request yields: all of them, some, or none where the provider refuses."""
+    asked = replace(call, parameters={**call.parameters, SEVERAL: size})
+    try:
+        first = await send(_numbered(asked, 1))
+    except NotTakenError:
+        return []
+    if not first.others:
+        call.model.drop(SEVERAL, asked.parameters)
+    elif len(first.others) + 1 < size:
+        call.model.warn(
+            f"{call.model.label} gave fewer replies to one request than asked for; the rest was asked for"
+        )
+    return [first, *first.others][:size]
+
+
+async def _side_by_side(call: Call, numbers: Iterable[int]) -> list[Reply]:
+    sent = (send(_numbered(_reseeded(call, number), number)) for number in numbers)
+    replies = await asyncio.gather(*sent, return_exceptions=True)
+    for reply in replies:
+        if isinstance(reply, BaseException):
+            raise reply
+    return [reply for reply in replies if isinstance(reply, Reply)]
+
+
+def _numbered(call: Call, number: int) -> Call:
+    return replace(call, metadata={**call.metadata, "sample": number})
+
+
+def _reseeded(call: Call, number: int) -> Call:
+    """One seed for all would make one sample of them."""
+    seed = call.model.seed
+    return call if seed is None else replace(call, parameters={**call.parameters, "seed": seed + number - 1})

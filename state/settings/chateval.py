@@ -1,0 +1,162 @@
+"""Settings of ChatEval and of its two baselines without talk: a single scorer, and an ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from ..schema import first_paragraph
+from ..text import Text
+from .base import Settings, explicit
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "diverse": ("general_public", "critic", "news_author", "psychologist", "scientist"),
+    "generic": ("general_public", "news_author", "critic"),
+    "knowledge": ("encyclopedist", "fact_checker", "teacher"),
+    "writing": ("novelist", "copy_editor", "literary_critic"),
+    "coding": ("guido_van_rossum", "code_reviewer", "test_engineer"),
+}
+"""Referees who sit together (Chan et al. 2024, section 4.1 and appendix A), in the order in which they speak."""
+
+ROLES = tuple(dict.fromkeys(role for group in GROUPS.values() for role in group))
+SAME = "same"
+ROLE_FILES = (".yaml", ".yml")
+
+
+class PositionSettings(Settings):
+    """Settings of a protocol that can hold a comparison in both orders of the answers."""
+
+    position_calibration: bool = Field(
+        default=True,
+        description="Compare two answers in both orders and average; a score task has one order only.",
+    )
+
+
+class SingleSettings(PositionSettings):
+    """Settings of the single scorer (Chan et al. 2024, section 3.3)."""
+
+
+class Role(BaseModel):
+    """A referee of one's own: a name, and who that is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
+
+    name: str = Field(min_length=1, description="What the referee is called.")
+    description: Text = Field(min_length=1, description="Who the referee is and what it looks at.")
+
+
+class RefereeSettings(PositionSettings):
+    """Settings of a protocol with several referees."""
+
+    referees: int = Field(
+        default=2,
+        ge=1,
+        description="How many referees; where an expert group or a list of roles is given: all of them.",
+    )
+    roles: str | tuple[str | Role, ...] = Field(
+        default="diverse",
+        description="Who the referees are: the first of the five personas (`diverse`), neutral annotators (`same`), "
+        "an expert group (`generic`, `knowledge`, `writing`, `coding`), a list of known roles or of roles of your "
+        "own, or a YAML file with such a list.",
+        examples=[["critic", {"name": "Nurse", "description": "You look after patients."}]],
+    )
+
+    @field_validator("roles", mode="before")
+    @classmethod
+    def _split(cls, roles: Any) -> Any:
+        """`critic,scientist` is short for a list."""
+        if not isinstance(roles, str) or roles.endswith(ROLE_FILES):
+            return roles
+        names = [name.strip() for name in roles.split(",")]
+        return names if len(names) > 1 or names[0] in ROLES else names[0]
+
+    @field_validator("roles", mode="after")
+    @classmethod
+    def _known(cls, roles: str | tuple[str | Role, ...]) -> str | tuple[str | Role, ...]:
+        if isinstance(roles, str):
+            if roles not in GROUPS and roles != SAME and not roles.endswith(ROLE_FILES):
+                raise ValueError(
+                    f"{roles!r} is no group of referees; groups are {', '.join(GROUPS)} and {SAME}, roles are "
+                    f"{', '.join(ROLES)}; or give the name of a YAML file, or a list"
+                )
+            return roles
+        if not roles:
+            raise ValueError("the list of roles is empty")
+        for role in roles:
+            if isinstance(role, str) and role not in ROLES:
+                raise ValueError(
+                    f"unknown role {role!r}; known are {', '.join(ROLES)}; or give name and description"
+                )
+        return roles
+
+    @model_validator(mode="after")
+    def _as_many_as_there_are(self) -> Self:
+        seats = self._seats()
+        if seats is None:
+            return self
+        if not isinstance(self.roles, str) and "referees" in self.given and self.referees != len(seats):
+            raise ValueError(f"referees={self.referees}, but {len(seats)} roles are listed; give one of them")
+        if "referees" not in self.given and self.roles != "diverse":
+            # Written down, so that the settings tell how many sit. The object is not in anybody's hands yet.
+            object.__setattr__(self, "referees", len(seats))
+            self.model_fields_set.add("referees")
+        if self.referees > len(seats):
+            raise ValueError(
+                f"referees={self.referees}, but there are only {len(seats)} in {self.roles}: {', '.join(seats)}; "
+                f"list roles of your own, or take roles={SAME}"
+            )
+        return self
+
+    def _inherited(self, base: Self) -> dict[str, Any]:
+        """A list or a group that is named here comes with a number of its own."""
+        kept, given = super()._inherited(base), self.given
+        if "roles" in given and self.roles not in ("diverse", SAME) and "referees" not in given:
+            kept.pop("referees", None)
+        return kept
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What was set on purpose."""
+        return explicit(self)
+
+    def _seats(self) -> Sequence[str] | None:
+        """Names of those who could sit; ``None`` where there is no end of them, or a file has yet to be read."""
+        if isinstance(self.roles, str):
+            return GROUPS.get(self.roles)
+        return [role if isinstance(role, str) else role.name for role in self.roles]
+
+
+RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)
+
+
+class EnsembleSettings(RefereeSettings):
+    """Settings of the ensemble: referees with roles, who do not talk (004, section 3.2)."""
+
+    referees: int = Field(default=3, ge=1, description=RefereeSettings.model_fields["referees"].description)
+
+
+class ChatEvalSettings(RefereeSettings):
+    """Settings of ChatEval (Chan et al. 2024: sections 2, 3.3 and 4, appendices A to C).
+
+    >>> ChatEvalSettings(roles=["critic", "scientist", "critic"]).referees
+    3
+    """
+
+    turns: int = Field(default=2, ge=1, description="How often every referee speaks.")
+    strategy: Literal["one_by_one", "simultaneous", "summarizer"] = Field(
+        default="one_by_one",
+        description="Who hears whom: `one_by_one` in a fixed order, everybody hears all; `simultaneous`: all at "
+        "once, from what was said in earlier turns; `summarizer`: the same, and each turn is summed up.",
+    )
+    summary: Literal["replace", "append"] = Field(
+        default="replace",
+        description="Whether a summary replaces what the referees are shown of the discussion, or is added to it.",
+    )
+    summarize_last: bool = Field(
+        default=False, description="Sum up the last turn as well, though no referee reads it."
+    )
+    score_each_turn: bool = Field(
+        default=False, description="Ask for scores in every turn; otherwise in the last one only."
+    )

@@ -1,0 +1,81 @@
+"""Settings of the courtroom protocols: one judge alone, MORE, SAMRE."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from .base import Settings
+
+BACKGROUNDS = (
+    "a retired ethics professor",
+    "a young environmental activist",
+    "a middle-aged business owner",
+    "a social worker in community development",
+    "a tech entrepreneur at home in AI",
+)
+"""Who sits on the jury unless the settings say otherwise (SAMRE, appendix C.3)."""
+
+
+def _listed(value: Any) -> Any:
+    """A list from one line, as a command line gives it."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in value.split(";") if part.strip()]
+
+
+Background = Annotated[str, Field(min_length=1)]
+Backgrounds = Annotated[
+    tuple[Background, ...], BeforeValidator(_listed, json_schema_input_type=list[Background])
+]
+
+
+class BaselineSettings(Settings):
+    """Settings of the single judge (courtroom paper, Algorithm 3): those that every protocol has."""
+
+
+class MoreSettings(Settings):
+    """Settings of MORE (courtroom paper, sections 3.1 and 3.3)."""
+
+    advocates: int = Field(default=3, ge=1, description="Advocates for each answer.")
+    rounds: int = Field(default=1, ge=1, description="Rounds held; the last one's scores decide.")
+    aggregate: Literal["llm", "concat", "best"] = Field(
+        default="llm",
+        description="What of a team's defences comes before the judge: one that a model makes of them, all of "
+        "them, or the one that scores best when each is scored alone.",
+    )
+    collaborate: bool = Field(
+        default=False,
+        description="Whether advocates of one team read those of them who spoke before, and so speak in turn.",
+    )
+    tau: float = Field(
+        default=0.1,
+        gt=0,
+        description="Temperature of the softmax weights that `aggregate=best` records; they decide nothing.",
+    )
+
+
+class SamreSettings(Settings):
+    """Settings of SAMRE (courtroom paper, section 3.2, appendix C.3).
+
+    >>> SamreSettings(backgrounds="a farmer; a nurse").backgrounds
+    ('a farmer', 'a nurse')
+    """
+
+    max_rounds: int = Field(default=4, ge=1, description="At most so many rounds.")
+    jurors: int = Field(default=5, ge=0, description="How many jurors vote; 0: the mean scores decide.")
+    backgrounds: Backgrounds = Field(
+        default=BACKGROUNDS,
+        min_length=1,
+        description="Who the jurors are, in order, and again from the start where there are more of them "
+        "(on a command line: separated by semicolons).",
+    )
+    ballot: Literal["vote", "score"] = Field(
+        default="vote",
+        description="`vote`: a juror names the better answer; `score`: it scores both from 1 to 20, and sums count.",
+    )
+    memory: Literal["full", "summary"] = Field(
+        default="full",
+        description="What is remembered of earlier rounds: every word, or a summarizer's 50 words.",
+    )

@@ -1,0 +1,51 @@
+"""Settings of the two baselines that look at more than one reply: G-Eval and FairEval."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ..text import Text
+from .base import Settings
+from .chateval import PositionSettings
+
+
+def _listed(value: Any) -> Any:
+    """A list of one line with semicolons, or of several lines, as a command line and a form give it."""
+    if value is None:
+        return ()
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in re.split(r"[;\n]", value) if part.strip()]
+
+
+Step = Annotated[Text, Field(min_length=1)]
+Steps = Annotated[tuple[Step, ...], BeforeValidator(_listed, json_schema_input_type=list[Step])]
+
+
+class GEvalSettings(Settings):
+    """Settings of G-Eval (Liu et al. 2023, section 2).
+
+    >>> GEvalSettings(steps="Read both texts; Give a score").steps
+    ('Read both texts', 'Give a score')
+    """
+
+    weighting: Literal["auto", "logprobs", "sampling"] = Field(
+        default="auto",
+        description="Where the probabilities of the scores come from: `logprobs` (of tokens), `sampling` "
+        "(several replies), or `auto`: log-probabilities where the model returns them, else samples.",
+    )
+    samples: int = Field(default=20, ge=1, description="How many replies, where they are sampled.")
+    steps: Steps = Field(
+        default=(),
+        description="The evaluation steps (on a command line: separated by semicolons); none: the planner "
+        "writes them from the aspect's criteria, once a run.",
+    )
+
+
+class FairEvalSettings(PositionSettings):
+    """Settings of FairEval (Wang et al. 2024, section 3)."""
+
+    k: int = Field(default=3, ge=1, description="How many judgements, evidence first, for each order.")

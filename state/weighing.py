@@ -1,0 +1,80 @@
+"""How several judgements become one: averages, votes, and two orders of the same answers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
+
+from .transcript import Score
+from .verdict import Winner, winner_of
+
+
+def mean_of(scores: Sequence[Score]) -> Score:
+    """The mean of scores, or of pairs answer by answer.
+
+    >>> mean_of([3, 4]), mean_of([[8, 6], [7, 7]])
+    (3.5, [7.5, 6.5])
+    """
+    if pairs := [score for score in scores if isinstance(score, list)]:
+        return list(mean_pair(pairs))
+    return fmean(score for score in scores if not isinstance(score, list))
+
+
+def mean_pair(pairs: Iterable[Sequence[float]]) -> tuple[float, float]:
+    """The mean of pairs, answer by answer.
+
+    >>> mean_pair([(8, 6), (7, 7)])
+    (7.5, 6.5)
+    """
+    first, second = zip(*pairs, strict=True)
+    return fmean(first), fmean(second)
+
+
+def higher(scores: Sequence[float]) -> Winner:
+    """Who has the higher average; what differs by rounding alone is a tie.
+
+    >>> higher([0.1 + 0.2, 0.3]), higher([7.5, 7.0])
+    ('tie', '1')
+    """
+    first, second = scores
+    return "tie" if math.isclose(first, second, rel_tol=1e-9) else winner_of((first, second))
+
+
+class Poll(NamedTuple):
+    """A vote: who wins, what each voter voted, and whether a majority or the average scores decided."""
+
+    winner: Winner
+    votes: dict[str, Winner]
+    decided_by: Literal["majority", "average"]
+
+
+def poll(pairs: Mapping[str, Sequence[float]]) -> Poll:
+    """Everybody prefers the answer they scored higher; the one that more than half of them prefer wins.
+
+    Equal scores prefer neither. Without a majority for an answer the higher average score wins, and equal averages
+    are a tie.
+
+    >>> poll({"a": [8, 7], "b": [7, 6], "c": [1, 10]}).winner
+    '1'
+    >>> poll({"a": [8, 7], "b": [1, 10]})
+    Poll(winner='2', votes={'a': '1', 'b': '2'}, decided_by='average')
+    """
+    votes = {voter: higher(pair) for voter, pair in pairs.items()}
+    preferred = Counter(vote for vote in votes.values() if vote != "tie").most_common(1)
+    if preferred and 2 * preferred[0][1] > len(votes):
+        return Poll(preferred[0][0], votes, "majority")
+    return Poll(higher(mean_pair(pairs.values())), votes, "average")
+
+
+def swapped(value: Any) -> Any:
+    """A value that was given with the answers swapped, in the order of the task: pairs and winners change sides.
+
+    >>> swapped([8.0, 6.0]), swapped("1"), swapped("tie"), swapped(None)
+    ([6.0, 8.0], '2', 'tie', None)
+    """
+    if isinstance(value, list | tuple):
+        return list(reversed(value))
+    return {"1": "2", "2": "1"}.get(value, value) if isinstance(value, str) else value

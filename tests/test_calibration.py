@@ -1,0 +1,291 @@
+"""Both orders of two answers, weighed as one: ``calibrated(graph)`` around any protocol (PROTOCOLS, section 3)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from jurygraph.graphs import calibrated, debate, multiagent
+from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.state import ReplyError, UsageError, Verdict
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from pydantic import BaseModel, ValidationError
+from typing_extensions import TypedDict
+
+TASK: dict[str, Any] = {
+    "kind": "compare",
+    "question": "Why do kilns need two days?",
+    "answer_1": "Clay must heat slowly, or it cracks.",
+    "answer_2": "They do not.",
+}
+SCORE_TASK = {"kind": "score", "source": "a", "candidate": "b", "aspect": "fluency"}
+
+
+def swapped(task: dict[str, Any]) -> dict[str, Any]:
+    return {**task, "answer_1": task["answer_2"], "answer_2": task["answer_1"]}
+
+
+def straight_in(prompt: str) -> bool:
+    """Whether a prompt shows the answers in the task's order."""
+    return prompt.index(TASK["answer_1"]) < prompt.index(TASK["answer_2"])
+
+
+def pair(one: float, two: float) -> dict[str, Any]:
+    return {"reasoning": "So.", "score_1": one, "score_2": two}
+
+
+def fixed(straight: tuple[float, float], mirrored: tuple[float, float], objections: int = 0) -> ScriptedModel:
+    """A judge with a score for each order (``mirrored`` as it says it), and a critic who objects in the second."""
+    left = objections
+
+    def script(metadata: Any, prompt: str) -> dict[str, Any]:
+        nonlocal left
+        in_order = straight_in(prompt)
+        if metadata["form"] == "critique":
+            objects = not in_order and left > 0
+            left -= objects
+            return {"feedback": "Hm.", "no_issue": not objects}
+        return pair(*(straight if in_order else mirrored))
+
+    return ScriptedModel(script=script)
+
+
+def hold(model: Any, task: Any = None, protocol: Any = debate, **settings: Any) -> tuple[Verdict, list[Any]]:
+    graph = calibrated(protocol.build(models={"*": model}, **settings)).compile()
+    result = graph.invoke({"task": task or TASK})
+    assert set(result) == {"verdict", "transcript"}
+    return Verdict.of(result), result["transcript"]
+
+
+def test_a_judge_of_places_is_found_out() -> None:
+    """It always prefers what stands first: the averages are equal, and the verdict says why."""
+    verdict, _ = hold(fixed((9, 3), (9, 3)))
+    assert (verdict.scores, verdict.winner) == ((6.0, 6.0), "tie")
+    assert verdict.position_consistent is False
+    assert verdict.details["winner_by_order"] == ["1", "2"]
+    assert verdict.details["scores_by_order"] == [[9, 3], [3, 9]]
+    [warning] = [text for text in verdict.warnings if "position inconsistency" in text]
+    assert "answer 1 wins with the answers in the given order, answer 2 wins with them swapped" in warning
+
+
+def test_a_judge_of_contents_is_consistent() -> None:
+    verdict, _ = hold(fixed((9, 3), (4, 8)))
+    assert (verdict.scores, verdict.winner, verdict.position_consistent) == ((8.5, 3.5), "1", True)
+    assert verdict.details["winner_by_order"] == ["1", "1"]
+    assert verdict.details["calibrated"] is True
+    assert verdict.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("straight", "mirrored", "winner", "consistent"),
+    [
+        ((9, 3), (7, 6), "1", False),
+        ((6, 7), (3, 9), "1", False),
+        ((5, 5), (5, 5), "tie", True),
+        ((5, 5), (6, 5), "2", False),
+    ],
+)
+def test_the_higher_average_wins(straight: Any, mirrored: Any, winner: str, consistent: bool) -> None:
+    verdict, _ = hold(fixed(straight, mirrored))
+    assert (verdict.winner, verdict.position_consistent) == (winner, consistent)
+
+
+def test_the_verdict_is_the_inner_protocols() -> None:
+    for protocol in (debate, multiagent):
+        verdict, _ = hold(fixed((9, 3), (3, 9)), protocol=protocol)
+        assert (verdict.protocol, verdict.kind) == (protocol.protocol.name, "compare")
+
+
+def test_turns_of_both_orders_in_turn_with_values_in_the_tasks_order() -> None:
+    model = fixed((9, 3), (4, 8))
+    verdict, transcript = hold(model)
+    agents = ["commander", "scorer", "commander", "critic"]
+    assert [(turn["agent"], turn["order"]) for turn in transcript] == [
+        *((agent, 1) for agent in agents),
+        *((agent, 2) for agent in agents),
+    ]
+    values = [turn["value"] for turn in transcript if turn["agent"] == "scorer"]
+    assert values == [[9, 3], [8, 4]]
+    said = [turn["content"] for turn in transcript if turn["agent"] == "scorer"]
+    assert said[1] == "So.\nScore of answer 1: 4\nScore of answer 2: 8", "words stay as they were said"
+    assert [turn["value"] for turn in transcript if turn["agent"] == "critic"] == [True, True]
+    assert verdict.calls == len(model.calls) == 4
+
+
+def test_orders_of_different_lengths() -> None:
+    verdict, _ = hold(fixed((9, 3), (4, 8), objections=2), n=4)
+    assert verdict.rounds == 3
+    assert verdict.score_by_round == ((8.5, 3.5),) * 3
+    assert verdict.stop_reason == "no_issue"
+    assert verdict.calls == 2 + 6
+
+
+def test_the_stop_reason_is_one_that_both_orders_share() -> None:
+    resolved, _ = hold(fixed((9, 3), (4, 8), objections=9), n=1)
+    unresolved, _ = hold(ScriptedModel(script=never_content), n=1)
+    assert resolved.stop_reason == "complete"
+    assert unresolved.stop_reason == "max_rounds"
+
+
+def never_content(metadata: Any, prompt: str) -> dict[str, Any]:
+    return {"feedback": "No.", "no_issue": False} if metadata["form"] == "critique" else pair(5, 5)
+
+
+def test_usage_and_warnings_are_those_of_both_orders() -> None:
+    def clumsy(metadata: Any, prompt: str) -> Any:
+        if metadata["form"] == "critique":
+            return "NO ISSUE"
+        if not metadata["repair"] and not straight_in(prompt):
+            return "Well."
+        return "Score of answer 1: 7\nScore of answer 2: 7"
+
+    verdict, transcript = hold(ScriptedModel(script=clumsy), structured="off")
+    assert verdict.calls == 5 == sum(turn["calls"] for turn in transcript)
+    assert any("asked for again" in warning for warning in verdict.warnings)
+
+
+@pytest.mark.parametrize("given", ["builder", "compiled"])
+def test_a_builder_or_a_compiled_graph(given: str) -> None:
+    builder = debate.build(models={"*": fixed((9, 3), (3, 9))})
+    graph = calibrated(builder if given == "builder" else builder.compile()).compile(name="both")
+    assert graph.name == "both"
+    assert graph.invoke({"task": TASK})["verdict"]["winner"] == "1"
+
+
+def test_the_context_reaches_the_protocol_inside() -> None:
+    model = ScriptedModel(script=never_content)
+    graph = calibrated(debate.build(models={"*": model}, n=3)).compile()
+    verdict = graph.invoke({"task": TASK}, context={"n": 1, "tie_breaker": True})["verdict"]
+    assert (verdict["stop_reason"], verdict["calls"]) == ("tie_breaker", 2 * 4)
+    with pytest.raises(ValidationError, match="persona"):
+        graph.invoke({"task": TASK}, context={"persona": "mean"})
+
+
+def test_the_two_orders_run_in_parallel() -> None:
+    """Each waits for the other: one after the other would wait for ever."""
+    arrived = {True: asyncio.Event(), False: asyncio.Event()}
+
+    class Patient(ScriptedModel):
+        async def _agenerate(
+            self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+        ) -> Any:
+            in_order = straight_in(str(messages[-1].content))
+            arrived[in_order].set()
+            await asyncio.wait_for(arrived[not in_order].wait(), 5)
+            return await super()._agenerate(messages, stop, run_manager, **kwargs)
+
+    verdict, _ = hold(Patient(script=fixed((9, 3), (3, 9)).script))
+    assert verdict.winner == "1"
+
+
+async def test_async_says_the_same_as_sync() -> None:
+    graph = calibrated(debate.build(models={"*": fixed((9, 3), (7, 6))})).compile()
+    asynchronous = await graph.ainvoke({"task": TASK})
+    synchronous = await asyncio.to_thread(graph.invoke, {"task": TASK})
+    for result in (asynchronous, synchronous):
+        result["verdict"]["seconds"] = 0
+        result["transcript"] = [{**turn, "seconds": 0} for turn in result["transcript"]]
+    assert asynchronous == synchronous
+
+
+def test_swapping_the_answers_swaps_the_verdict() -> None:
+    one, _ = hold("offline")
+    two, _ = hold("offline", swapped(TASK))
+    assert one.scores is not None
+    assert two.scores == one.scores[::-1]
+
+
+def test_a_score_task_is_refused_before_any_call() -> None:
+    model = fixed((9, 3), (3, 9))
+    with pytest.raises(UsageError, match="swaps two answers"):
+        hold(model, SCORE_TASK)
+    assert model.calls == []
+
+
+@pytest.mark.parametrize(
+    ("task", "field"),
+    [
+        ({**TASK, "answer_2": 7}, "answer_2"),
+        ({"kind": "compare", "question": "Why?"}, "answer_1"),
+        ({}, "kind"),
+    ],
+)
+def test_bad_input_names_the_field_before_any_call(task: Any, field: str) -> None:
+    model = fixed((9, 3), (3, 9))
+    graph = calibrated(debate.build(models={"*": model})).compile()
+    with pytest.raises(ValidationError, match=field):
+        graph.invoke({"task": task})
+    assert model.calls == []
+
+
+@pytest.mark.parametrize("broken", [True, False])
+async def test_one_order_that_fails_fails_both(broken: bool) -> None:
+    def script(metadata: Any, prompt: str) -> Any:
+        return (
+            "Mumble."
+            if straight_in(prompt) is broken
+            else "Score of answer 1: 7\nScore of answer 2: 7\nNO ISSUE"
+        )
+
+    graph = calibrated(debate.build(models={"*": ScriptedModel(script=script)}, structured="off")).compile()
+    with pytest.raises(ReplyError, match="scorer, round 0"):
+        await graph.ainvoke({"task": TASK})
+    with pytest.raises(ReplyError, match="Mumble"):
+        await asyncio.to_thread(graph.invoke, {"task": TASK})
+
+
+def test_it_is_drawn_with_both_orders_inside() -> None:
+    drawing = calibrated(debate.graph).compile().get_graph(xray=True).draw_mermaid()
+    assert "subgraph straight" in drawing
+    assert "subgraph swapped" in drawing
+    assert drawing.count("(critic)") == 2
+    assert drawing.count("--> weigh") == 2
+
+
+class ParentState(TypedDict):
+    task: dict[str, Any]
+    verdict: dict[str, Any]
+    transcript: list[Any]
+
+
+class ParentContext(BaseModel):
+    n: int = 9
+
+
+def test_as_a_node_of_a_bigger_graph_that_shares_its_keys() -> None:
+    parent = StateGraph(ParentState, context_schema=ParentContext)
+    parent.add_node("judge", calibrated(debate.build(models={"*": fixed((9, 3), (4, 8))})).compile())
+    parent.add_edge(START, "judge")
+    parent.add_edge("judge", END)
+    graph = parent.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "p"}}
+    start: Any = {"task": TASK}
+    for _ in range(2):
+        result = graph.invoke(start, config, context=ParentContext())
+        assert (result["verdict"]["scores"], len(result["transcript"])) == ([8.5, 3.5], 8)
+
+
+def test_around_itself() -> None:
+    """Orders count from the task: what was swapped twice stands as in the task."""
+    model = fixed((9, 3), (4, 8))
+    once = calibrated(debate.build(models={"*": model}))
+    result = calibrated(once).compile().invoke({"task": TASK})
+    assert (result["verdict"]["scores"], result["verdict"]["calls"]) == ([8.5, 3.5], 8)
+    scorers = [turn for turn in result["transcript"] if turn["agent"] == "scorer"]
+    assert [turn["order"] for turn in scorers] == [1, 2, 2, 1]
+    assert [turn["value"] for turn in scorers] == [[9, 3], [8, 4], [8, 4], [9, 3]]
+
+
+async def test_turns_of_both_orders_can_be_streamed() -> None:
+    graph = calibrated(debate.build(models={"*": fixed((9, 3), (4, 8))})).compile()
+    heard = []
+    events: Any = graph.astream({"task": TASK}, stream_mode=["custom"], subgraphs=True)
+    async for where, _, event in events:
+        heard.append((where[0].partition(":")[0], event["turn"]["agent"]))
+    assert sorted(heard) == sorted(
+        (order, agent)
+        for order in ("straight", "swapped")
+        for agent in ("commander", "scorer", "commander", "critic")
+    )

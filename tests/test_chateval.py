@@ -1,0 +1,626 @@
+"""ChatEval, its single scorer and its ensemble: call for call, with a scripted model (PROTOCOLS, section 2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from jurygraph.eval import evaluate
+from jurygraph.graphs import chateval, ensemble, single
+from jurygraph.nodes.offline import DISCLOSURE
+from jurygraph.nodes.prompting import Prompts
+from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.state import ReplyError, UsageError, Verdict
+from jurygraph.state.settings.chateval import GROUPS, ROLES, ChatEvalSettings, EnsembleSettings
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
+
+SCORE_TASK = {
+    "kind": "score",
+    "source": "The kiln was lit at dawn and burned for two days.",
+    "candidate": "The kiln burned for two days.",
+    "aspect": "consistency",
+}
+COMPARE_TASK = {
+    "kind": "compare",
+    "question": "Why do kilns need two days?",
+    "answer_1": "Clay must heat slowly, or it cracks.",
+    "answer_2": "They do not.",
+}
+TASKS = {"score": SCORE_TASK, "compare": COMPARE_TASK}
+Judge = Callable[[Mapping[str, Any], bool], Any]
+
+
+def said(agent: str, round: int) -> str:
+    return f"[{agent} speaks in turn {round}]"
+
+
+def straight_in(prompt: str) -> bool:
+    return prompt.find(COMPARE_TASK["answer_1"]) <= prompt.find(COMPARE_TASK["answer_2"])
+
+
+def talk(judge: Judge = lambda about, straight: 3) -> ScriptedModel:
+    """Referees who say who speaks when, and hand in what ``judge`` says of them, as it would say it."""
+
+    def script(metadata: Mapping[str, Any], prompt: str) -> str:
+        words = said(metadata["agent"], metadata["round"])
+        if metadata["form"] == "text":
+            return words
+        value = judge(metadata, straight_in(prompt))
+        pair = value if isinstance(value, tuple) else (value, value)
+        lines = (
+            ["Score: {}"] if metadata["form"] == "score" else [f"Score of answer {n}: {{}}" for n in (1, 2)]
+        )
+        return "\n".join([words, *(line.format(score) for line, score in zip(lines, pair, strict=False))])
+
+    return ScriptedModel(script=script)
+
+
+def by_agent(*scores: Any) -> Judge:
+    """What each referee hands in, the answers in the task's order; said mirrored where they are swapped."""
+
+    def judge(about: Mapping[str, Any], straight: bool) -> Any:
+        score = scores[int(about["agent"].rpartition("_")[2]) - 1]
+        return score if straight or not isinstance(score, tuple) else score[::-1]
+
+    return judge
+
+
+def hold(
+    model: Any, task: Any = SCORE_TASK, protocol: ModuleType = chateval, **settings: Any
+) -> tuple[Verdict, list[Any]]:
+    graph = protocol.build(models={"*": model}, **{"structured": "off", **settings}).compile()
+    result = graph.invoke({"task": task})
+    return Verdict.of(result), result["transcript"]
+
+
+def trace(model: ScriptedModel) -> list[tuple[str, int]]:
+    return [(call.metadata["agent"], call.metadata["round"]) for call in model.calls]
+
+
+def heard_by(model: ScriptedModel, agent: str, round: int) -> list[tuple[str, int]]:
+    """Who in which turn had spoken, as this agent was shown it, in that order."""
+    [prompt] = [c.prompt for c in model.calls if (c.metadata["agent"], c.metadata["round"]) == (agent, round)]
+    speakers = {said(*speaker): speaker for speaker in trace(model)}
+    return [speakers[words] for words in sorted(speakers, key=prompt.find) if words in prompt]
+
+
+def all_of(*turns: int, referees: int) -> list[tuple[str, int]]:
+    return [(f"referee_{n}", turn) for turn in turns for n in range(1, referees + 1)]
+
+
+def test_one_by_one_everybody_hears_all_that_was_said_before() -> None:
+    model = talk()
+    verdict, transcript = hold(model, referees=3, turns=2)
+    order = all_of(1, 2, referees=3)
+    assert trace(model) == order == [(turn["agent"], turn["round"]) for turn in transcript]
+    for place, (agent, round) in enumerate(order):
+        assert heard_by(model, agent, round) == order[:place]
+    assert (verdict.stop_reason, verdict.rounds, verdict.calls) == ("complete", 2, 6)
+
+
+def test_simultaneous_referees_hear_earlier_turns_only() -> None:
+    model = talk()
+    _, transcript = hold(model, referees=3, turns=3, strategy="simultaneous")
+    order = all_of(1, 2, 3, referees=3)
+    assert sorted(trace(model), key=lambda call: call[1]) == trace(model)
+    assert [(turn["agent"], turn["round"]) for turn in transcript] == order
+    for agent, round in order:
+        assert heard_by(model, agent, round) == all_of(*range(1, round), referees=3)
+
+
+def test_a_summary_replaces_the_discussion() -> None:
+    model = talk()
+    _, transcript = hold(model, referees=2, turns=3, strategy="summarizer")
+    first, second = ("summarizer", 1), ("summarizer", 2)
+    order = [*all_of(1, referees=2), first, *all_of(2, referees=2), second, *all_of(3, referees=2)]
+    assert [(turn["agent"], turn["round"]) for turn in transcript] == order
+    assert heard_by(model, *first) == all_of(1, referees=2)
+    assert heard_by(model, *second) == [first, *all_of(2, referees=2)]
+    for agent in ("referee_1", "referee_2"):
+        assert heard_by(model, agent, 1) == []
+        assert heard_by(model, agent, 2) == [first]
+        assert heard_by(model, agent, 3) == [second]
+
+
+def test_a_summary_is_appended() -> None:
+    model = talk()
+    hold(model, referees=2, turns=3, strategy="summarizer", summary="append")
+    first, second = ("summarizer", 1), ("summarizer", 2)
+    assert heard_by(model, *second) == [first, *all_of(2, referees=2)]
+    so_far = [*all_of(1, referees=2), first, *all_of(2, referees=2), second]
+    assert heard_by(model, "referee_1", 3) == so_far
+    assert heard_by(model, "referee_2", 3) == so_far
+
+
+def test_the_last_turn_is_summed_up_only_where_asked_for() -> None:
+    model = talk()
+    _, transcript = hold(model, strategy="summarizer", summarize_last=True)
+    assert transcript[-1]["agent"] == "summarizer"
+    assert trace(model).count(("summarizer", 2)) == 1
+    _, transcript = hold(talk(), strategy="one_by_one", summarize_last=True)
+    assert {turn["role"] for turn in transcript} == {"referee"}
+
+
+@pytest.mark.parametrize("kind", ["score", "compare"])
+@pytest.mark.parametrize("calibration", [True, False])
+@pytest.mark.parametrize("referees", [1, 2, 5])
+@pytest.mark.parametrize("turns", [1, 2, 4])
+@pytest.mark.parametrize("strategy", ["one_by_one", "simultaneous", "summarizer", "summarizer to the end"])
+def test_exact_number_of_calls(
+    kind: str, calibration: bool, referees: int, turns: int, strategy: str
+) -> None:
+    summaries = {"summarizer": turns - 1, "summarizer to the end": turns}.get(strategy, 0)
+    orders = 2 if kind == "compare" and calibration else 1
+    model = talk()
+    settings: dict[str, Any] = {
+        "strategy": strategy.split(maxsplit=1)[0],
+        "summarize_last": strategy.endswith("end"),
+    }
+    verdict, transcript = hold(
+        model, TASKS[kind], referees=referees, turns=turns, position_calibration=calibration, **settings
+    )
+    assert len(model.calls) == verdict.calls == orders * (referees * turns + summaries) == len(transcript)
+    assert verdict.rounds == turns
+    assert len(verdict.score_by_round) == 1
+
+
+@pytest.mark.parametrize("kind", ["score", "compare"])
+@pytest.mark.parametrize("calibration", [True, False])
+def test_exact_number_of_calls_without_talk(kind: str, calibration: bool) -> None:
+    orders = 2 if kind == "compare" and calibration else 1
+    alone, _ = hold(talk(), TASKS[kind], single, position_calibration=calibration)
+    three, _ = hold(talk(), TASKS[kind], ensemble, position_calibration=calibration)
+    five, _ = hold(talk(), TASKS[kind], ensemble, referees=5, position_calibration=calibration)
+    assert [verdict.calls for verdict in (alone, three, five)] == [orders, 3 * orders, 5 * orders]
+    assert {verdict.rounds for verdict in (alone, three, five)} == {1}
+
+
+class Counting(ScriptedModel):
+    """Counts how many calls are under way at the same time."""
+
+    most: int = 0
+    under_way: int = 0
+
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(0.02)
+        self.under_way -= 1
+        return await super()._agenerate(messages, stop, run_manager, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kind", "settings", "most"),
+    [
+        (chateval, "score", {"referees": 4, "strategy": "one_by_one"}, 1),
+        (chateval, "score", {"referees": 4, "strategy": "simultaneous"}, 4),
+        (chateval, "score", {"referees": 4, "strategy": "summarizer"}, 4),
+        (chateval, "compare", {"referees": 4, "strategy": "one_by_one"}, 2),
+        (chateval, "compare", {"referees": 4, "strategy": "simultaneous"}, 8),
+        (ensemble, "score", {"referees": 5}, 5),
+        (ensemble, "compare", {"referees": 5}, 10),
+        (single, "compare", {}, 2),
+    ],
+)
+@pytest.mark.parametrize("sync", [True, False])
+def test_calls_in_flight(protocol: ModuleType, kind: str, settings: Any, most: int, sync: bool) -> None:
+    model = Counting(script=talk().script)
+    graph = protocol.build(models={"*": model}, structured="off", **settings).compile()
+    given = {"task": TASKS[kind]}
+    verdict = graph.invoke(given) if sync else asyncio.run(graph.ainvoke(given))
+    assert verdict["verdict"]["stop_reason"] == "complete"
+    assert model.most == most
+
+
+def test_scores_are_asked_for_in_the_last_turn() -> None:
+    model = talk()
+    verdict, transcript = hold(model, turns=3)
+    forms = [(call.metadata["round"], call.metadata["form"]) for call in model.calls]
+    assert forms == [(1, "text")] * 2 + [(2, "text")] * 2 + [(3, "score")] * 2
+    assert [turn["value"] for turn in transcript] == [None] * 4 + [3.0] * 2
+    asked, before = model.calls[-1].prompt, model.calls[0].prompt
+    assert asked.index("Evidence first, then one score for consistency") < asked.index("Score: <number>")
+    assert "last turn. Evidence" in asked
+    assert "scores come in the last turn" in before
+    assert "Score:" not in before
+    assert verdict.score_by_round == (3.0,)
+
+
+def test_scores_in_each_turn_tell_what_a_turn_is_worth() -> None:
+    model = talk(lambda about, straight: about["round"] + int(about["agent"][-1]))
+    verdict, _ = hold(model, turns=3, score_each_turn=True)
+    assert {call.metadata["form"] for call in model.calls} == {"score"}
+    assert verdict.score_by_round == (2.5, 3.5, 4.5)
+    assert verdict.score == 4.5
+    assert verdict.details["scores_by_referee"] == {"referee_1": 4.0, "referee_2": 5.0}
+    assert ["last turn. Evidence" in call.prompt for call in model.calls] == [False] * 4 + [True] * 2
+
+
+def test_pairs_in_each_turn() -> None:
+    model = talk(lambda about, straight: (9, about["round"]) if straight else (about["round"], 9))
+    verdict, _ = hold(model, COMPARE_TASK, turns=2, score_each_turn=True)
+    assert verdict.score_by_round == ((9.0, 1.0), (9.0, 2.0))
+
+
+def test_a_text_gets_the_mean_of_the_referees_last_scores() -> None:
+    verdict, _ = hold(talk(by_agent(2, 3, 5)), referees=3)
+    assert verdict.score == pytest.approx(10 / 3)
+    assert verdict.details["scores_by_referee"] == {"referee_1": 2.0, "referee_2": 3.0, "referee_3": 5.0}
+    assert verdict.position_consistent is None
+    assert verdict.warnings == ()
+
+
+@pytest.mark.parametrize("calibration", [True, False])
+@pytest.mark.parametrize(
+    ("scores", "winner", "decided_by"),
+    [
+        ([(6, 5), (6, 5), (1, 10)], "1", "majority"),
+        ([(5, 6), (5, 6), (10, 1)], "2", "majority"),
+        ([(6, 5), (1, 10)], "2", "average"),
+        ([(6, 5), (5, 6)], "tie", "average"),
+        ([(7, 5), (5, 5), (5, 5)], "1", "average"),
+        ([(5, 5), (5, 5)], "tie", "average"),
+        ([(6, 5), (6, 5), (5, 9), (5, 9)], "2", "average"),
+        ([(6, 5), (6, 5), (5, 5), (1, 10)], "2", "average"),
+    ],
+)
+def test_the_vote(scores: Any, winner: str, decided_by: str, calibration: bool) -> None:
+    model = talk(by_agent(*scores))
+    settings: dict[str, Any] = {"roles": "same", "referees": len(scores), "position_calibration": calibration}
+    verdict, _ = hold(model, COMPARE_TASK, **settings)
+    assert (verdict.winner, verdict.details["decided_by"]) == (winner, decided_by)
+    means = [sum(pair[answer] for pair in scores) / len(scores) for answer in (0, 1)]
+    assert verdict.scores == pytest.approx(tuple(means))
+    assert verdict.details["scores_by_referee"]["referee_1"] == list(scores[0])
+    assert verdict.position_consistent is (True if calibration else None)
+
+
+def test_an_ensemble_averages_where_referees_would_vote() -> None:
+    scores = by_agent((6, 5), (6, 5), (1, 10))
+    discussed, _ = hold(talk(scores), COMPARE_TASK, referees=3)
+    averaged, _ = hold(talk(scores), COMPARE_TASK, ensemble)
+    once, _ = hold(talk(scores), COMPARE_TASK, ensemble, position_calibration=False)
+    assert [verdict.winner for verdict in (discussed, averaged, once)] == ["1", "2", "2"]
+    assert averaged.details["scores_by_referee"]["referee_3"] == [1.0, 10.0]
+
+
+def test_each_referee_votes_by_its_average_over_both_orders() -> None:
+    """Referees 1 and 2 lean to the first place, but 1 is for answer 1 in sum; 3 is for answer 2 in both orders."""
+    told = {
+        "referee_1": {True: (9, 4), False: (6, 5)},
+        "referee_2": {True: (8, 3), False: (9, 3)},
+        "referee_3": {True: (4, 6), False: (6, 4)},
+    }
+    model = talk(lambda about, straight: told[about["agent"]][straight])
+    verdict, _ = hold(model, COMPARE_TASK, referees=3)
+    assert verdict.details["scores_by_referee"] == {
+        "referee_1": [7.0, 5.0],
+        "referee_2": [5.5, 6.0],
+        "referee_3": [4.0, 6.0],
+    }
+    assert verdict.details["votes"] == {"referee_1": "1", "referee_2": "2", "referee_3": "2"}
+    assert verdict.details["winner_by_order"] == ["1", "2"]
+    assert (verdict.winner, verdict.position_consistent) == ("2", False)
+    assert any("position inconsistency" in warning for warning in verdict.warnings)
+
+
+@pytest.mark.parametrize("protocol", [chateval, single, ensemble], ids=lambda module: module.protocol.name)
+def test_a_judge_of_places_is_found_out(protocol: ModuleType) -> None:
+    verdict, transcript = hold(talk(lambda about, straight: (9, 2)), COMPARE_TASK, protocol)
+    assert (verdict.scores, verdict.winner, verdict.position_consistent) == ((5.5, 5.5), "tie", False)
+    assert any("position inconsistency" in warning for warning in verdict.warnings)
+    values = {turn["order"]: turn["value"] for turn in transcript if turn["value"]}
+    assert values == {1: [9.0, 2.0], 2: [2.0, 9.0]}
+
+
+@pytest.mark.parametrize("protocol", [chateval, single, ensemble], ids=lambda module: module.protocol.name)
+def test_the_context_may_turn_calibration_off(protocol: ModuleType) -> None:
+    graph = protocol.build(models={"*": talk(lambda about, straight: (9, 2))}, structured="off").compile(
+        checkpointer=InMemorySaver()
+    )
+    config: Any = {"configurable": {"thread_id": "t"}}
+    both = graph.invoke({"task": COMPARE_TASK}, config)
+    one = graph.invoke({"task": COMPARE_TASK}, config, context={"position_calibration": False})
+    assert both["verdict"]["calls"] == 2 * one["verdict"]["calls"]
+    assert (both["verdict"]["winner"], one["verdict"]["winner"]) == ("tie", "1")
+    assert one["verdict"]["position_consistent"] is None
+    assert not any("order" in turn for turn in one["transcript"])
+
+
+def test_everybody_sees_material_then_discussion_then_its_own_part() -> None:
+    model = talk()
+    hold(model, COMPARE_TASK, referees=3, position_calibration=False)
+    material = model.calls[0].prompt.partition("You are General Public")[0]
+    assert "helpfulness, relevance, accuracy, level of detail" in material
+    assert "from 1 (worst) to 10 (best)" in material
+    for before, call in zip(model.calls, model.calls[1:], strict=False):
+        assert call.prompt.startswith(material)
+        shown = before.prompt.rpartition("<<<end")[0]
+        assert call.prompt.startswith(shown), "what grows is a prefix of what comes next"
+
+
+@pytest.mark.parametrize("kind", ["score", "compare"])
+@pytest.mark.parametrize("role", ROLES)
+def test_what_is_an_agents_own_is_short(kind: str, role: str) -> None:
+    model = talk()
+    hold(model, TASKS[kind], roles=[role, role])
+    for call in model.calls:
+        own = call.prompt[call.prompt.rindex(f"You are {role.replace('_', ' ').title()[:4]}") :]
+        assert len(own) < 700, own
+
+
+def test_the_five_personas_in_their_order() -> None:
+    model = talk()
+    verdict, _ = hold(model, referees=5, turns=1)
+    titles = ["General Public", "Critic", "News Author", "Psychologist", "Scientist"]
+    for call, title in zip(model.calls, titles, strict=True):
+        assert f"You are {title}, one of the referees." in call.prompt
+        assert f"It is your turn, {title} ({call.metadata['agent']})" in call.prompt
+    assert list(verdict.details["roles"].values()) == list(GROUPS["diverse"])
+
+
+def test_neutral_annotators_are_numbered() -> None:
+    model = talk()
+    hold(model, referees=7, turns=1, roles="same")
+    for number, call in enumerate(model.calls, start=1):
+        assert (
+            f"You are Annotator {number}, one of the referees in this task of text evaluation." in call.prompt
+        )
+    assert len({call.prompt.rpartition("<<<end")[2] for call in model.calls}) == 7
+
+
+@pytest.mark.parametrize("group", ["generic", "knowledge", "writing", "coding"])
+def test_an_expert_group_sits_complete_unless_fewer_are_asked_for(group: str) -> None:
+    whole, _ = hold(talk(), roles=group)
+    two, _ = hold(talk(), roles=group, referees=2)
+    assert list(whole.details["roles"].values()) == list(GROUPS[group])
+    assert list(two.details["roles"].values()) == list(GROUPS[group][:2])
+    assert ChatEvalSettings(roles=group).referees == 3
+
+
+def test_the_generic_group_is_the_papers() -> None:
+    assert GROUPS["generic"] == ("general_public", "news_author", "critic")
+    assert "guido_van_rossum" in GROUPS["coding"]
+
+
+def test_roles_of_ones_own() -> None:
+    model = talk()
+    nurse = {"name": "Nurse", "description": "You look after patients."}
+    verdict, _ = hold(model, roles=["scientist", nurse, "scientist"], turns=1)
+    assert verdict.details["roles"] == {
+        "referee_1": "scientist",
+        "referee_2": "Nurse",
+        "referee_3": "scientist",
+    }
+    assert "You are Nurse, one of the referees. You look after patients." in model.calls[1].prompt
+    assert "It is your turn, Scientist (referee_3)" in model.calls[2].prompt
+
+
+def test_a_list_on_one_line() -> None:
+    assert ChatEvalSettings(roles="critic, scientist,critic").roles == ("critic", "scientist", "critic")
+    assert ChatEvalSettings(roles="critic").referees == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"referees": 6}, "referees=6, but there are only 5 in diverse: general_public, critic"),
+        ({"referees": 4, "roles": "coding"}, "there are only 3 in coding: guido_van_rossum"),
+        ({"referees": 3, "roles": ["critic", "scientist"]}, "referees=3, but 2 roles are listed"),
+        ({"referees": 0}, "greater than or equal to 1"),
+        ({"turns": 0}, "greater than or equal to 1"),
+        ({"roles": "lawyers"}, "'lawyers' is no group of referees; groups are diverse, generic"),
+        ({"roles": ["critic", "lawyer"]}, "unknown role 'lawyer'; known are general_public"),
+        ({"roles": []}, "empty"),
+        ({"roles": [{"name": "Nurse"}]}, "description"),
+        ({"strategy": "all_at_once"}, "one_by_one"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        chateval.build(**settings)
+
+
+def test_settings_of_a_run_over_those_bound() -> None:
+    bound = ChatEvalSettings(roles=["critic", "scientist", "critic"])
+    assert ChatEvalSettings(roles=["critic", "scientist"]).over(bound).referees == 2
+    assert ChatEvalSettings(roles="same").over(bound).referees == 3
+    assert ChatEvalSettings(turns=3).over(bound).roles == bound.roles
+    with pytest.raises(ValidationError, match="3 roles are listed"):
+        ChatEvalSettings(referees=2).over(bound)
+
+
+@pytest.mark.parametrize("cls", [ChatEvalSettings, EnsembleSettings])
+def test_a_form_sends_all_it_shows(cls: Any) -> None:
+    """Whoever lists roles in a form does not have to count them as well."""
+    shown = cls().model_dump(mode="json")
+    assert cls(**{**shown, "roles": ["critic"] * 4}).over(cls()).referees == 4
+    assert cls(**shown).over(cls(referees=5)).referees == 5
+    assert cls(**{**shown, "roles": ["critic"] * 2}).over(cls(referees=5)).referees == 2
+
+
+YAML = "- critic\n- name: Nurse\n  description: You look after patients.\n"
+
+
+def test_a_file_of_roles(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(YAML, encoding="utf-8")
+    for protocol in (chateval, ensemble):
+        builder = protocol.build(roles=str(path), models={"*": talk()}, structured="off")
+        assert builder.panel.bound.referees == 2
+        assert builder.panel.bound.roles[0] == "critic"
+        verdict = builder.compile().invoke({"task": SCORE_TASK})["verdict"]
+        assert verdict["details"]["roles"] == {"referee_1": "critic", "referee_2": "Nurse"}
+
+
+async def test_a_file_of_roles_that_the_context_names(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(YAML + "- scientist\n", encoding="utf-8")
+    graph = chateval.build(models={"*": talk()}, structured="off", turns=1).compile()
+    result = await graph.ainvoke({"task": SCORE_TASK}, context={"roles": str(path)})
+    assert list(result["verdict"]["details"]["roles"].values()) == ["critic", "Nurse", "scientist"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "No such file"),
+        ("critic: 1", "expected a list of roles"),
+        ("- [", "no YAML"),
+        ("- lawyer", "unknown role 'lawyer'"),
+        ("- critic\n- critic", "referees=3, but 2 roles are listed"),
+    ],
+)
+def test_a_file_of_roles_that_cannot_be_used(tmp_path: Path, text: str | None, words: str) -> None:
+    path = tmp_path / "mine.yaml"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    settings: dict[str, Any] = {"referees": 3} if words.startswith("referees") else {}
+    with pytest.raises(UsageError, match=words) as caught:
+        chateval.build(roles=str(path), **settings)
+    assert "mine.yaml" in str(caught.value)
+
+
+def test_one_referee_is_warned_of() -> None:
+    for protocol in (chateval, ensemble):
+        verdict, _ = hold(talk(), protocol=protocol, referees=1)
+        assert any("only one referee" in warning for warning in verdict.warnings)
+        more, _ = hold(talk(), protocol=protocol, referees=2)
+        assert more.warnings == ()
+
+
+def test_the_single_scorer_has_neither_role_nor_company() -> None:
+    model = talk()
+    _, transcript = hold(model, COMPARE_TASK, single)
+    for call in model.calls:
+        assert call.metadata["agent"] == "scorer"
+        assert "referee" not in call.prompt.lower()
+        assert "The debate so far" not in call.prompt
+        assert "Think critically before your final judgment" in call.prompt
+    assert [turn["agent"] for turn in transcript] == ["scorer", "scorer"]
+
+
+def test_an_ensembles_referees_have_roles_and_do_not_hear_each_other() -> None:
+    model = talk()
+    verdict, _ = hold(model, SCORE_TASK, ensemble)
+    assert trace(model) == all_of(1, referees=3)
+    for call, title in zip(model.calls, ["General Public", "Critic", "News Author"], strict=True):
+        assert f"You are {title}" in call.prompt
+        assert "The debate so far" not in call.prompt
+        assert "discuss" not in call.prompt
+    assert verdict.stop_reason == "complete"
+
+
+def test_a_referee_may_have_a_model_of_its_own() -> None:
+    own, others = talk(), talk()
+    models = {"referee_2": own, "*": others}
+    graph = chateval.build(models=models, structured="off", referees=3, strategy="summarizer").compile()
+    graph.invoke({"task": SCORE_TASK})
+    assert {call.metadata["agent"] for call in own.calls} == {"referee_2"}
+    assert {call.metadata["agent"] for call in others.calls} == {"referee_1", "referee_3", "summarizer"}
+    with pytest.raises(UsageError, match="no role 'judge'"):
+        chateval.build(models={"judge": own})
+
+
+@pytest.mark.parametrize("strategy", ["one_by_one", "simultaneous"])
+async def test_a_referee_that_cannot_be_read_is_named(strategy: str) -> None:
+    def script(metadata: Mapping[str, Any], prompt: str) -> str:
+        if metadata["form"] == "text":
+            return "Well."
+        return "Mumble." if metadata["agent"] == "referee_1" else "Score: 4"
+
+    model = ScriptedModel(script=script)
+    graph = chateval.build(models={"*": model}, structured="off", referees=3, strategy=strategy).compile()
+    with pytest.raises(ReplyError, match="referee_1, round 2"):
+        await graph.ainvoke({"task": SCORE_TASK})
+    asked = [agent for agent, round in trace(model) if round == 2]
+    assert asked.count("referee_1") == 2
+    assert (
+        set(asked) == {"referee_1"} if strategy == "one_by_one" else {"referee_1", "referee_2", "referee_3"}
+    )
+
+
+def test_a_reply_that_had_to_be_repaired_is_told() -> None:
+    def script(metadata: Mapping[str, Any], prompt: str) -> str:
+        return "Mumble." if metadata["agent"] == "referee_2" and not metadata["repair"] else "Score: 4"
+
+    verdict, _ = hold(ScriptedModel(script=script), turns=1)
+    assert (verdict.score, verdict.calls) == (4.0, 3)
+    assert verdict.warnings == ("referee_2, round 1: the reply was asked for again 1 time(s)",)
+
+
+@pytest.mark.parametrize("structured", ["auto", "off"])
+@pytest.mark.parametrize("kind", ["score", "compare"])
+@pytest.mark.parametrize("strategy", ["one_by_one", "simultaneous", "summarizer"])
+def test_the_offline_judge_plays_everybody(structured: str, kind: str, strategy: str) -> None:
+    settings: dict[str, Any] = {
+        "strategy": strategy,
+        "referees": 5,
+        "turns": 3,
+        "score_each_turn": True,
+        "summarize_last": True,
+    }
+    verdict, transcript = hold("offline", TASKS[kind], structured=structured, **settings)
+    assert verdict.warnings[0] == DISCLOSURE
+    assert len(verdict.score_by_round) == 3
+    assert len({turn["content"] for turn in transcript}) >= 5
+    asynchronous = asyncio.run(
+        chateval.build(structured=structured, **settings).compile().ainvoke({"task": TASKS[kind]})
+    )
+    assert [turn["content"] for turn in asynchronous["transcript"]] == [
+        turn["content"] for turn in transcript
+    ]
+
+
+def test_structured_replies_make_the_same_verdict() -> None:
+    def script(metadata: Mapping[str, Any], prompt: str) -> Any:
+        if metadata["form"] == "text":
+            return "I lean to the first."
+        one, two = (8, 3) if straight_in(prompt) else (3, 8)
+        return {"reasoning": "So.", "score_1": one, "score_2": two}
+
+    verdict, transcript = hold(ScriptedModel(script=script), COMPARE_TASK, structured="auto")
+    assert (verdict.scores, verdict.winner, verdict.position_consistent) == ((8.0, 3.0), "1", True)
+    assert [turn["content"] for turn in transcript[:2]] == ["I lean to the first."] * 2
+
+
+def test_templates_can_be_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "chateval"
+    folder.mkdir()
+    (folder / "role_critic.md").write_text("You are a grumpy critic.", encoding="utf-8")
+    model = talk()
+    hold(model, prompts=str(tmp_path))
+    assert "You are a grumpy critic." in model.calls[1].prompt
+
+
+def test_every_role_has_its_template() -> None:
+    names = {name for name in Prompts.bundled().sources if name.startswith("chateval/role_")}
+    assert names == {f"chateval/role_{role}" for role in (*ROLES, "annotator", "own")}
+
+
+@pytest.mark.parametrize("protocol", ["chateval", "single", "ensemble"])
+def test_a_batch_sees_the_turns_of_both_orders(protocol: str, tmp_path: Path) -> None:
+    model = talk(lambda about, straight: (7, 4) if straight else (4, 7))
+    done = evaluate(protocol, "demo-pairs", models={"*": model}, settings={"structured": "off"}, limit=2)
+    assert not done.failed
+    for result in done.results:
+        assert result.calls == len(result.transcript)
+        assert {turn["order"] for turn in result.transcript} == {1, 2}
+
+
+def test_an_item_that_fails_has_paid_for_what_was_said_in_both_orders() -> None:
+    model = talk(lambda about, straight: "nothing" if about["agent"] == "referee_2" else 5)
+    done = evaluate(
+        "chateval", "demo-pairs", models={"*": model}, settings={"structured": "off", "turns": 1}, limit=1
+    )
+    [failed] = done.failed
+    assert "referee_2, round 1" in (failed.error or "")
+    assert failed.calls >= 4
+    assert failed.calls == sum(turn["calls"] for turn in failed.transcript)

@@ -1,0 +1,384 @@
+"""G-Eval: steps written once, a score weighed by probability; scripted, and over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import evaluate
+from jurygraph.eval.manifest import read_steps
+from jurygraph.graphs import geval
+from jurygraph.nodes.geval_forms import read_steps as steps_in
+from jurygraph.nodes.planner import StepsBook, steps_kept
+from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.state import DataError, ModelCallError, ReplyError, UsageError, Verdict
+from jurygraph.state.settings import GEvalSettings
+from langchain_openai import ChatOpenAI
+
+from .loopback import Answer, Failure, Provider, Raw, Request, Text
+from .loopback_debate import OPENAI, SCORE_TASK, google
+
+STEPS = ["Read both texts.", "Compare their claims.", "Give a score from 1 to 5."]
+PLAN = "Evaluation steps:\n\n1. Read both texts.\n2. Compare their claims.\n3. Give a score from 1 to 5."
+FOUR = Text("4", top=({"4": 0.5, "5": 0.3, " 3": 0.1, "The": 0.1},))
+
+
+def run(
+    how: str = "async", task: Mapping[str, Any] = SCORE_TASK, **build: Any
+) -> tuple[Verdict, list[dict[str, Any]]]:
+    graph = geval.build(**build).compile()
+    given: Any = {"task": task}
+    result = asyncio.run(graph.ainvoke(given)) if how == "async" else graph.invoke(given)
+    return Verdict.of(result), result["transcript"]
+
+
+def plays(request: Request) -> Answer:
+    """A planner and a scorer with log-probabilities."""
+    return PLAN if "Write the evaluation steps" in request.user else FOUR
+
+
+def scripted(metadata: Mapping[str, Any], prompt: str) -> str:
+    return PLAN if metadata["role"] == "planner" else "345"[metadata["sample"] % 3]
+
+
+# By log-probabilities
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("structured", ["auto", "off"])
+def test_a_score_weighed_by_token_probabilities(provider: Provider, how: str, structured: str) -> None:
+    provider.play(by=plays)
+    verdict, transcript = run(how, models={"*": OPENAI}, structured=structured)
+    assert verdict.score == pytest.approx((4 * 0.5 + 5 * 0.3 + 3 * 0.1) / 0.9)
+    assert verdict.details["distribution"] == pytest.approx({"3": 1 / 9, "4": 5 / 9, "5": 3 / 9})
+    assert verdict.details["mass_dropped"] == pytest.approx(0.1)
+    assert verdict.details["weighting"] == "logprobs"
+    assert verdict.details["steps"] == STEPS
+    assert (verdict.calls, verdict.rounds, verdict.stop_reason, verdict.warnings) == (2, 1, "complete", ())
+    assert [(turn["agent"], turn["value"]) for turn in transcript] == [("planner", None), ("scorer", 4)]
+    planned, scored = (request.parameters for request in provider.requests)
+    assert planned == {"temperature": 0}
+    assert scored == {"temperature": 0, "logprobs": True, "top_logprobs": 20}
+
+
+def test_what_planner_and_scorer_are_shown(provider: Provider) -> None:
+    provider.play(by=plays)
+    run(models={"*": OPENAI})
+    planner, scorer = (request.user for request in provider.requests)
+    assert SCORE_TASK["source"] not in planner and SCORE_TASK["candidate"] not in planner
+    rubric = planner[: planner.index("No text has to be rated")].strip()
+    assert scorer.startswith(rubric), "what is the same for every item comes first"
+    places = [
+        scorer.index(text) for text in ("2. Compare their claims.", SCORE_TASK["source"], "Evaluation form")
+    ]
+    assert places == sorted(places)
+    assert "Mark those" not in scorer, "the aspect's own steps are not shown beside the planner's"
+
+
+def test_given_steps_need_no_planner(provider: Provider) -> None:
+    provider.play(by=plays)
+    verdict, _ = run(models={"*": OPENAI}, steps=["Look hard.", "Give a score."])
+    assert verdict.calls == len(provider.requests) == 1
+    assert "1. Look hard.\n2. Give a score." in provider.requests[0].user
+    assert verdict.details["steps"] == ["Look hard.", "Give a score."]
+
+
+def test_the_score_may_stand_behind_its_label(provider: Provider) -> None:
+    top = ({"-": 1.0}, {" Consistency": 1.0}, {":": 1.0}, {" 2": 0.75, " 1": 0.25})
+    provider.play(Text("- Consistency: 2", top=top))
+    verdict, _ = run(models={"*": OPENAI}, steps=STEPS)
+    assert verdict.score == 1.75
+
+
+def test_a_scale_of_0_and_1(provider: Provider) -> None:
+    provider.play(Text("1", top=({"1": 0.9, "0": 0.1},)))
+    verdict, _ = run(
+        task={**SCORE_TASK, "aspect": "groundedness", "fact": "It opened."}, models={"*": OPENAI}, steps=STEPS
+    )
+    assert verdict.score == pytest.approx(0.9)
+
+
+def test_a_reply_that_cannot_be_read_is_repaired_with_probabilities_again(provider: Provider) -> None:
+    provider.play("I would rather not say.", FOUR)
+    verdict, _ = run(models={"*": OPENAI}, steps=STEPS)
+    assert [request.body.get("top_logprobs") for request in provider.requests] == [20, 20]
+    assert verdict.calls == 2
+    assert verdict.details["weighting"] == "logprobs"
+
+
+TEN = {"name": "wit", "criteria": "Does it amuse?", "low": 1, "high": 10}
+
+
+def test_ten_points_in_one_token(provider: Provider) -> None:
+    provider.play(Text("10", top=({"10": 0.5, "9": 0.5},)))
+    verdict, _ = run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS)
+    assert verdict.score == 9.5
+
+
+def test_ten_points_in_two_tokens(provider: Provider) -> None:
+    split = Text("10", top=({"1": 0.8, "9": 0.2}, {"0": 0.9, ".": 0.1}))
+    provider.play(by=lambda _: split)
+    with pytest.raises(
+        UsageError, match=r"weighting=logprobs: .*is the score that it states, 10; take weighting=sampling"
+    ):
+        run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
+    verdict, _ = run(task={**SCORE_TASK, "aspect": TEN}, models={"*": OPENAI}, steps=STEPS, samples=3)
+    assert (verdict.score, verdict.details["weighting"], verdict.calls) == (10, "sampling", 2)
+
+
+# Where there are none
+
+
+REFUSALS = [
+    Failure(400, "Unsupported parameter: 'logprobs' is not supported with this model.", "logprobs"),
+    Failure(403, "You are not allowed to request logprobs from this model"),
+    Failure(400, "Invalid value for 'top_logprobs': must be at most 5.", "top_logprobs"),
+    Failure(422, "logprobs is not enabled"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_provider_that_rejects_logprobs(provider: Provider, refusal: Failure) -> None:
+    provider.play(by=lambda request: refusal if request.body.get("logprobs") else "4")
+    verdict, transcript = run(models={"*": OPENAI}, steps=STEPS, samples=4)
+    assert [request.body.get("n") for request in provider.requests] == [None, 4]
+    assert provider.requests[1].body["temperature"] == 1
+    assert (verdict.score, verdict.calls, len(transcript)) == (4, 1, 4)
+    assert verdict.details["weighting"] == "sampling"
+    assert verdict.warnings == (
+        "openai:gpt-4o-mini returns no token log-probabilities: the score is the mean of 4 samples",
+    )
+
+
+def test_a_provider_that_ignores_logprobs_is_asked_for_them_once(provider: Provider) -> None:
+    provider.play(by=lambda _: "4")
+
+    async def twice() -> list[Verdict]:
+        graph = geval.build(models={"*": OPENAI}, steps=STEPS, samples=2).compile()
+        given: Any = {"task": SCORE_TASK}
+        return [Verdict.of(await graph.ainvoke(given)) for _ in range(2)]
+
+    first, second = asyncio.run(twice())
+    assert [request.body.get("logprobs") for request in provider.requests] == [True, None, None]
+    assert (first.calls, second.calls) == (2, 1)
+    assert first.score == second.score == 4
+    assert "no token log-probabilities" in second.warnings[0]
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_logprobs_or_nothing(provider: Provider, how: str) -> None:
+    provider.play(by=lambda request: REFUSALS[0] if request.body.get("logprobs") else "4")
+    with pytest.raises(
+        UsageError, match="openai:gpt-4o-mini returns no token log-probabilities; take weighting=sampling"
+    ):
+        run(how, models={"*": OPENAI}, steps=STEPS, weighting="logprobs")
+    with pytest.raises(UsageError, match="offline returns no token log-probabilities"):
+        run(how, steps=STEPS, weighting="logprobs")
+
+
+def test_other_faults_stay_faults(provider: Provider) -> None:
+    provider.play(Failure(400, "maximum context length is 8192 tokens", "messages"))
+    with pytest.raises(ModelCallError, match="maximum context length"):
+        run(models={"*": OPENAI}, steps=STEPS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Raw("<html>502 Bad Gateway</html>", "text/html"), "Bad Gateway"),
+        (Raw('{"error": {"message": "upstream overloaded"}}'), "upstream overloaded"),
+        (Raw("[]"), "no JSON object"),
+        (Failure(401, "Incorrect API key provided."), "check it"),
+    ],
+)
+def test_what_is_no_reply_is_an_error_of_the_call(provider: Provider, answer: Answer, words: str) -> None:
+    provider.play(answer)
+    with pytest.raises(ModelCallError, match=rf"^scorer, round 1: openai:gpt-4o-mini: .*{words}"):
+        run(models={"*": OPENAI}, steps=STEPS)
+    assert len(provider.requests) == 1
+
+
+def test_a_chat_object_weighs_like_a_model_by_name(provider: Provider) -> None:
+    provider.play(by=lambda _: FOUR)
+    chat = ChatOpenAI(model="gpt-4o-mini", temperature=0)
+    named, _ = run("sync", models={"*": OPENAI}, steps=STEPS)
+    verdict, _ = run("sync", models={"*": chat}, steps=STEPS)
+    assert verdict.score == named.score
+    assert verdict.details == named.details
+    assert verdict.output_tokens == named.output_tokens > 0
+    assert [request.body["messages"] for request in provider.requests[:1]] == [
+        provider.requests[1].body["messages"]
+    ]
+
+
+# By samples
+
+
+def test_twenty_samples_in_one_request(provider: Provider) -> None:
+    said: list[Answer] = ["4", "- Consistency: 5", "four or so, I cannot tell", Text("3", finish="length")]
+    provider.play(*said * 5)
+    verdict, transcript = run(models={"*": OPENAI}, steps=STEPS, weighting="sampling")
+    assert [request.body["n"] for request in provider.requests] == [20]
+    assert verdict.score == 4.5
+    assert verdict.calls == 1
+    assert verdict.details["distribution"] == {"4": 0.5, "5": 0.5}
+    assert (verdict.details["samples"], verdict.details["unread_samples"]) == (20, 10)
+    assert verdict.warnings == ("scorer, round 1: 10 of 20 samples could not be read and were left out",)
+    assert [turn["sample"] for turn in transcript] == list(range(1, 21))
+
+
+def test_gemini_is_asked_as_often_as_there_are_samples(provider: Provider) -> None:
+    provider.play(by=lambda _: "4")
+    verdict, _ = run(models={"*": google(provider)}, steps=STEPS, samples=5)
+    assert verdict.calls == len(provider.requests) == 5
+    assert verdict.details["weighting"] == "sampling"
+    assert "returns no token log-probabilities" in verdict.warnings[-1]
+
+
+def test_samples_of_any_other_model() -> None:
+    model = ScriptedModel(script=scripted)
+    verdict, transcript = run(models={"*": model}, samples=6)
+    assert verdict.score == 4
+    assert verdict.details["distribution"] == pytest.approx({"3": 1 / 3, "4": 1 / 3, "5": 1 / 3})
+    assert (verdict.calls, len(model.calls), len(transcript)) == (7, 7, 7)
+
+
+def test_no_readable_sample_is_an_error() -> None:
+    model = ScriptedModel(script=lambda metadata, _: "Good.")
+    with pytest.raises(ReplyError) as caught:
+        run(models={"*": model}, steps=STEPS, samples=3)
+    assert caught.value.agent == "scorer"
+    assert [call.metadata["repair"] for call in model.calls] == [False, False, False, True]
+
+
+# Steps
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAN,
+        "1) Read both texts.\n2) Compare their claims.\n3) Give a score from 1 to 5.",
+        "**Step 1:** Read both texts.\n**Step 2:** Compare their claims.\n**Step 3:** Give a score\nfrom 1 to 5.",
+        "Here they are.\n- Read both texts.\n- Compare their claims.\n- Give a score from 1 to 5.\n\nGood luck!",
+    ],
+)
+def test_lists_of_steps(text: str) -> None:
+    assert list(steps_in(text)) == STEPS
+
+
+def test_a_planner_without_a_list_is_asked_again() -> None:
+    plan = iter(["I am not sure what you mean.", PLAN])
+    model = ScriptedModel(script=lambda metadata, _: next(plan) if metadata["role"] == "planner" else "4")
+    verdict, transcript = run(models={"*": model}, samples=1)
+    assert (transcript[0]["calls"], verdict.details["steps"]) == (2, STEPS)
+
+
+def test_steps_from_a_command_line() -> None:
+    assert GEvalSettings.model_validate({"steps": "Read.; Score."}).steps == ("Read.", "Score.")
+    assert GEvalSettings.model_validate({"steps": None}).steps == ()
+
+
+def planned(model: ScriptedModel) -> list[str]:
+    return [str(call.metadata["aspect"]) for call in model.calls if call.metadata["role"] == "planner"]
+
+
+async def test_one_planner_call_for_items_that_start_at_the_same_moment() -> None:
+    model = ScriptedModel(script=scripted)
+    graph = geval.build(models={"*": model}, samples=1).compile()
+    tasks: list[Any] = [
+        {"task": {**SCORE_TASK, "aspect": a}} for a in ("fluency", "coherence") for _ in range(10)
+    ]
+    with steps_kept() as book:
+        results = await graph.abatch(tasks)
+    assert sorted(planned(model)) == ["coherence", "fluency"]
+    assert [one.aspect for one in book.all] == ["fluency", "coherence"]
+    assert sum(result["verdict"]["calls"] for result in results) == len(model.calls) == 22
+    assert all(result["verdict"]["details"]["steps"] == STEPS for result in results)
+
+
+async def test_a_planner_that_fails_leaves_the_next_in_line_to_try() -> None:
+    plan = iter([RuntimeError("down"), PLAN])
+    model = ScriptedModel(script=lambda metadata, _: next(plan) if metadata["role"] == "planner" else "4")
+    graph = geval.build(models={"*": model}, samples=1).compile()
+    tasks: list[Any] = [{"task": SCORE_TASK}] * 3
+    with steps_kept():
+        results = await graph.abatch(tasks, return_exceptions=True)
+    assert [isinstance(result, Exception) for result in results] == [True, False, False]
+    assert len(planned(model)) == 2
+
+
+def test_other_criteria_under_the_same_name_have_steps_of_their_own() -> None:
+    model = ScriptedModel(script=lambda metadata, _: PLAN if metadata["role"] == "planner" else "3")
+    graph = geval.build(models={"*": model}, samples=1).compile()
+    tasks: list[Any] = [
+        {"task": {**SCORE_TASK, "aspect": name}} for name in ("coherence", "topical-chat/coherence")
+    ]
+    with steps_kept(StepsBook()):
+        graph.batch(tasks)
+    assert len(planned(model)) == 2
+
+
+def items(folder: Path, count: int = 6) -> Path:
+    rows = [
+        {
+            "id": f"i{n}",
+            "source": "Bells rang.",
+            "candidate": f"Bells rang. Number {n}.",
+            "human": {"fluency": 3, "coherence": 4},
+        }
+        for n in range(count)
+    ]
+    path = folder / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def falters(metadata: Mapping[str, Any], prompt: str) -> str:
+        return "Hm." if "Number 3." in prompt else scripted(metadata, prompt)
+
+    options: dict[str, Any] = {"settings": {"samples": 2}, "out": out}
+    first = ScriptedModel(script=falters)
+    evaluation = evaluate("geval", items(tmp_path), models={"*": first}, **options)
+    assert sorted(planned(first)) == ["coherence", "fluency"]
+    assert len(evaluation.failed) == 2
+    kept = json.loads((out / "run.json").read_text())["steps"]
+    assert sorted((entry["aspect"], entry["model"]) for entry in kept) == [
+        ("coherence", "scriptedmodel:ScriptedModel"),
+        ("fluency", "scriptedmodel:ScriptedModel"),
+    ]
+    assert all(entry["steps"] == STEPS for entry in kept)
+    assert evaluation.manifest["steps"] == kept
+    again = ScriptedModel(script=scripted)
+    resumed = evaluate("geval", items(tmp_path), models={"*": again}, **options)
+    assert (resumed.failed, planned(again), len(again.calls)) == ((), [], 4)
+    assert resumed.manifest["steps"] == kept
+    assert len(read_steps(out)) == 2
+
+
+def test_a_manifest_with_broken_steps_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options: dict[str, Any] = {
+        "models": {"*": ScriptedModel(script=scripted)},
+        "settings": {"samples": 1},
+        "out": out,
+    }
+    evaluate("geval", items(tmp_path, 1), **options)
+    manifest = json.loads((out / "run.json").read_text())
+    manifest["steps"][1] = {"aspect": "fluency"}
+    (out / "run.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match=r"run.json: steps.1.model: Field required"):
+        evaluate("geval", items(tmp_path, 1), **options)
+
+
+def test_a_run_of_another_protocol_has_no_steps(tmp_path: Path) -> None:
+    evaluation = evaluate("debate", "demo", limit=1, aspects=["fluency"], out=tmp_path)
+    assert "steps" not in evaluation.manifest
+    assert "steps" not in json.loads((tmp_path / "run.json").read_text())

@@ -21,7 +21,8 @@ class Turn(TypedDict):
     ``calls`` that the turn took, a repaired reply included. Where a comparison was held in both orders, ``order``
     tells them apart: 1 as in the task, 2 with the answers swapped; values always refer to the task's order, the
     words to the order that the agent was shown. Where an agent was asked several times, ``sample`` counts its
-    answers, and what one request for all of them took stands on the first.
+    answers, and what one request for all of them took stands on the first; ``repeat`` counts from 0 where a whole
+    protocol was run several times.
     """
 
     round: int
@@ -39,6 +40,7 @@ class Turn(TypedDict):
     seconds: float
     order: NotRequired[int]
     sample: NotRequired[int]
+    repeat: NotRequired[int]
 
 
 def turn_without_model(round: int, agent: str, role: str, content: str, value: Any = None) -> Turn:

@@ -183,13 +183,14 @@ def explain(error: ValidationError, row: Any = None) -> str:
     """The first thing that pydantic found wrong, as one line: field, fault, value."""
     first = error.errors(include_url=False)[0]
     field = ".".join(part for part in map(str, first["loc"]) if not _ALTERNATIVE.search(part))
-    if not field:
-        return first["msg"].removeprefix("Value error, ")
+    message = first["msg"].removeprefix("Value error, ")
+    if not field or first["type"] == "value_error":
+        return f"field {field!r}: {message}" if field else message
     if first["type"] == "missing":
         has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
         return f"field {field!r} is missing{has}"
     value = repr(first["input"])
-    return f"field {field!r}: {first['msg']}, got {value[:80]}{'...' if len(value) > 80 else ''}"
+    return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
 
 
 def choose_aspects(dataset: Dataset, names: Sequence[str]) -> list[Aspect]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from statistics import fmean, stdev
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from .transcript import Score
 from .verdict import Winner, winner_of
+
+T = TypeVar("T")
 
 
 def mean_of(scores: Sequence[Score]) -> Score:
@@ -78,3 +80,39 @@ def swapped(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return list(reversed(value))
     return {"1": "2", "2": "1"}.get(value, value) if isinstance(value, str) else value
+
+
+def spread_of(scores: Sequence[Score]) -> Score | None:
+    """The sample standard deviation (n - 1) of scores, or of pairs answer by answer; nothing where there is one.
+
+    >>> spread_of([2, 4]) == math.sqrt(2), spread_of([[8, 6], [8, 6]]), spread_of([3])
+    (True, [0.0, 0.0], None)
+    """
+    if len(scores) < 2:
+        return None
+    if pairs := [score for score in scores if isinstance(score, list)]:
+        return [stdev(side) for side in zip(*pairs, strict=True)]
+    return stdev(score for score in scores if not isinstance(score, list))
+
+
+def majority(votes: Sequence[T]) -> T | None:
+    """What more than half of the votes are for, if anything.
+
+    >>> majority(["1", "tie", "1"]), majority([3.0, 4.0])
+    ('1', None)
+    """
+    [(first, count)] = Counter(votes).most_common(1)
+    return first if 2 * count > len(votes) else None
+
+
+def mean_by_round(runs: Sequence[Sequence[Score]]) -> list[Score]:
+    """Averages after each round; a run that came to its end earlier stays at its last score.
+
+    >>> mean_by_round([[3, 5], [4]])
+    [3.5, 4.5]
+    """
+    if not all(runs):
+        return []
+    longest = max(map(len, runs))
+    held = ([*run, *[run[-1]] * (longest - len(run))] for run in runs)
+    return [mean_of(scores) for scores in zip(*held, strict=True)]

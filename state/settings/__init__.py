@@ -9,6 +9,7 @@ from .chateval import (
     Role,
     SingleSettings,
 )
+from .composition import CalibratedSettings, CascadeSettings, RepeatedSettings, WrapperSettings
 from .courtroom import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings
 from .debate import DebateSettings, Fallback, MultiagentSettings, Persona
 from .sampling import FairEvalSettings, GEvalSettings
@@ -16,6 +17,8 @@ from .sampling import FairEvalSettings, GEvalSettings
 __all__ = [
     "BACKGROUNDS",
     "BaselineSettings",
+    "CalibratedSettings",
+    "CascadeSettings",
     "ChatEvalSettings",
     "DebateSettings",
     "EnsembleSettings",
@@ -29,11 +32,13 @@ __all__ = [
     "Persona",
     "PositionSettings",
     "RefereeSettings",
+    "RepeatedSettings",
     "Role",
     "SamreSettings",
     "Settings",
     "SettingsT",
     "SingleSettings",
+    "WrapperSettings",
     "in_force",
     "make_settings",
 ]

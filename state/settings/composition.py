@@ -1,0 +1,127 @@
+"""Settings of the wrappers: which protocols they hold, what those are given, and what is made of their verdicts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field
+
+from .base import Settings, explicit
+
+Reason = Literal["unresolved", "inconsistent", "gap"]
+"""Why a verdict may be doubted."""
+
+
+def _from_text(value: Any) -> Any:
+    """A JSON object in one line, as a command line and a form give it."""
+    if not isinstance(value, str):
+        return {} if value is None else value
+    try:
+        return json.loads(value) if value.strip() else {}
+    except ValueError as error:
+        raise ValueError(f"no JSON object: {error}") from None
+
+
+def _listed(value: Any) -> Any:
+    """`gap,unresolved` is short for a list."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Given = Annotated[dict[str, Any], BeforeValidator(_from_text, json_schema_input_type=dict[str, Any])]
+Reasons = Annotated[tuple[Reason, ...], BeforeValidator(_listed, json_schema_input_type=list[Reason])]
+
+
+class WrapperSettings(Settings):
+    """Settings of a protocol that holds others. What all protocols have is handed on to those inside.
+
+    >>> one = RepeatedSettings(of="debate", inner={"n": 2}, structured="off")
+    >>> one.handed_to("of")
+    {'structured': 'off', 'n': 2}
+    >>> RepeatedSettings(inner={"persona": "weak"}).over(one).inner
+    {'n': 2, 'persona': 'weak'}
+    >>> RepeatedSettings(of="chateval").over(one).inner
+    {}
+    """
+
+    places: ClassVar[Mapping[str, str]] = {}
+    """The setting that names a protocol inside, and the one that holds the settings of that protocol."""
+
+    def over(self, base: Self) -> Self:
+        """As everywhere; settings of a protocol inside one by one, unless another protocol takes its place."""
+        merged = super().over(base)
+        inner = {}
+        for place, held in self.places.items():
+            new, old = getattr(self, held), getattr(base, held)
+            same = getattr(merged, place) == getattr(base, place)
+            inner[held] = {**old, **new, **_models(old, new)} if same else new
+        return merged.model_copy(update=inner)
+
+    def handed_to(self, place: str) -> dict[str, Any]:
+        """What the protocol in this place is given; its own settings win over those that all share."""
+        own = getattr(self, self.places[place])
+        shared = {name: value for name, value in explicit(self).items() if name in Settings.model_fields}
+        return {**shared, **own, **_models(shared, own)}
+
+
+def _models(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The models of both, role by role."""
+    chosen = [given["models"] for given in (one, other) if given.get("models")]
+    if not all(isinstance(models, Mapping) for models in chosen):
+        return {}
+    return {"models": {role: model for models in chosen for role, model in models.items()}} if chosen else {}
+
+
+class CalibratedSettings(WrapperSettings):
+    """Settings of both answer orders around a protocol that compares (FairEval, section 3)."""
+
+    places: ClassVar[Mapping[str, str]] = {"of": "inner"}
+
+    of: str = Field(default="debate", description="The protocol inside, by name.")
+    inner: Given = Field(
+        default_factory=dict,
+        description="Settings of the protocol inside (on a command line: `inner.n=2`).",
+        examples=[{"n": 2, "persona": "moderate"}],
+    )
+
+
+class RepeatedSettings(CalibratedSettings):
+    """Settings of several independent runs of one protocol."""
+
+    k: int = Field(default=3, ge=1, description="How many runs.")
+    by: Literal["average", "vote"] = Field(
+        default="average",
+        description="`average`: the mean of the scores; `vote`: what more than half of the runs say, else the mean.",
+    )
+
+
+class CascadeSettings(WrapperSettings):
+    """Settings of a cheap protocol, and an expensive one for what the cheap one leaves in doubt.
+
+    >>> CascadeSettings(when="gap,unresolved").when
+    ('gap', 'unresolved')
+    """
+
+    places: ClassVar[Mapping[str, str]] = {"cheap": "cheap_settings", "expensive": "expensive_settings"}
+
+    cheap: str = Field(default="single", description="The protocol that is always asked, by name.")
+    cheap_settings: Given = Field(
+        default_factory=dict,
+        description="Its settings (on a command line: `cheap_settings.repair=0`).",
+        examples=[{"position_calibration": False}],
+    )
+    expensive: str = Field(default="debate", description="The protocol that is asked in doubt, by name.")
+    expensive_settings: Given = Field(
+        default_factory=dict,
+        description="Its settings (on a command line: `expensive_settings.n=2`).",
+        examples=[{"n": 2}],
+    )
+    when: Reasons = Field(
+        default=("unresolved", "inconsistent", "gap"),
+        description="What counts as doubt: `unresolved` (it ended at its last round), `inconsistent` (the two orders "
+        "of the answers disagree), `gap` (the scores of the two answers are too close). None: nothing does.",
+    )
+    gap: float = Field(
+        default=1.0, ge=0, description="Two answers whose scores differ by less are too close to each other."
+    )

@@ -175,7 +175,17 @@ def _fail(message: str) -> NoReturn:
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
-    return dict(_pair(pair, "--set KEY=VALUE") for pair in pairs)
+    """Settings by name; ``inner.n=2`` sets one of those that a setting holds."""
+    settings: dict[str, Any] = {}
+    for key, value in (_pair(pair, "--set KEY=VALUE") for pair in pairs):
+        *outer, name = key.split(".")
+        held = settings
+        for part in outer:
+            held = held.setdefault(part, {})
+            if not isinstance(held, dict):
+                raise UsageError(f"--set {key}={value}: {part} was given as a whole before; give one of them")
+        held[name] = value
+    return settings
 
 
 def _models(everybody: str | None, pairs: list[str]) -> dict[str, ModelSpec]:

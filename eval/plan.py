@@ -10,11 +10,12 @@ from typing import Any, TypedDict, Unpack
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import ValidationError
 
+from ..graphs.inside import everybody, kinds_of
 from ..graphs.registry import find_protocol
 from ..nodes.panel import Models, Panel
 from ..state.aspects import Aspect
 from ..state.errors import UsageError
-from ..state.settings import DebateSettings
+from ..state.settings import DebateSettings, Settings
 from .datasets import Dataset, Item, choose_aspects, explain, load_dataset
 from .manifest import describe_run
 from .results import Key
@@ -86,8 +87,6 @@ def _ready(
     name: str, dataset: Dataset, settings: Mapping[str, Any], models: Models | None
 ) -> tuple[Graph, Panel[Any]]:
     module = find_protocol(name)
-    if dataset.kind not in module.protocol.kinds:
-        raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has nothing else")
     known = module.protocol.settings.model_fields
     if unknown := [key for key in settings if key not in known]:
         raise UsageError(f"{name} has no setting {unknown[0]!r}; it has {', '.join(known)}")
@@ -95,11 +94,17 @@ def _ready(
         builder = module.build(models=models, **settings)
     except ValidationError as error:
         raise UsageError(f"{name}: {explain(error)}") from error
-    panel = builder.panel
-    if isinstance(panel.bound, DebateSettings) and panel.bound.fallback == "human":
+    graph, panel = builder.compile(name=name), builder.panel
+    if dataset.kind not in kinds_of(graph):
+        raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has nothing else")
+    if any(_waits_for_a_person(judge.bound) for judge in everybody(panel)):
         raise UsageError(
             f"{name}: on_unresolved=human pauses for a person, which a batch cannot; "
             "invoke the graph from Python or Studio, or take on_unresolved=tie_breaker"
         )
     panel.check()
-    return builder.compile(name=name), panel
+    return graph, panel
+
+
+def _waits_for_a_person(settings: Settings) -> bool:
+    return isinstance(settings, DebateSettings) and settings.fallback == "human"

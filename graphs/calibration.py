@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Generic, NotRequired, TypeVar, cast
 
-from langchain_core.runnables import RunnableSequence
+from langchain_core.runnables import Runnable, RunnableSequence
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
@@ -60,7 +60,8 @@ def calibrated(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> StateGraph[A
     >>> graph.invoke({"task": task})["verdict"]["position_consistent"]
     True
     """
-    both = _Orders(_compiled(graph), weigh_orders, _comparison)
+    inner = _compiled(graph)
+    both = Orders(inner, inner.builder.context_schema, weigh_orders, comparison)
     both.add_edge("prepare", "straight")
     both.add_edge("prepare", "swapped")
     return both
@@ -103,11 +104,16 @@ def weigh_orders(
     )
 
 
-class _Orders(StateGraph[OrdersState, Any, Any, Any]):
+class Orders(StateGraph[OrdersState, Any, Any, Any]):
     """An inner graph twice, side by side, and what weighs the two; which of them follow ``prepare`` is left open."""
 
-    def __init__(self, inner: Compiled, weigh: Weigh, check: Callable[[OrdersState], dict[str, Any]]) -> None:
-        context_schema = inner.builder.context_schema
+    def __init__(
+        self,
+        inner: Runnable[Any, Any],
+        context_schema: type[Any] | None,
+        weigh: Weigh,
+        check: Callable[[OrdersState], dict[str, Any]],
+    ) -> None:
         super().__init__(
             OrdersState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
         )
@@ -121,7 +127,7 @@ class _Orders(StateGraph[OrdersState, Any, Any, Any]):
         self.add_edge("weigh", END)
 
 
-class PositionGraph(_Orders, Generic[PositionSettingsT]):
+class PositionGraph(Orders, Generic[PositionSettingsT]):
     """A protocol whose settings say whether comparisons are held in both orders; one order is all else takes.
 
     Attributes:
@@ -129,7 +135,7 @@ class PositionGraph(_Orders, Generic[PositionSettingsT]):
     """
 
     def __init__(self, core: ProtocolGraph[PositionSettingsT], weigh: Weigh = weigh_orders) -> None:
-        super().__init__(_compiled(core), weigh, _checked)
+        super().__init__(_compiled(core), core.context_schema, weigh, _checked)
         self.panel: Panel[PositionSettingsT] = core.panel
 
         def orders(state: OrdersState) -> Sequence[str]:
@@ -144,7 +150,7 @@ def _compiled(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> Compiled:
     return graph.compile() if isinstance(graph, StateGraph) else graph
 
 
-def _as_node(inner: Compiled, before: Pure, after: Pure) -> RunnableSequence[Any, Any]:
+def _as_node(inner: Runnable[Any, Any], before: Pure, after: Pure) -> RunnableSequence[Any, Any]:
     return RunnableSequence(before, inner, after)
 
 
@@ -154,7 +160,8 @@ def _checked(state: OrdersState) -> dict[str, Any]:
     return {"task": task.model_dump(mode="json"), "straight": None, "swapped": None}
 
 
-def _comparison(state: OrdersState) -> dict[str, Any]:
+def comparison(state: OrdersState) -> dict[str, Any]:
+    """The same, and the task has two answers."""
     if isinstance(parse_task(state.get("task")), ScoreTask):
         raise UsageError(
             "calibrated(...) swaps two answers, and a task of the kind 'score' has one text; use the graph inside"

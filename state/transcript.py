@@ -22,7 +22,7 @@ class Turn(TypedDict):
     tells them apart: 1 as in the task, 2 with the answers swapped; values always refer to the task's order, the
     words to the order that the agent was shown. Where an agent was asked several times, ``sample`` counts its
     answers, and what one request for all of them took stands on the first; ``repeat`` counts from 0 where a whole
-    protocol was run several times.
+    protocol was run several times, and ``stage`` is ``cheap`` or ``expensive`` in a cascade.
     """
 
     round: int
@@ -41,6 +41,7 @@ class Turn(TypedDict):
     order: NotRequired[int]
     sample: NotRequired[int]
     repeat: NotRequired[int]
+    stage: NotRequired[str]
 
 
 def turn_without_model(round: int, agent: str, role: str, content: str, value: Any = None) -> Turn:

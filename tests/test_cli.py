@@ -141,6 +141,11 @@ BAD = {
     ),
     "zero items": (("run", "debate", "--data", "demo", "--limit", "0"), "--limit"),
     "no data": (("run", "debate"), "--data"),
+    "one text for two": (("run", "calibrated", "--data", "demo"), "calibrated takes no score tasks"),
+    "two texts for one": (
+        ("run", "repeated", "--data", "demo-pairs", "--set", "of=geval"),
+        "repeated takes no compare tasks",
+    ),
     "no run": (("show", "nowhere", "x"), "holds no run"),
     "no graph": (("graph", "debat"), "known are "),
 }

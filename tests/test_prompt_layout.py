@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.state.settings import BACKGROUNDS, RefereeSettings
+from jurygraph.state.settings import BACKGROUNDS, RefereeSettings, WrapperSettings
 from jurygraph.state.settings.chateval import ROLES, SAME
 
 Settings = dict[str, Any]
@@ -65,7 +65,12 @@ def variants(name: str) -> Iterator[Settings]:
             yield {"persona": persona, "commander": "llm", "tie_breaker": True}
 
 
-CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
+CASES = [
+    (name, kind)
+    for name, module in protocols().items()
+    if not issubclass(module.protocol.settings, WrapperSettings)  # their judges do not hear each other
+    for kind in module.protocol.kinds
+]
 
 
 def test_the_common_prefix_is_counted(bench: ModuleType) -> None:

@@ -9,7 +9,7 @@ from .chateval import (
     Role,
     SingleSettings,
 )
-from .composition import CalibratedSettings, CascadeSettings, RepeatedSettings, WrapperSettings
+from .composition import CalibratedSettings, CascadeSettings, Reason, RepeatedSettings, WrapperSettings
 from .courtroom import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings
 from .debate import DebateSettings, Fallback, MultiagentSettings, Persona
 from .sampling import FairEvalSettings, GEvalSettings
@@ -31,6 +31,7 @@ __all__ = [
     "MultiagentSettings",
     "Persona",
     "PositionSettings",
+    "Reason",
     "RefereeSettings",
     "RepeatedSettings",
     "Role",

@@ -1,0 +1,182 @@
+"""A cheap protocol for every task, and an expensive one for those that it leaves in doubt.
+
+    prepare --> cheap --sure--> conclude
+                  |                ^
+                  +--in doubt--> expensive
+
+``cascade(cheap, expensive)`` takes any two protocols. In doubt is a verdict that ended at its last round
+(``unresolved``), whose two answer orders disagree (``inconsistent``), or whose two answers are closer than a
+threshold (``gap``). Where the expensive protocol is asked, its verdict counts.
+
+Model calls: those of the cheap graph; in doubt also those of the expensive one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, NotRequired, cast
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+from typing_extensions import TypedDict
+
+from ..state.judging import JudgeInput, JudgeOutput, as_json
+from ..state.settings import CascadeSettings, Reason
+from ..state.tasks import TaskKind, parse_task
+from ..state.transcript import Turn
+from ..state.verdict import Verdict, add_usage
+from .inside import AnyGraph, Seat, judged
+from .wiring import Pure
+
+When = Sequence[Reason] | Callable[[Verdict], bool]
+Doubt = Callable[[Verdict, object], str | None]
+"""Why a verdict is in doubt, if it is; asked with the run's context."""
+
+REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
+
+
+class CascadeState(TypedDict):
+    """What is remembered: the outcome of each protocol that was asked, and why the second one was."""
+
+    task: Annotated[dict[str, Any], as_json]
+    cheap: NotRequired[JudgeOutput | None]
+    because: NotRequired[str | None]
+    expensive: NotRequired[JudgeOutput | None]
+    verdict: NotRequired[dict[str, Any]]
+    transcript: NotRequired[list[Turn]]
+
+
+class Pair(NamedTuple):
+    """The two judges of a cascade."""
+
+    cheap: Seat
+    expensive: Seat
+
+
+def cascade(
+    cheap: AnyGraph, expensive: AnyGraph, when: When = REASONS, gap: float = 1.0
+) -> StateGraph[Any, Any, Any, Any]:
+    """Two protocols, the second one only where the first is unsure; yours to compile.
+
+    Args:
+        cheap: the graph that is always asked, compiled or not; settings and models that are bound to it stay.
+        expensive: the graph that is asked in doubt.
+        when: what counts as doubt, or a function that says of the cheap verdict whether it is in doubt.
+        gap: two answers whose scores differ by less are too close to each other.
+
+    Raises:
+        pydantic.ValidationError: a reason that does not exist, or a ``gap`` below 0.
+
+    >>> from jurygraph.graphs import debate, single
+    >>> graph = cascade(single.build(), debate.build(n=1), gap=0.5).compile()
+    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "The tide turned."}
+    >>> graph.invoke({"task": task})["verdict"]["details"]["asked"]
+    ['single', 'debate']
+    """
+    pair = Pair(Seat.of(cheap), Seat.of(expensive))
+    if callable(when):
+        return Cascade(pair, pair.cheap.graph.builder.context_schema, _asking(when))
+    settings = CascadeSettings(when=tuple(when), gap=gap)
+    return Cascade(pair, pair.cheap.graph.builder.context_schema, lambda verdict, _: doubt(verdict, settings))
+
+
+def doubt(verdict: Verdict, settings: CascadeSettings) -> str | None:
+    """Why a verdict is in doubt: the first of the reasons that the settings name."""
+    reasons = {"unresolved": _unresolved, "inconsistent": _inconsistent, "gap": _gap}
+    found = (reasons[name](verdict, settings) for name in settings.when)
+    return next((reason for reason in found if reason), None)
+
+
+class Cascade(StateGraph[CascadeState, Any, Any, Any]):
+    """A judge, and a second one for what the first leaves in doubt."""
+
+    def __init__(
+        self,
+        pair: Pair,
+        context_schema: type[Any] | None,
+        why: Doubt,
+        name: str | None = None,
+        check: Callable[[object, TaskKind], None] = lambda _context, _kind: None,
+    ) -> None:
+        super().__init__(
+            CascadeState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
+        )
+
+        def prepare(state: CascadeState) -> dict[str, Any]:
+            task = parse_task(state.get("task"))
+            check(get_runtime().context, task.kind)
+            return {"task": task.model_dump(mode="json"), "cheap": None, "because": None, "expensive": None}
+
+        def first(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
+            verdict = Verdict.of(cast("Mapping[str, Any]", outcome))
+            return {"cheap": outcome, "because": why(verdict, get_runtime().context)}
+
+        self.add_node("prepare", Pure("prepare", prepare))
+        self.add_node("cheap", judged(pair.cheap, _task, first))
+        self.add_node("expensive", judged(pair.expensive, _task, _second))
+        self.add_node("conclude", Pure("conclude", lambda state: _concluded(state, name)))
+        self.add_edge(START, "prepare")
+        self.add_edge("prepare", "cheap")
+        self.add_conditional_edges("cheap", Pure("in_doubt", _in_doubt), ["expensive", "conclude"])
+        self.add_edge("expensive", "conclude")
+        self.add_edge("conclude", END)
+
+
+def _task(state: CascadeState) -> JudgeInput:
+    return cast("JudgeInput", {"task": state["task"]})
+
+
+def _second(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
+    return {"expensive": outcome}
+
+
+def _in_doubt(state: CascadeState) -> str:
+    return "expensive" if state.get("because") else "conclude"
+
+
+def _concluded(state: CascadeState, name: str | None) -> JudgeOutput:
+    """The last verdict that was asked for, what both cost, and every turn with its stage."""
+    outcomes = {stage: state.get(stage) for stage in ("cheap", "expensive")}
+    asked = {stage: cast("JudgeOutput", outcome) for stage, outcome in outcomes.items() if outcome}
+    verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in asked.values()]
+    turns = [_staged(turn, stage) for stage, outcome in asked.items() for turn in outcome["transcript"]]
+    details = {
+        "asked": [verdict.protocol for verdict in verdicts],
+        "because": state.get("because"),
+        "cheap": verdicts[0].model_dump(mode="json", include={"score", "scores", "winner", "stop_reason"}),
+        **({"details": verdicts[-1].details} if verdicts[-1].details else {}),
+    }
+    warnings = tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings))
+    both = {"details": details, "warnings": warnings, **add_usage(turns).model_dump()}
+    verdict = verdicts[-1].model_copy(update={**both, **({"protocol": name} if name else {})})
+    return JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=turns)
+
+
+def _staged(turn: Turn, stage: str) -> Turn:
+    """A cascade within a cascade is told by both: ``expensive.cheap``."""
+    inner = [turn["stage"]] if "stage" in turn else []
+    return cast("Turn", {**turn, "stage": ".".join([stage, *inner])})
+
+
+def _asking(when: Callable[[Verdict], bool]) -> Doubt:
+    name = getattr(when, "__name__", type(when).__name__)
+    return lambda verdict, _context: f"{name}: says that it is in doubt" if when(verdict) else None
+
+
+def _unresolved(verdict: Verdict, _settings: CascadeSettings) -> str | None:
+    if verdict.stop_reason != "max_rounds":
+        return None
+    return f"unresolved: {verdict.protocol} ended at its last round"
+
+
+def _inconsistent(verdict: Verdict, _settings: CascadeSettings) -> str | None:
+    if verdict.position_consistent is not False:
+        return None
+    return f"inconsistent: {verdict.protocol} has another winner with the answers swapped"
+
+
+def _gap(verdict: Verdict, settings: CascadeSettings) -> str | None:
+    if verdict.scores is None:
+        return None
+    gap = abs(verdict.scores[0] - verdict.scores[1])
+    return f"gap: {gap:g} between the answers is less than {settings.gap:g}" if gap < settings.gap else None

@@ -1,0 +1,291 @@
+"""A judge inside another graph: one that is given, or one that the settings of a wrapper name.
+
+    the wrapper's node:   state --before--> judge's graph, with a context of its own --after--> update
+
+``Seat`` is where a judge sits. In the seat of ``repeated(graph, k)`` it is the graph that was given, and the run's
+context is its own. In the seat of a registered wrapper (``of=debate``) it is built by name, and the run's context is
+the wrapper's: what of it concerns the judge is handed on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import merge_configs
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
+from pydantic import ValidationError
+from pydantic_core import InitErrorDetails
+
+from ..nodes.models import LoadedModel
+from ..nodes.panel import Models, Panel
+from ..state.errors import UsageError
+from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
+from ..state.tasks import TaskKind
+from ..state.verdict import Verdict
+from .registry import find_protocol
+from .wiring import Protocol
+
+Compiled = CompiledStateGraph[Any, Any, Any, Any]
+AnyGraph = Compiled | StateGraph[Any, Any, Any, Any]
+Choice = tuple[Compiled | None, Settings | None]
+"""Another graph than the one that sits there, and the context that it is run with, if another than the run's."""
+
+WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
+
+
+class Seat(NamedTuple):
+    """Where a judge sits: its graph as it is drawn, and the one that a run's context asks for."""
+
+    graph: Compiled
+    choose: Callable[[object], Choice]
+
+    @classmethod
+    def of(cls, graph: AnyGraph) -> Seat:
+        """The seat of a graph that is given, compiled or not."""
+        compiled = graph.compile() if isinstance(graph, StateGraph) else graph
+        return cls(compiled, lambda _context: (None, None))
+
+
+def judged(
+    seat: Seat,
+    before: Callable[[Any], Any],
+    after: Callable[[Any, Any], Any],
+    metadata: Callable[[Any, Mapping[str, Any]], dict[str, Any]] | None = None,
+) -> RunnableLambda[Any, Any]:
+    """A node (or a step of one) that has a judge judge; sync and async, and drawn as a sub-graph.
+
+    Args:
+        seat: who judges.
+        before: the judge's input, from the state.
+        after: the update, from the state and what the judge came to.
+        metadata: what every call of the judge is marked with, from the state and the marks that are there.
+    """
+    # A name in both functions below, which is how LangGraph finds out that it is a sub-graph.
+    graph = seat.graph
+
+    def marked(state: Any, config: RunnableConfig) -> RunnableConfig:
+        marks = metadata(state, config.get("metadata") or {}) if metadata else {}
+        return merge_configs(config, {"metadata": marks})
+
+    def judge(state: Any, config: RunnableConfig) -> Any:
+        other, context = seat.choose(get_runtime().context)
+        chosen = other or graph
+        return after(state, chosen.invoke(before(state), marked(state, config), context=context))
+
+    async def ajudge(state: Any, config: RunnableConfig) -> Any:
+        other, context = seat.choose(get_runtime().context)
+        chosen = other or graph
+        outcome = await chosen.ainvoke(before(state), marked(state, config), context=context)
+        return after(state, outcome)
+
+    return RunnableLambda(judge, ajudge)
+
+
+class NamedJudge(Generic[WrapperSettingsT]):
+    """The protocol that a wrapper's settings name: built with what is bound, run with what a context adds.
+
+    Attributes:
+        panel: who judges there, as bound.
+        kinds: kinds of task that it takes, as bound.
+        seat: for the wrapper's node.
+    """
+
+    def __init__(
+        self,
+        bound: WrapperSettingsT,
+        place: str,
+        chats: Mapping[str, BaseChatModel],
+    ) -> None:
+        self._bound, self._place, self._chats = bound, place, chats
+        roles = roles_by_place(bound)
+        self._roles, self._all_roles = roles[place], [role for of_one in roles.values() for role in of_one]
+        name = self._named(bound)
+        graph = self._build(name, bound.handed_to(place))
+        self.panel: Panel[Any] = graph.builder.panel  # type: ignore[attr-defined]
+        self.kinds = kinds_of(graph)
+        self._graphs = {name: graph}
+        self.seat = Seat(graph, self.choose)
+
+    def choose(self, context: object) -> tuple[Compiled, Settings]:
+        """The graph that a run asks for and its context; a context of another class asks for nothing.
+
+        Raises:
+            UsageError: no such protocol.
+            pydantic.ValidationError: a setting that the protocol does not have or that cannot be so.
+        """
+        given = context if type(context) is type(self._bound) else type(self._bound)()
+        assert isinstance(given, type(self._bound))
+        name = self._named(given.over(self._bound))
+        if name not in self._graphs:
+            # What was bound for the judge that was there before says nothing about another one.
+            shared = type(self._bound).model_validate({self._place: name}).over(self._bound)
+            self._graphs[name] = self._build(name, shared.handed_to(self._place))
+        return self._graphs[name], self._settings(name, given.handed_to(self._place))
+
+    def check_run(self, context: object, kind: TaskKind) -> None:
+        """See ``NamedJudges.check_run``."""
+        graph, _ = self.choose(context)
+        kinds = kinds_of(graph)
+        if kind not in kinds:
+            raise UsageError(f"{graph.name} takes no task of the kind {kind!r}, only {' and '.join(kinds)}")
+
+    def described(self) -> dict[str, Any]:
+        """All settings of the judge as bound, beside those that all protocols share."""
+        own = self._bound.handed_to(self._place)
+        skipped = {name for name in Settings.model_fields if name not in own or name == "models"}
+        described: dict[str, Any] = self.panel.bound.model_dump(mode="json", exclude=skipped)
+        return described
+
+    def _named(self, settings: WrapperSettingsT) -> str:
+        return str(getattr(settings, self._place))
+
+    def _build(self, name: str, given: Mapping[str, Any]) -> Compiled:
+        """The graph with the caller's chat models, unless the judge's own settings name others."""
+        own = getattr(self._bound, self._bound.places[self._place]).get("models") or {}
+        chats = {
+            role: chat for role, chat in self._chats.items() if role not in own and self._has(name, role)
+        }
+        graph: Compiled = find_protocol(name).build(self._settings(name, given), chats).compile(name=name)
+        return graph
+
+    def _settings(self, name: str, given: Mapping[str, Any]) -> Settings:
+        models = given.get("models")
+        if isinstance(models, Mapping):
+            given = {**given, "models": {role: m for role, m in models.items() if self._has(name, role)}}
+        return _validated(name, given, self._bound.places[self._place])
+
+    def _has(self, name: str, role: str) -> bool:
+        """Whether a model for this role is the judge's concern: not where the role is that of its neighbour alone."""
+        bound = name == self._named(self._bound)
+        roles = self._roles if bound else find_protocol(name).protocol.roles
+        return is_role(role, roles) or not is_role(role, self._all_roles)
+
+
+class NamedJudges(Panel[WrapperSettingsT]):
+    """The panel of a registered wrapper: that of its judges, under the wrapper's name.
+
+    Attributes:
+        bound: the settings that are bound to it; the judges' own settings in full.
+        inside: the judge in each place, by the setting that names it.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        settings_class: type[WrapperSettingsT],
+        settings: WrapperSettingsT | Mapping[str, Any] | None,
+        models: Models | None,
+        fields: Mapping[str, Any],
+    ) -> None:
+        chats = {role: model for role, model in (models or {}).items() if isinstance(model, BaseChatModel)}
+        names = {role: model for role, model in (models or {}).items() if role not in chats}
+        given = make_settings(settings_class, settings, {**fields, **({"models": names} if names else {})})
+        roles = dict.fromkeys(role for of_one in roles_by_place(given).values() for role in of_one)
+        super().__init__(protocol.name, tuple(roles), given, chats)
+        self.inside = {place: NamedJudge(given, place, chats) for place in given.places}
+        held = {given.places[place]: judge.described() for place, judge in self.inside.items()}
+        self.bound = given.model_copy(update=held)
+
+    @property
+    def kinds(self) -> tuple[TaskKind, ...]:
+        """The kinds of task that all judges take."""
+        first, *others = (judge.kinds for judge in self.inside.values())
+        return tuple(kind for kind in first if all(kind in kinds for kinds in others))
+
+    def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
+        """The model of each role; where there are several judges, told apart by their places."""
+        if len(self.inside) == 1:
+            return next(iter(self.inside.values())).panel.chosen()
+        panels = {place: judge.panel.chosen() for place, judge in self.inside.items()}
+        return {
+            f"{place}.{role}": model for place, chosen in panels.items() for role, model in chosen.items()
+        }
+
+    def check(self) -> None:
+        """As for every panel, of each judge."""
+        for judge in self.inside.values():
+            judge.panel.check()
+
+    def check_run(self, context: object, kind: TaskKind) -> None:
+        """Say what is wrong with a run before anybody is asked.
+
+        Raises:
+            UsageError: a protocol that does not exist, or one that does not take this kind of task.
+            pydantic.ValidationError: a setting of a judge that does not exist or cannot be so.
+        """
+        for judge in self.inside.values():
+            judge.check_run(context, kind)
+
+
+def under(name: str, verdict: Verdict) -> Verdict:
+    """A wrapper's verdict under its own name; the details tell whose it is."""
+    return verdict.model_copy(
+        update={"protocol": name, "details": {"of": verdict.protocol, **verdict.details}}
+    )
+
+
+def everybody(panel: Panel[Any]) -> Iterator[Panel[Any]]:
+    """A panel, and those of the judges inside, and inside of them."""
+    yield panel
+    if isinstance(panel, NamedJudges):
+        for judge in panel.inside.values():
+            yield from everybody(judge.panel)
+
+
+def kinds_of(graph: Compiled) -> tuple[TaskKind, ...]:
+    """The kinds of task that a registered protocol's graph takes; a wrapper's judges have to take them, too."""
+    panel = getattr(graph.builder, "panel", None)
+    own: tuple[TaskKind, ...] = find_protocol(graph.name).protocol.kinds
+    return tuple(kind for kind in own if kind in panel.kinds) if isinstance(panel, NamedJudges) else own
+
+
+def is_role(name: str, roles: Sequence[str]) -> bool:
+    """Whether a name is that of a role, of one of several agents in it, or of all."""
+    return name == "*" or name in roles or re.sub(r"(_\d+)+$", "", name) in roles
+
+
+def roles_by_place(settings: WrapperSettings) -> dict[str, tuple[str, ...]]:
+    """The roles of the protocol in each place, also where it is a wrapper itself."""
+    return {
+        place: _roles(str(getattr(settings, place)), settings, held)
+        for place, held in settings.places.items()
+    }
+
+
+def _roles(name: str, settings: WrapperSettings, held: str) -> tuple[str, ...]:
+    protocol: Protocol = find_protocol(name).protocol
+    if not issubclass(protocol.settings, WrapperSettings):
+        return protocol.roles
+    inner = _validated(name, getattr(settings, held), held)
+    assert isinstance(inner, WrapperSettings)
+    return tuple(dict.fromkeys(role for of_one in roles_by_place(inner).values() for role in of_one))
+
+
+def _validated(name: str, given: Mapping[str, Any], held: str) -> Settings:
+    """Settings of a protocol inside.
+
+    Raises:
+        pydantic.ValidationError: one that cannot be so; named as part of the setting that holds it.
+    """
+    settings: type[Settings] = find_protocol(name).protocol.settings
+    try:
+        return settings.model_validate(given)
+    except ValidationError as error:
+        raise _within(held, error) from None
+
+
+def _within(held: str, error: ValidationError) -> ValidationError:
+    """The same error, its fields named as part of the setting that holds them."""
+    details = [
+        InitErrorDetails(
+            type=detail["type"], loc=(held, *detail["loc"]), input=detail["input"], ctx=detail.get("ctx", {})
+        )
+        for detail in error.errors(include_url=False)
+    ]
+    return ValidationError.from_exception_data(error.title, details)

@@ -1,0 +1,222 @@
+"""Several independent verdicts of one protocol, averaged or voted, with their spread.
+
+    prepare --> judge (k times, side by side) --> weigh
+
+``repeated(graph, k)`` puts it around any protocol. A judge that samples, or a provider that answers the same
+question differently, shows in the spread how far one verdict can be trusted. Every run makes calls of its own:
+each is marked with the number of its run (``repeat`` in the metadata, from 0), and so are the turns.
+
+Model calls: k times those of the inner graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypeVar, cast
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Overwrite, Send
+from typing_extensions import TypedDict
+
+from ..state.judging import JudgeInput, JudgeOutput, as_json
+from ..state.settings import RepeatedSettings
+from ..state.tasks import TaskKind, parse_task
+from ..state.transcript import Score, Turn, append
+from ..state.verdict import Verdict, add_usage
+from ..state.weighing import higher, majority, mean_by_round, mean_of, spread_of
+from .inside import AnyGraph, Seat, judged, under
+from .wiring import Pure
+
+T = TypeVar("T")
+
+
+class RepeatsState(TypedDict):
+    """What is remembered while the runs go on: the outcome of each, in order."""
+
+    task: Annotated[dict[str, Any], as_json]
+    outcomes: Annotated[list[JudgeOutput], append]
+    verdict: NotRequired[dict[str, Any]]
+    transcript: NotRequired[list[Turn]]
+
+
+class _Run(TypedDict):
+    """What one run is sent off with."""
+
+    task: dict[str, Any]
+    repeat: int
+    k: int
+
+
+def repeated(
+    graph: AnyGraph, k: int = 3, by: Literal["average", "vote"] = "average"
+) -> StateGraph[Any, Any, Any, Any]:
+    """A protocol k times, as one verdict; yours to compile.
+
+    Args:
+        graph: a protocol's graph, compiled or not; settings and models that are bound to it stay.
+        k: how many runs.
+        by: the mean of the runs' scores, or what more than half of them say (else the mean).
+
+    Raises:
+        pydantic.ValidationError: a ``k`` below 1, or a ``by`` that does not exist.
+
+    >>> from jurygraph.graphs import debate
+    >>> graph = repeated(debate.build(n=1), k=2).compile()
+    >>> verdict = graph.invoke({"task": {"kind": "score", "aspect": "consistency",
+    ...     "source": "The bridge opened in 1932.", "candidate": "The bridge opened in 1923."}})["verdict"]
+    >>> verdict["details"]["repeated"], verdict["details"]["spread"]
+    (2, 0.0)
+    """
+    seat, settings = Seat.of(graph), RepeatedSettings(k=k, by=by)
+    return Repeats(seat, seat.graph.builder.context_schema, lambda _context: settings)
+
+
+class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
+    """A judge several times, side by side, and what weighs its verdicts."""
+
+    def __init__(
+        self,
+        seat: Seat,
+        context_schema: type[Any] | None,
+        settings: Callable[[object], RepeatedSettings],
+        name: str | None = None,
+        check: Callable[[object, TaskKind], None] = lambda _context, _kind: None,
+    ) -> None:
+        super().__init__(
+            RepeatsState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
+        )
+
+        def prepare(state: RepeatsState) -> dict[str, Any]:
+            task = parse_task(state.get("task"))
+            check(get_runtime().context, task.kind)
+            return {"task": task.model_dump(mode="json"), "outcomes": Overwrite([])}
+
+        def runs(state: RepeatsState) -> list[Send]:
+            k = settings(get_runtime().context).k
+            return [Send("judge", _Run(task=state["task"], repeat=i, k=k)) for i in range(k)]
+
+        def weigh(state: RepeatsState) -> JudgeOutput:
+            return _weighed(state["outcomes"], settings(get_runtime().context), name)
+
+        self.add_node("prepare", Pure("prepare", prepare))
+        self.add_node("judge", judged(seat, _task, _marked, _metadata))
+        self.add_node("weigh", Pure("weigh", weigh))
+        self.add_edge(START, "prepare")
+        self.add_conditional_edges("prepare", Pure("runs", runs), ["judge"])
+        self.add_edge("judge", "weigh")
+        self.add_edge("weigh", END)
+
+
+def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"] = "average") -> Verdict:
+    """One verdict of several runs: what they say together, how far they are apart, and what each said.
+
+    Args:
+        outcomes: what the runs came to, in order.
+        by: the mean of their scores, or what more than half of them say (else the mean). Runs that all have one
+            winner have it together, whatever decided it within each.
+    """
+    verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in outcomes]
+    scores = [_score(verdict) for verdict in verdicts]
+    together = _together(verdicts, scores, by)
+    return Verdict(
+        protocol=verdicts[0].protocol,
+        kind=verdicts[0].kind,
+        **together.outcome,
+        stop_reason=_shared([verdict.stop_reason for verdict in verdicts]) or "complete",
+        rounds=max(verdict.rounds for verdict in verdicts),
+        score_by_round=mean_by_round([_rounds(verdict) for verdict in verdicts]),
+        position_consistent=_consistent([verdict.position_consistent for verdict in verdicts]),
+        details={
+            "repeated": len(verdicts),
+            "by": by,
+            "decided_by": together.decided_by,
+            "scores": scores,
+            "spread": spread_of(scores),
+            **_told(verdicts),
+        },
+        warnings=tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings)),
+        **add_usage(turn for outcome in outcomes for turn in outcome["transcript"]).model_dump(),
+    )
+
+
+class _Together(NamedTuple):
+    """What several runs say together: the verdict's score and winner, and what decided them."""
+
+    outcome: dict[str, Any]
+    decided_by: Literal["all", "majority", "average"]
+
+
+def _together(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) -> _Together:
+    mean = mean_of(scores)
+    if not isinstance(mean, list):
+        most = majority(scores) if by == "vote" else None
+        return (
+            _Together({"score": mean}, "average") if most is None else _Together({"score": most}, "majority")
+        )
+    winners = [verdict.winner or "tie" for verdict in verdicts]
+    outcome = {"scores": (mean[0], mean[1])}
+    if winner := _shared(winners):
+        return _Together({**outcome, "winner": winner}, "all")
+    if by == "vote" and (winner := majority(winners)):
+        return _Together({**outcome, "winner": winner}, "majority")
+    return _Together({**outcome, "winner": higher(mean)}, "average")
+
+
+def _weighed(outcomes: Sequence[JudgeOutput], settings: RepeatedSettings, name: str | None) -> JudgeOutput:
+    verdict = weigh_repeats(outcomes, settings.by)
+    if name is not None:
+        verdict = under(name, verdict)
+    turns = [turn for outcome in outcomes for turn in outcome["transcript"]]
+    return JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=turns)
+
+
+def _task(run: _Run) -> JudgeInput:
+    return cast("JudgeInput", {"task": run["task"]})
+
+
+def _metadata(run: _Run, there: Mapping[str, Any]) -> dict[str, Any]:
+    """The number of the run; inside a graph that is itself repeated it counts on over all of that graph's runs."""
+    return {"repeat": there.get("repeat", 0) * run["k"] + run["repeat"]}
+
+
+def _marked(run: _Run, outcome: JudgeOutput) -> dict[str, Any]:
+    """The outcome of a run, its turns with the run's number, counted as in ``_metadata``."""
+    inner = 1 + max((turn.get("repeat", 0) for turn in outcome["transcript"]), default=0)
+    first = run["repeat"] * inner
+    turns = [
+        cast("Turn", {**turn, "repeat": first + turn.get("repeat", 0)}) for turn in outcome["transcript"]
+    ]
+    return {"outcomes": [JudgeOutput(verdict=outcome["verdict"], transcript=turns)]}
+
+
+def _score(verdict: Verdict) -> Score:
+    if verdict.scores is not None:
+        return list(verdict.scores)
+    assert verdict.score is not None
+    return verdict.score
+
+
+def _rounds(verdict: Verdict) -> list[Score]:
+    return [list(score) if isinstance(score, tuple) else score for score in verdict.score_by_round]
+
+
+def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """What the runs' verdicts say beside their scores, where they say it."""
+    winners = [verdict.winner for verdict in verdicts]
+    details = [verdict.details for verdict in verdicts]
+    return {
+        **({"winners": winners} if any(winners) else {}),
+        **({"details_by_run": details} if any(details) else {}),
+    }
+
+
+def _consistent(runs: Sequence[bool | None]) -> bool | None:
+    """Whether every run was consistent; nothing where none was held in both orders."""
+    known = [run for run in runs if run is not None]
+    return all(known) if known else None
+
+
+def _shared(values: Sequence[T]) -> T | None:
+    """The value that all have."""
+    return values[0] if len(set(values)) == 1 else None

@@ -1,0 +1,603 @@
+"""Protocols inside other graphs; ``repeated`` and ``cascade``; the wrappers by name (see also ``test_calibration``)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import evaluate
+from jurygraph.eval.cli import app
+from jurygraph.graphs import calibrated, cascade, debate, ensemble, faireval, geval, repeated, single
+from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.state import ReplyError, UsageError, Verdict
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command
+from pydantic import BaseModel, ValidationError
+from typer.testing import CliRunner
+from typing_extensions import TypedDict
+
+SCORE: dict[str, Any] = {
+    "kind": "score",
+    "source": "The ferry sank in 1907. All forty on board were saved.",
+    "candidate": "All forty people on the ferry were saved when it sank in 1908.",
+    "aspect": "consistency",
+}
+COMPARE: dict[str, Any] = {
+    "kind": "compare",
+    "question": "Who was saved?",
+    "answer_1": "All forty on board.",
+    "answer_2": "Nobody knows.",
+}
+TASKS = {"score": SCORE, "compare": COMPARE}
+CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
+BOUND: dict[str, dict[str, Any]] = {
+    "calibrated": {"inner": {"n": 1}},
+    "cascade": {"cheap": "ensemble"},
+    "chateval": {"turns": 1},
+    "debate": {"n": 1},
+    "ensemble": {"referees": 2},
+    "faireval": {"k": 1},
+    "geval": {"samples": 2},
+    "more": {"advocates": 1},
+    "multiagent": {"commander": "llm"},
+    "repeated": {"k": 2},
+    "samre": {"jurors": 0},
+}
+"""Settings whose effect shows in the number of calls."""
+
+
+class ParentState(TypedDict):
+    task: dict[str, Any]
+    verdict: dict[str, Any]
+    transcript: list[Any]
+    notes: list[str]
+
+
+class TwoJudges(TypedDict):
+    task: dict[str, Any]
+    left: dict[str, Any]
+    right: dict[str, Any]
+
+
+class ParentContext(BaseModel):
+    """Fields that protocols have as well, with values that none of them could work with."""
+
+    n: int = 9
+    k: int = 0
+    of: str = "nothing"
+    inner: str = "nothing"
+    cheap: str = "nothing"
+    referees: int = 0
+    turns: int = 0
+    samples: int = 0
+    advocates: int = 0
+    jurors: int = -1
+    models: str = "nobody"
+
+
+def timeless(result: dict[str, Any]) -> Any:
+    return {**result["verdict"], "seconds": 0}, [{**turn, "seconds": 0} for turn in result["transcript"]]
+
+
+def alone(name: str, kind: str, **settings: Any) -> dict[str, Any]:
+    result: dict[str, Any] = find_protocol(name).build(**settings).compile().invoke({"task": TASKS[kind]})
+    return result
+
+
+def parent_of(judge: Any) -> Any:
+    """One judge as a compiled sub-graph that shares keys with its parent."""
+    parent = StateGraph(ParentState, context_schema=ParentContext)
+    parent.add_node("judge", judge)
+    parent.add_edge(START, "judge")
+    parent.add_edge("judge", END)
+    return parent.compile(checkpointer=InMemorySaver())
+
+
+def under(key: str) -> RunnableLambda[Any, Any]:
+    """What a judge said, under a key of the parent's."""
+    return RunnableLambda(lambda outcome: {key: outcome})
+
+
+def thread(name: str = "1") -> Any:
+    return {"configurable": {"thread_id": name}}
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_a_node_of_a_parent_keeps_its_bound_settings(name: str, kind: str) -> None:
+    settings = BOUND.get(name, {})
+    graph = parent_of(find_protocol(name).build(**settings).compile())
+    start = {"task": TASKS[kind], "notes": ["mine"]}
+    inside = graph.invoke(start, thread(), context=ParentContext())
+    outside = alone(name, kind, **settings)
+    assert set(inside) == {"task", "verdict", "transcript", "notes"}
+    assert (inside["task"], inside["notes"]) == (TASKS[kind], ["mine"])
+    assert timeless(inside) == timeless(outside)
+    if settings:
+        assert outside["verdict"]["calls"] != alone(name, kind)["verdict"]["calls"]
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+async def test_a_second_turn_on_a_thread_doubles_nothing(name: str, kind: str) -> None:
+    graph = parent_of(find_protocol(name).build().compile())
+    first, second = [
+        await graph.ainvoke({"task": TASKS[kind]}, thread(), context=ParentContext()) for _ in range(2)
+    ]
+    assert timeless(first) == timeless(second)
+    assert len(second["transcript"]) == len(first["transcript"])
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+async def test_two_judges_side_by_side(name: str, kind: str) -> None:
+    """Both are sub-graphs of one parent, each under a key of its own; sync and async."""
+    module = find_protocol(name)
+    parent = StateGraph(TwoJudges, context_schema=ParentContext)
+    for side in ("left", "right"):
+        parent.add_node(side, module.build().compile() | under(side))
+        parent.add_edge(START, side)
+        parent.add_edge(side, END)
+    graph: Any = parent.compile(checkpointer=InMemorySaver())
+    one = await graph.ainvoke({"task": TASKS[kind]}, thread("async"), context=ParentContext())
+    other = await asyncio.to_thread(graph.invoke, {"task": TASKS[kind]}, thread(), context=ParentContext())
+    expected = timeless(alone(name, kind))
+    for result in (one, other):
+        assert timeless(result["left"]) == timeless(result["right"]) == expected
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+async def test_turns_reach_the_parents_stream(name: str, kind: str) -> None:
+    graph = parent_of(find_protocol(name).build().compile())
+    start, heard = {"task": TASKS[kind]}, []
+    async for where, event in graph.astream(
+        start, thread(), context=ParentContext(), stream_mode="custom", subgraphs=True
+    ):
+        assert where[0].startswith("judge:")
+        heard.append((event["turn"]["agent"], event["turn"]["content"]))
+    said = [(turn["agent"], turn["content"]) for turn in graph.get_state(thread()).values["transcript"]]
+    assert Counter(heard) == Counter(said)
+
+
+def test_wrappers_take_wrappers() -> None:
+    inner = cascade(
+        calibrated(single.build(position_calibration=False)), repeated(debate.build(n=1), k=2), gap=99
+    )
+    verdict, transcript = run(cascade(inner, debate.build(n=1), when=lambda verdict: True), COMPARE)
+    assert verdict.details["asked"] == ["debate", "debate"]
+    assert {turn["stage"] for turn in transcript} == {"cheap.cheap", "cheap.expensive", "expensive"}
+    assert verdict.calls == sum(turn["calls"] for turn in transcript)
+
+
+def run(graph: Any, task: dict[str, Any], **options: Any) -> tuple[Verdict, list[Any]]:
+    result = graph.compile().invoke({"task": task}, **options)
+    assert set(result) == {"verdict", "transcript"}
+    return Verdict.of(result), result["transcript"]
+
+
+def scores(*values: float | tuple[float, float], objections: int = 0) -> ScriptedModel:
+    """A scorer that gives these values run by run, and a critic that objects so often in every run."""
+    objected: Counter[Any] = Counter()
+
+    def script(metadata: Any, prompt: str) -> dict[str, Any]:
+        repeat = metadata.get("repeat", 0)
+        if metadata["form"] == "critique":
+            objected[repeat] += 1
+            return {"feedback": "Hm.", "no_issue": objected[repeat] > objections}
+        value = values[repeat % len(values)]
+        if isinstance(value, tuple):
+            return {"reasoning": "So.", "score_1": value[0], "score_2": value[1]}
+        return {"reasoning": "So.", "score": value}
+
+    return ScriptedModel(script=script)
+
+
+def test_repeated_scores_are_averaged_with_their_spread() -> None:
+    model = scores(2, 4, 5)
+    verdict, transcript = run(repeated(debate.build(models={"*": model}), k=3), SCORE)
+    assert verdict.score == pytest.approx(11 / 3)
+    assert verdict.details["scores"] == [2, 4, 5]
+    assert verdict.details["spread"] == pytest.approx(math.sqrt((25 / 9 + 1 / 9 + 16 / 9) / 2))
+    assert (verdict.details["repeated"], verdict.details["decided_by"]) == (3, "average")
+    assert "winners" not in verdict.details
+    assert (verdict.protocol, verdict.stop_reason, verdict.rounds) == ("debate", "no_issue", 1)
+    assert list(verdict.score_by_round) == pytest.approx([11 / 3])
+    assert verdict.calls == len(model.calls) == 3 * 2
+    assert [turn["repeat"] for turn in transcript] == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_every_run_makes_calls_of_its_own() -> None:
+    model = scores(3)
+    run(repeated(debate.build(models={"*": model}), k=3), SCORE)
+    assert Counter(call.metadata["repeat"] for call in model.calls) == {0: 2, 1: 2, 2: 2}
+
+
+def test_runs_of_runs_are_told_apart() -> None:
+    model = scores(3)
+    inner = repeated(debate.build(models={"*": model}), k=2)
+    verdict, transcript = run(repeated(inner, k=3), SCORE)
+    assert Counter(call.metadata["repeat"] for call in model.calls) == dict.fromkeys(range(6), 2)
+    assert [turn["repeat"] for turn in transcript] == sorted([*range(6)] * 4)
+    assert [details["repeated"] for details in verdict.details["details_by_run"]] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("by", "pairs", "winner", "decided_by"),
+    [
+        ("average", [(6, 5), (6, 5), (1, 9)], "2", "average"),
+        ("vote", [(6, 5), (6, 5), (1, 9)], "1", "majority"),
+        ("vote", [(5, 5), (7, 7), (1, 9)], "tie", "majority"),
+        ("vote", [(6, 5), (5, 5), (1, 9)], "2", "average"),
+        ("vote", [(6, 5), (5, 6)], "tie", "average"),
+        ("average", [(6, 5), (7, 5)], "1", "all"),
+    ],
+)
+def test_repeated_comparisons(by: Any, pairs: Sequence[Any], winner: str, decided_by: str) -> None:
+    verdict, _ = run(repeated(debate.build(models={"*": scores(*pairs)}), len(pairs), by), COMPARE)
+    assert (verdict.winner, verdict.details["decided_by"]) == (winner, decided_by)
+    means = tuple(sum(side) / len(pairs) for side in zip(*pairs, strict=True))
+    assert verdict.scores == pytest.approx(means)
+    assert len(verdict.details["winners"]) == len(verdict.details["scores"]) == len(pairs)
+    assert len(verdict.details["spread"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "score", "decided_by"),
+    [((2, 5, 5), 5, "majority"), ((2, 3, 5), 10 / 3, "average"), ((2, 2, 4, 4), 3, "average")],
+)
+def test_votes_on_a_score(values: Any, score: float, decided_by: str) -> None:
+    verdict, _ = run(repeated(debate.build(models={"*": scores(*values)}), len(values), "vote"), SCORE)
+    assert verdict.score == pytest.approx(score)
+    assert verdict.details["decided_by"] == decided_by
+
+
+def test_one_run_is_the_verdict_itself_without_a_spread() -> None:
+    verdict, _ = run(repeated(debate.build(models={"*": scores(4)}), k=1), SCORE)
+    assert (verdict.score, verdict.details["spread"], verdict.calls) == (4, None, 2)
+
+
+def test_runs_of_different_lengths() -> None:
+    def script(metadata: Any, prompt: str) -> dict[str, Any]:
+        if metadata["form"] == "critique":
+            return {"feedback": "Hm.", "no_issue": metadata["repeat"] == 0}
+        return {"reasoning": "So.", "score": 2 + metadata["repeat"] + metadata["round"]}
+
+    verdict, _ = run(repeated(debate.build(models={"*": ScriptedModel(script=script)}, n=1), k=2), SCORE)
+    assert verdict.score_by_round == (2.5, 3.0)
+    assert (verdict.stop_reason, verdict.rounds, verdict.calls) == ("complete", 1, 2 + 3)
+
+
+def test_runs_are_consistent_if_all_of_them_are() -> None:
+    """The first run gives both orders one winner, the second prefers what stands first."""
+
+    def script(metadata: Any, prompt: str) -> dict[str, Any]:
+        in_order = prompt.index(COMPARE["answer_1"]) < prompt.index(COMPARE["answer_2"])
+        first = in_order or metadata["repeat"] == 1
+        return {"reasoning": "So.", "score_1": 8 if first else 3, "score_2": 3 if first else 8}
+
+    model = ScriptedModel(script=script)
+    verdict, transcript = run(repeated(single.build(models={"*": model}), k=2), COMPARE)
+    assert verdict.position_consistent is False
+    assert [d["winner_by_order"] for d in verdict.details["details_by_run"]] == [["1", "1"], ["1", "2"]]
+    assert [(turn["repeat"], turn["order"]) for turn in transcript] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+
+
+def test_runs_go_on_side_by_side() -> None:
+    """Each waits for all others: one after the other would wait for ever."""
+    arrived: set[int] = set()
+    everybody = asyncio.Event()
+
+    class Patient(ScriptedModel):
+        async def _agenerate(
+            self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+        ) -> Any:
+            arrived.add(run_manager.metadata["repeat"])
+            if len(arrived) == 3:
+                everybody.set()
+            await asyncio.wait_for(everybody.wait(), 5)
+            return await super()._agenerate(messages, stop, run_manager, **kwargs)
+
+    verdict, _ = run(repeated(debate.build(models={"*": Patient(script=scores(4).script)}), k=3), SCORE)
+    assert verdict.score == 4
+
+
+@pytest.mark.parametrize("given", ["sync", "async"])
+async def test_one_failing_run_fails_the_whole(given: str) -> None:
+    def script(metadata: Any, prompt: str) -> Any:
+        return "Mumble." if metadata["repeat"] == 1 else "Score: 4\nNO ISSUE"
+
+    builder = debate.build(models={"*": ScriptedModel(script=script)}, structured="off")
+    graph: Any = repeated(builder, k=3).compile()
+    with pytest.raises(ReplyError, match="Mumble"):
+        if given == "async":
+            await graph.ainvoke({"task": SCORE})
+        else:
+            await asyncio.to_thread(graph.invoke, {"task": SCORE})
+
+
+@pytest.mark.parametrize(
+    ("build", "field"),
+    [
+        (lambda: repeated(debate.graph, k=0), "k"),
+        (lambda: repeated(debate.graph, by="luck"), "by"),  # type: ignore[arg-type]
+        (lambda: cascade(single.graph, debate.graph, gap=-1), "gap"),
+        (lambda: cascade(single.graph, debate.graph, when=["bored"]), "when"),  # type: ignore[list-item]
+    ],
+)
+def test_arguments_that_cannot_be(build: Any, field: str) -> None:
+    with pytest.raises(ValidationError, match=field):
+        build()
+
+
+def test_the_context_is_that_of_the_graph_inside() -> None:
+    model = scores(3, objections=9)
+    verdict, _ = run(repeated(debate.build(models={"*": model}), k=2), SCORE, context={"n": 1})
+    assert verdict.calls == 2 * 3
+    with pytest.raises(ValidationError, match="persona"):
+        run(repeated(debate.build()), SCORE, context={"persona": "mean"})
+
+
+def steps(cheap: Any, expensive: Any, task: Any = COMPARE, **options: Any) -> tuple[Verdict, list[Any]]:
+    """A cascade of a debate of one round and a debate of two."""
+    one = debate.build(models={"*": cheap}, n=1)
+    return run(cascade(one, debate.build(models={"*": expensive}, n=2), **options), task)
+
+
+def test_the_expensive_one_is_not_asked_where_the_cheap_one_is_sure() -> None:
+    cheap, expensive = scores((8, 3)), scores((1, 9))
+    verdict, transcript = steps(cheap, expensive)
+    assert (verdict.winner, verdict.scores) == ("1", (8, 3))
+    assert (len(cheap.calls), len(expensive.calls), verdict.calls) == (2, 0, 2)
+    assert (verdict.details["asked"], verdict.details["because"]) == (["debate"], None)
+    assert {turn["stage"] for turn in transcript} == {"cheap"}
+
+
+@pytest.mark.parametrize(
+    ("cheap", "because"),
+    [
+        (scores((8, 3), objections=9), "unresolved: debate ended at its last round"),
+        (scores((6, 5.5)), "gap: 0.5 between the answers is less than 1"),
+        (scores((6, 6)), "gap: 0 between the answers is less than 1"),
+    ],
+    ids=["unresolved", "gap", "tie"],
+)
+def test_the_expensive_one_decides_what_is_in_doubt(cheap: ScriptedModel, because: str) -> None:
+    expensive = scores((1, 9))
+    verdict, transcript = steps(cheap, expensive)
+    assert (verdict.winner, verdict.scores, verdict.score_by_round) == ("2", (1, 9), ((1, 9),))
+    assert (verdict.details["asked"], verdict.details["because"]) == (["debate", "debate"], because)
+    assert verdict.details["cheap"]["winner"] in ("1", "tie")
+    assert verdict.calls == len(cheap.calls) + len(expensive.calls)
+    assert verdict.calls == sum(turn["calls"] for turn in transcript)
+    assert list(dict.fromkeys(turn["stage"] for turn in transcript)) == ["cheap", "expensive"]
+
+
+def test_orders_that_disagree_are_a_doubt() -> None:
+    judge_of_places, expensive = scores((9, 3)), scores((4, 5))
+    cheap = single.build(models={"*": judge_of_places})
+    graph = cascade(cheap, debate.build(models={"*": expensive}), when=["inconsistent"])
+    verdict, _ = run(graph, COMPARE)
+    assert verdict.details["because"] == "inconsistent: single has another winner with the answers swapped"
+    assert (verdict.winner, verdict.position_consistent) == ("2", None)
+    assert any("position inconsistency" in warning for warning in verdict.warnings)
+
+
+def test_reasons_that_do_not_count() -> None:
+    verdict, _ = steps(scores((6, 6), objections=9), scores((1, 9)), when=["inconsistent"])
+    assert (verdict.winner, verdict.details["because"]) == ("tie", None)
+    verdict, _ = steps(scores((6, 5)), scores((1, 9)), when=["gap"], gap=1)
+    assert verdict.winner == "1", "a gap of the threshold is no longer below it"
+
+
+def test_a_score_has_no_gap() -> None:
+    verdict, _ = steps(scores(3), scores(5), SCORE)
+    assert (verdict.score, verdict.details["because"]) == (3, None)
+    verdict, _ = steps(scores(3, objections=9), scores(5), SCORE)
+    assert (verdict.score, verdict.details["cheap"]["score"]) == (5, 3)
+
+
+def test_a_function_says_what_is_in_doubt() -> None:
+    def middling(verdict: Verdict) -> bool:
+        return verdict.score == 3
+
+    verdict, _ = steps(scores(3), scores(5), SCORE, when=middling)
+    assert (verdict.score, verdict.details["because"]) == (5, "middling: says that it is in doubt")
+    verdict, _ = steps(scores(4), scores(5), SCORE, when=middling)
+    assert verdict.score == 4
+
+
+def test_a_person_decides_inside() -> None:
+    """The pause is the parent's: taken up again, the cheap protocol is not asked once more."""
+    cheap, expensive = scores((6, 6)), scores((1, 9), objections=9)
+    asking = debate.build(models={"*": expensive}, n=1, on_unresolved="human")
+    graph: Any = cascade(debate.build(models={"*": cheap}), asking).compile(checkpointer=InMemorySaver())
+    assert "__interrupt__" in graph.invoke({"task": COMPARE}, thread())
+    verdict = Verdict.of(graph.invoke(Command(resume=[7, 2]), thread()))
+    assert (verdict.winner, verdict.stop_reason) == ("1", "human")
+    assert (len(cheap.calls), len(expensive.calls)) == (2, 3)
+
+
+@pytest.mark.parametrize("broken", ["cheap", "expensive"])
+def test_a_judge_that_fails_fails_the_cascade(broken: str) -> None:
+    def mumble(metadata: Any, prompt: str) -> str:
+        return "Mumble."
+
+    model = ScriptedModel(script=mumble)
+    pair = {"cheap": scores((6, 6)), "expensive": scores((1, 9)), broken: model}
+    with pytest.raises(ReplyError, match="Mumble"):
+        steps(pair["cheap"], pair["expensive"])
+    assert len(model.calls) == 2
+
+
+def test_both_are_drawn_inside() -> None:
+    drawing = cascade(single.graph, debate.graph).compile().get_graph(xray=True).draw_mermaid()
+    assert "subgraph cheap" in drawing
+    assert "subgraph expensive" in drawing
+    drawing = repeated(debate.graph).compile().get_graph(xray=True).draw_mermaid()
+    assert "subgraph judge" in drawing
+
+
+REGISTERED = ("calibrated", "cascade", "repeated")
+
+
+def registered(name: str, task: Any = COMPARE, context: Any = None, **settings: Any) -> Verdict:
+    result = find_protocol(name).build(**settings).compile().invoke({"task": task}, context=context)
+    return Verdict.of(result)
+
+
+def test_a_registered_wrapper_tells_whose_verdict_it_is() -> None:
+    for name in ("calibrated", "repeated"):
+        verdict = registered(name, of="multiagent", inner={"n": 1})
+        assert (verdict.protocol, verdict.details["of"]) == (name, "multiagent")
+    verdict = registered("cascade", cheap="ensemble", cheap_settings={"referees": 1}, gap=0)
+    assert (verdict.protocol, verdict.details["asked"]) == ("cascade", ["ensemble"])
+
+
+def test_settings_are_handed_on() -> None:
+    model = ScriptedModel(script=lambda metadata, prompt: "Score: 4\nNO ISSUE")
+    graph = find_protocol("repeated").build(structured="off", models={"*": model}, k=2, inner={"n": 1})
+    verdict = Verdict.of(graph.compile().invoke({"task": SCORE}))
+    assert (verdict.score, verdict.calls, len(model.calls)) == (4, 4, 4)
+    assert graph.panel.bound.inner["n"] == 1
+    assert graph.panel.bound.inner["persona"] == "strict", "all that changes a number is told"
+
+
+def test_a_model_for_one_of_two() -> None:
+    settings = {"cheap_settings": {"models": {"*": "offline"}, "repair": 0}, "gap": 99.0}
+    model = scores((2, 9))
+    graph = find_protocol("cascade").build(models={"*": model}, **settings)
+    result = graph.compile().invoke({"task": COMPARE})
+    assert {turn["model"] for turn in result["transcript"] if turn["stage"] == "cheap"} == {"offline"}
+    assert len(model.calls) == 2
+    assert set(graph.panel.chosen()) == {"cheap.*", "expensive.*"}
+
+
+def test_a_role_of_one_of_two_is_no_error() -> None:
+    model = scores((2, 9))
+    graph = find_protocol("cascade").build(models={"critic": model}, gap=99.0).compile()
+    result = graph.invoke({"task": COMPARE}, context={"models": {"scorer": "offline"}})
+    assert {call.metadata["role"] for call in model.calls} == {"critic"}
+    assert result["verdict"]["protocol"] == "cascade"
+    with pytest.raises(UsageError, match="no role 'usher'"):
+        graph.invoke({"task": COMPARE}, context={"models": {"usher": "offline"}})
+
+
+@pytest.mark.parametrize(
+    ("name", "bound", "context", "calls"),
+    [
+        ("repeated", {"inner": {"n": 2}}, {"k": 2}, 2 * 5),
+        ("repeated", {"inner": {"n": 2}}, {"inner": {"n": 1}}, 3 * 3),
+        ("repeated", {"inner": {"n": 2}}, {"inner": {"tie_breaker": True}}, 3 * 6),
+        ("repeated", {"inner": {"n": 2}}, {"of": "ensemble"}, 3 * 6),
+        ("repeated", {"inner": {"n": 2}}, {"of": "ensemble", "inner": {"referees": 1}}, 3 * 2),
+        ("calibrated", {"inner": {"n": 2}}, {"inner": {"n": 1}}, 2 * 3),
+        ("calibrated", {"inner": {"n": 2}}, {"of": "baseline"}, 2),
+        ("cascade", {"gap": 0, "expensive_settings": {"n": 1}}, {"gap": 9}, 2 + 3),
+        ("cascade", {"gap": 9, "expensive_settings": {"n": 1}}, {"when": ["inconsistent"]}, 2),
+        ("cascade", {"gap": 9}, {"cheap": "baseline", "expensive_settings": {"n": 1}}, 1 + 3),
+    ],
+)
+def test_a_runs_context_counts(name: str, bound: Any, context: Any, calls: int) -> None:
+    def script(metadata: Any, prompt: str) -> dict[str, Any]:
+        low = metadata["low"]
+        first = prompt.index(COMPARE["answer_1"]) < prompt.index(COMPARE["answer_2"])
+        said = {"reasoning": "So.", "score_1": low + first, "score_2": low + 1 - first}
+        return {"feedback": "No.", "no_issue": False} if metadata["form"] == "critique" else said
+
+    verdict = registered(name, context=context, models={"*": ScriptedModel(script=script)}, **bound)
+    assert verdict.calls == calls
+
+
+def test_a_form_that_sends_every_default_changes_nothing() -> None:
+    form = find_protocol("repeated").protocol.settings().model_dump(mode="json")
+    bound = {"k": 2, "of": "single", "inner": {"position_calibration": False}}
+    assert registered("repeated", context=form, **bound).calls == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "error", "words"),
+    [
+        ("repeated", {"of": "debat"}, UsageError, "unknown protocol 'debat'; known are baseline"),
+        ("repeated", {"inner": {"loudness": 1}}, ValidationError, "inner.loudness"),
+        ("repeated", {"inner": {"n": 0}}, ValidationError, "inner.n"),
+        ("repeated", {"k": 0}, ValidationError, "k\n"),
+        ("calibrated", {"of": "geval"}, UsageError, "geval takes no task of the kind 'compare', only score"),
+        ("cascade", {"expensive": "geval"}, UsageError, "geval takes no task of the kind 'compare'"),
+        ("cascade", {"expensive_settings": {"n": 0}}, ValidationError, "expensive_settings.n"),
+        ("cascade", {"when": ["bored"]}, ValidationError, "when"),
+    ],
+)
+@pytest.mark.parametrize("at", ["build", "run"])
+def test_what_is_wrong_is_told_before_any_call(
+    name: str, settings: Any, error: type[Exception], words: str, at: str
+) -> None:
+    model = scores((6, 6))
+    given = {"context": settings} if at == "run" else settings
+    with pytest.raises(error, match=words):
+        registered(name, models={"*": model}, **given)
+    assert model.calls == []
+
+
+def test_a_wrapper_in_a_wrapper() -> None:
+    inner = {"of": "calibrated", "inner": {"of": "debate", "inner": {"n": 1}}, "k": 2}
+    verdict = registered("repeated", of="repeated", inner=inner, k=2, models={"*": scores((9, 3))})
+    assert verdict.calls == 2 * 2 * 2 * 2
+    assert verdict.details["details_by_run"][0]["of"] == "calibrated"
+
+
+def test_roles_are_those_of_the_innermost() -> None:
+    settings = {"of": "repeated", "inner": {"of": "ensemble", "k": 1}, "k": 1}
+    model = scores((9, 3))
+    graph = find_protocol("repeated").build(models={"referee": model}, **settings)
+    assert graph.panel.roles == ("referee",)
+    assert Verdict.of(graph.compile().invoke({"task": COMPARE})).calls == len(model.calls) == 6
+    with pytest.raises(UsageError, match="repeated has no role 'critic'; its roles are referee"):
+        find_protocol("repeated").build(models={"critic": "offline"}, **settings)
+
+
+def test_wrappers_in_a_batch() -> None:
+    settings = {"of": "single", "k": "2", "inner": {"position_calibration": "false"}}
+    done = evaluate("repeated", "demo-pairs", limit=2, settings=settings)
+    assert [(r.protocol, r.calls) for r in done.results] == [("repeated", 2), ("repeated", 2)]
+    assert "inner:{'position_calibration': false}" in done.manifest["signatures"]["repeated"]
+    with pytest.raises(UsageError, match="repeated takes no compare tasks"):
+        evaluate("repeated", "demo-pairs", settings={"of": "geval"})
+    with pytest.raises(UsageError, match="on_unresolved=human"):
+        evaluate("cascade", "demo-pairs", settings={"expensive_settings": {"on_unresolved": "human"}})
+
+
+@pytest.mark.parametrize(
+    ("line", "calls"),
+    [
+        ("repeated --data demo --aspect fluency --set of=debate --set k=3 --set inner.n=1", {3 * 2, 3 * 3}),
+        ("cascade --data demo-pairs --set cheap=single --set expensive=debate --set gap=0", {2}),
+        ("repeated --data demo-pairs --set of=calibrated --set inner.of=baseline --set k=2", {4}),
+        ('repeated --data demo-pairs --set of=single --set inner={"position_calibration":false}', {3}),
+    ],
+)
+def test_wrappers_from_the_command_line(line: str, calls: set[int], tmp_path: Path) -> None:
+    words = ["run", *line.split(), "--limit", "2", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    lines = (tmp_path / "run" / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["calls"] for line in lines} <= calls
+
+
+def test_a_setting_is_given_whole_or_in_parts() -> None:
+    words = ["run", "repeated", "--data", "demo", "--set", 'inner={"n":1}', "--set", "inner.n=2"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, UsageError)
+    assert "inner was given as a whole before" in str(done.exception)
+
+
+@pytest.mark.parametrize("graph", [ensemble, faireval, geval])
+def test_the_functions_keep_the_names_of_protocols(graph: Any) -> None:
+    kind = graph.protocol.kinds[0]
+    verdict, _ = run(repeated(graph.build(), k=2), TASKS[kind])
+    assert verdict.protocol == graph.protocol.name

@@ -88,10 +88,9 @@ def _samples(turns: Sequence[Turn]) -> RenderableType:
 
 
 def _heading(turn: Turn) -> str:
-    """Which round this is, and of what: of one order of the answers, or of one repeat."""
-    parts = [{1: "as given", 2: "answers swapped"}.get(turn.get("order", 0), "")]
-    if "repeat" in turn:
-        parts.insert(0, f"run {turn['repeat'] + 1}")
+    """Which round this is, and of what: of one judge of a cascade, of one repeat, of one order of the answers."""
+    parts = [turn.get("stage", ""), f"run {turn['repeat'] + 1}" if "repeat" in turn else ""]
+    parts.append({1: "as given", 2: "answers swapped"}.get(turn.get("order", 0), ""))
     parts.append("opening" if turn["round"] == 0 else f"round {turn['round']}")
     return " · ".join(part for part in parts if part)
 

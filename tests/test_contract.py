@@ -152,6 +152,16 @@ def test_a_role_that_it_does_not_have_is_refused(module: ModuleType) -> None:
         module.build(models={"usher": "offline"})
 
 
+@pytest.mark.parametrize(
+    ("name", "agent"), [("more", "advocate_1_2"), ("samre", "juror_3"), ("chateval", "referee_2")]
+)
+def test_one_agent_of_several_can_have_a_model_of_its_own(name: str, agent: str) -> None:
+    own, others = (ScriptedModel(script=worst_script) for _ in range(2))
+    find_protocol(name).build(models={"*": others, agent: own}).compile().invoke({"task": task("compare")})
+    assert {call.metadata["agent"] for call in own.calls} == {agent}
+    assert agent not in {call.metadata["agent"] for call in others.calls}
+
+
 def test_a_setting_that_it_does_not_have_is_refused(module: ModuleType) -> None:
     with pytest.raises(ValidationError, match="loudness"):
         module.build(loudness=11)

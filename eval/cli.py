@@ -6,18 +6,20 @@ import asyncio
 import os
 import shutil
 import sys
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ..state.errors import JurygraphError, UsageError
-from ..state.settings import ModelSpec
+from ..state.settings import ModelSpec, Settings
 from . import drawing
 from .datasets import MAX_CHARACTERS, SOURCES, Item, explain, load_dataset
 from .manifest import read_manifest
@@ -143,13 +145,11 @@ def protocols() -> None:
     table = Table("protocol", "judges", "roles", "settings (default)", "what it does", show_lines=True)
     for name, module in registered().items():
         about = module.protocol
-        table.add_row(
-            name,
-            ", ".join(about.kinds),
-            "\n".join(about.roles),
-            _fields(about.settings),
-            f"{about.summary}; {about.source}",
-        )
+        own = _fields(about.settings, without=Settings.model_fields)
+        does = f"{about.summary}; {about.source}"
+        table.add_row(name, "\n".join(about.kinds), "\n".join(about.roles), own, does)
+    table.caption = f"all have the settings {', '.join(_fields(Settings).splitlines())}"
+    table.caption_justify = "left"
     _console().print(table)
 
 
@@ -270,9 +270,14 @@ def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
     return next((candidate for candidate in found.items if candidate.id == item), None)
 
 
-def _fields(settings: Any) -> str:
-    lines = []
-    for name, field in settings.model_fields.items():
-        default = field.get_default(call_default_factory=True)
-        lines.append(f"{name}={default}" if default is not None else name)
-    return "\n".join(lines)
+def _fields(settings: type[Settings], without: Collection[str] = ()) -> str:
+    fields = {name: field for name, field in settings.model_fields.items() if name not in without}
+    return "\n".join(_field(name, field) for name, field in fields.items())
+
+
+def _field(name: str, field: FieldInfo) -> str:
+    default = field.get_default(call_default_factory=True)
+    if default in (None, {}, ()):
+        return name
+    shown = ",".join(default) if isinstance(default, tuple) else str(default)
+    return f"{name}={shown.lower() if isinstance(default, bool) else shown}"

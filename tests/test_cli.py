@@ -204,7 +204,7 @@ def test_lists(tmp_path: Path) -> None:
     for words in (
         "debate",
         "multiagent",
-        "score, compare",
+        "compare",
         "tie_breaker",
         "persona=strict",
         "Kim et al. 2024",

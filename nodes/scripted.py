@@ -12,7 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, SkipValidation
 
 Line = str | dict[str, Any] | AIMessage | Exception
 Script = Mapping[str, Sequence[Line]] | Callable[[Mapping[str, Any], str], Line]
@@ -40,7 +40,7 @@ class ScriptedModel(BaseChatModel):
     (4.0, 2)
     """
 
-    script: Any
+    script: SkipValidation[Script]
     _calls: list[Heard] = PrivateAttr(default_factory=list)
     _lines: dict[str, Iterator[Line]] = PrivateAttr(default_factory=dict)
 

@@ -11,7 +11,12 @@ Each protocol is one compiled LangGraph graph:
 ``jurygraph.graphs`` the protocols, ``jurygraph.eval`` datasets, batches and agreement with people.
 """
 
+import logging
+
 from .state import Aspect, CompareTask, JurygraphError, ReplyError, ScoreTask, UsageError, Verdict
 
 __all__ = ["Aspect", "CompareTask", "JurygraphError", "ReplyError", "ScoreTask", "UsageError", "Verdict"]
 __version__ = "0.1.0"
+
+# Who uses the library decides what becomes of its log; Python's last resort would print half of it.
+logging.getLogger(__name__).addHandler(logging.NullHandler())

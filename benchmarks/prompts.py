@@ -20,11 +20,12 @@ from typing import Any
 from unittest import mock
 
 from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.nodes.calling import Call, Reply, Send, around_calls
+from jurygraph.nodes.calling import Call, Reply, Send
 from jurygraph.nodes.fences import fence, fenced_sections
 from jurygraph.nodes.planner import StepsBook, steps_kept
 from jurygraph.nodes.prompting import Prompt
 from jurygraph.nodes.scripted import Line, ScriptedModel
+from jurygraph.nodes.sending import Around, around_calls
 from rich.console import Console
 from rich.table import Table
 
@@ -148,16 +149,30 @@ class Sent:
         return len(self.own) - sum(len(fence(*section)) for section in fenced_sections(self.own))
 
 
+_SEAM = "\n\x1e"
+_TICKS = 50
+
+
 @dataclass
-class Recording:
+class Recording(Around):
     """The calls of one item, in the order in which they were sent and in that in which they were answered."""
 
     sent: list[Sent] = field(default_factory=list)
     answered: list[Sent] = field(default_factory=list)
 
-
-_SEAM = "\n\x1e"
-_TICKS = 50
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        """Keep what is sent, and send it."""
+        system, user = (str(message.text) for message in call.messages)
+        shared, _, own = user.partition(_SEAM)
+        schema = f"{json.dumps(call.schema)}\n" if call.schema else ""
+        answered = len(self.answered)
+        sent = Sent(call.metadata["agent"], f"{system}\n\n{shared}", own, schema, answered)
+        self.sent.append(sent)
+        for _ in range(_TICKS):  # whoever is asked at the same time is asked before anybody has answered
+            await asyncio.sleep(0)
+        answer = await send(call)
+        self.answered.append(sent)
+        return answer
 
 
 def record(protocol: str, task: Task, *, book: StepsBook | None = None, **settings: Any) -> Recording:
@@ -166,21 +181,8 @@ def record(protocol: str, task: Task, *, book: StepsBook | None = None, **settin
     graph = find_protocol(protocol).build(models=models, **{"structured": "off", **settings}).compile()
     recording = Recording()
 
-    async def listen(call: Call, send: Send) -> Reply:
-        system, user = (str(message.text) for message in call.messages)
-        shared, _, own = user.partition(_SEAM)
-        schema = f"{json.dumps(call.schema)}\n" if call.schema else ""
-        answered = len(recording.answered)
-        sent = Sent(call.metadata["agent"], f"{system}\n\n{shared}", own, schema, answered)
-        recording.sent.append(sent)
-        for _ in range(_TICKS):  # whoever is asked at the same time is asked before anybody has answered
-            await asyncio.sleep(0)
-        answer = await send(call)
-        recording.answered.append(sent)
-        return answer
-
     async def judge() -> None:
-        around_calls.set(listen)
+        around_calls.set(recording)
         await graph.ainvoke({"task": task})
 
     # A seam of two characters, as the empty line that stands there: lengths stay what they are.

@@ -2,7 +2,8 @@
 
 from .agreement import agreement
 from .datasets import Dataset, load_dataset
+from .evaluation import Evaluation
 from .results import Result
-from .runner import Evaluation, aevaluate, evaluate
+from .runner import aevaluate, evaluate
 
 __all__ = ["Dataset", "Evaluation", "Result", "aevaluate", "agreement", "evaluate", "load_dataset"]

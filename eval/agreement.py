@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+
+from .digests import digest
 
 Floats = NDArray[np.float64]
+Groups = NDArray[np.uint64]
+Ranks = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -69,17 +72,26 @@ class PreferenceAgreement:
 
 def pearson(x: Floats, y: Floats) -> float:
     """Pearson's r."""
-    return float(stats.pearsonr(x, y).statistic)
+    return float(np.clip(_standardized(x) @ _standardized(y), -1, 1))
 
 
 def spearman(x: Floats, y: Floats) -> float:
-    """Spearman's rho, ties ranked by their mean."""
-    return float(stats.spearmanr(x, y).statistic)
+    """Spearman's rho: Pearson's r of the ranks, ties ranked by their mean."""
+    return pearson(_mean_ranks(x), _mean_ranks(y))
 
 
 def kendall(x: Floats, y: Floats) -> float:
-    """Kendall's tau-b."""
-    return float(stats.kendalltau(x, y).statistic)
+    """Kendall's tau-b: (C - D) / sqrt((P - X)(P - Y)) over P pairs of rows.
+
+    C are in the same order on both sides, D in opposite order, X tied in ``x``, Y tied in ``y``. D is what is out of
+    order in ``y`` once the rows are sorted by ``x`` and then ``y`` (Knight 1966), and C all that is neither D nor tied.
+    """
+    xs, ys = np.unique(x, return_inverse=True)[1], np.unique(y, return_inverse=True)[1]
+    pairs = len(x) * (len(x) - 1) // 2
+    tied_x, tied_y, tied_both = _tied_pairs(xs), _tied_pairs(ys), _tied_pairs(xs * len(ys) + ys)
+    discordant = _inversions(ys[np.lexsort((ys, xs))])
+    concordant = pairs - tied_x - tied_y + tied_both - discordant
+    return (concordant - discordant) / math.sqrt((pairs - tied_x) * (pairs - tied_y))
 
 
 STATISTICS: dict[str, Callable[[Floats, Floats], float]] = {
@@ -116,16 +128,9 @@ def correlate_within(
     first, second = _columns(x, y)
     if len(groups) != len(first):
         raise ValueError(f"{len(groups)} groups for {len(first)} rows")
-    rows: dict[Hashable, list[int]] = defaultdict(list)
-    for index, group in enumerate(groups):
-        rows[group].append(index)
-    values = [_correlation(name, first[index], second[index]) for index in rows.values()]
-    known = [value for value in values if value is not None]
-    return GroupedCorrelation(
-        value=math.fsum(known) / len(known) if known else None,
-        groups=len(known),
-        skipped=len(values) - len(known),
-    )
+    numbers: dict[Hashable, int] = {}
+    numbered = (numbers.setdefault(group, len(numbers)) for group in groups)
+    return _within(name, first, second, np.fromiter(numbered, dtype=np.uint64))
 
 
 def agree_on_scores(
@@ -137,19 +142,10 @@ def agree_on_scores(
     """
     if not len(judged) == len(human) == len(groups):
         raise ValueError("judged, human and groups must be equally long")
-    kept = [
-        (j, h, g) for j, h, g in zip(judged, human, groups, strict=True) if j is not None and h is not None
-    ]
-    x, y = [row[0] for row in kept], [row[1] for row in kept]
-    names = [row[2] for row in kept]
-    grouped = bool(names) and None not in names
-    return ScoreAgreement(
-        n=len(kept),
-        left_out=len(judged) - len(kept),
-        groups=len(set(names)) if grouped else 0,
-        over_rows={name: correlate(name, x, y) for name in STATISTICS},
-        per_group={name: correlate_within(name, x, y, names) for name in STATISTICS} if grouped else {},
-    )
+    columns = _ScoreColumns()
+    for j, h, g in zip(judged, human, groups, strict=True):
+        columns.add(j, h, g)
+    return columns.agreement()
 
 
 def agree_on_preferences(judged: Sequence[str | None], human: Sequence[str | None]) -> PreferenceAgreement:
@@ -160,14 +156,10 @@ def agree_on_preferences(judged: Sequence[str | None], human: Sequence[str | Non
     """
     if len(judged) != len(human):
         raise ValueError("judged and human must be equally long")
-    kept = [(j, h) for j, h in zip(judged, human, strict=True) if j is not None and h is not None]
-    return PreferenceAgreement(
-        n=len(kept),
-        left_out=len(judged) - len(kept),
-        accuracy=sum(j == h for j, h in kept) / len(kept) if kept else None,
-        kappa=cohen_kappa([j for j, _ in kept], [h for _, h in kept]) if kept else None,
-        ties=sum(j == "tie" for j, _ in kept),
-    )
+    table = _PreferenceTable()
+    for j, h in zip(judged, human, strict=True):
+        table.add(j, h)
+    return table.agreement()
 
 
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
@@ -180,11 +172,7 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float 
     """
     if len(first) != len(second) or not first:
         raise ValueError("kappa needs two equally long, non-empty columns")
-    n = len(first)
-    observed = sum(a == b for a, b in zip(first, second, strict=True)) / n
-    classes = {*first, *second}
-    chance = math.fsum(first.count(c) * second.count(c) for c in classes) / n**2
-    return None if chance == 1 else (observed - chance) / (1 - chance)
+    return _kappa(Counter(zip(first, second, strict=True)))
 
 
 def agreement(rows: Iterable[Mapping[str, Any]]) -> dict[str, ScoreAgreement | PreferenceAgreement]:
@@ -197,25 +185,127 @@ def agreement(rows: Iterable[Mapping[str, Any]]) -> dict[str, ScoreAgreement | P
     >>> agreement(rows)["wit"].over_rows["spearman"].value
     1.0
     """
-    by_aspect: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    found = RowsByAspect()
     for row in rows:
-        by_aspect["preference" if _is_preference(row) else row.get("aspect") or "score"].append(row)
-    return {name: _agree(name, chosen) for name, chosen in by_aspect.items()}
+        found.add(row)
+    return found.agreement()
 
 
-def _is_preference(row: Mapping[str, Any]) -> bool:
-    return row.get("winner") is not None or isinstance(row.get("human"), str)
+class RowsByAspect:
+    """Gathers result rows one at a time; of each it keeps no more than two numbers and a digest of its group."""
+
+    def __init__(self) -> None:
+        self._scores: dict[str, _ScoreColumns] = {}
+        self._preferences: dict[str, _PreferenceTable] = {}
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take in a row as in ``results.jsonl``."""
+        winner, human = row.get("winner"), row.get("human")
+        if winner is not None or isinstance(human, str):
+            self._preferences.setdefault("preference", _PreferenceTable()).add(winner, human)
+        else:
+            columns = self._scores.setdefault(row.get("aspect") or "score", _ScoreColumns())
+            columns.add(row.get("score"), human, row.get("group"))
+
+    def agreement(self) -> dict[str, ScoreAgreement | PreferenceAgreement]:
+        """Of the rows so far: scores by aspect, in the order in which they came up, then preferences."""
+        found: dict[str, ScoreAgreement | PreferenceAgreement] = {}
+        found.update((name, columns.agreement()) for name, columns in self._scores.items())
+        found.update((name, table.agreement()) for name, table in self._preferences.items())
+        return found
 
 
-def _agree(name: str, rows: Sequence[Mapping[str, Any]]) -> ScoreAgreement | PreferenceAgreement:
-    human = [row.get("human") for row in rows]
-    if name == "preference":
-        return agree_on_preferences([row.get("winner") for row in rows], human)
-    return agree_on_scores([row.get("score") for row in rows], human, [row.get("group") for row in rows])
+class _ScoreColumns:
+    """Scores of a judge and of people, beside each other."""
+
+    def __init__(self) -> None:
+        self._judged = array("d")
+        self._human = array("d")
+        self._groups = array("Q")
+        self._left_out = 0
+        self._grouped = True
+
+    def add(self, judged: float | None, human: float | None, group: Hashable | None) -> None:
+        if judged is None or human is None:
+            self._left_out += 1
+            return
+        self._judged.append(judged)
+        self._human.append(human)
+        self._groups.append(digest(group))
+        self._grouped = self._grouped and group is not None
+
+    def agreement(self) -> ScoreAgreement:
+        x, y = _columns(self._judged, self._human)
+        groups = np.array(self._groups, dtype=np.uint64)
+        grouped = self._grouped and len(groups) > 0
+        return ScoreAgreement(
+            n=len(x),
+            left_out=self._left_out,
+            groups=len(np.unique(groups)) if grouped else 0,
+            over_rows={name: Correlation(_correlation(name, x, y)) for name in STATISTICS},
+            per_group={name: _within(name, x, y, groups) for name in STATISTICS} if grouped else {},
+        )
+
+
+class _PreferenceTable:
+    """How often a judge said one thing and people another, or the same."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[Hashable, Hashable]] = Counter()
+        self._left_out = 0
+
+    def add(self, judged: str | None, human: str | None) -> None:
+        if judged is None or human is None:
+            self._left_out += 1
+        else:
+            self._counts[judged, human] += 1
+
+    def agreement(self) -> PreferenceAgreement:
+        n = self._counts.total()
+        return PreferenceAgreement(
+            n=n,
+            left_out=self._left_out,
+            accuracy=_agreeing(self._counts) / n if n else None,
+            kappa=_kappa(self._counts) if n else None,
+            ties=sum(count for (judged, _), count in self._counts.items() if judged == "tie"),
+        )
+
+
+def _agreeing(counts: Counter[tuple[Hashable, Hashable]]) -> int:
+    return sum(count for (first, second), count in counts.items() if first == second)
+
+
+def _kappa(counts: Counter[tuple[Hashable, Hashable]]) -> float | None:
+    n = counts.total()
+    first: Counter[Hashable] = Counter()
+    second: Counter[Hashable] = Counter()
+    for (one, other), count in counts.items():
+        first[one] += count
+        second[other] += count
+    chance = math.fsum(first[c] * second[c] for c in first) / n**2
+    return None if chance == 1 else (_agreeing(counts) / n - chance) / (1 - chance)
+
+
+def _within(name: str, x: Floats, y: Floats, groups: Groups) -> GroupedCorrelation:
+    values = [_correlation(name, x[rows], y[rows]) for rows in _rows_of_groups(groups)]
+    known = [value for value in values if value is not None]
+    return GroupedCorrelation(
+        value=math.fsum(known) / len(known) if known else None,
+        groups=len(known),
+        skipped=len(values) - len(known),
+    )
+
+
+def _rows_of_groups(groups: Groups) -> Iterator[NDArray[np.intp]]:
+    order = np.argsort(groups, kind="stable")
+    end = 0
+    for count in np.unique(groups, return_counts=True)[1]:
+        end += int(count)
+        yield order[end - count : end]
 
 
 def _columns(x: Iterable[float], y: Iterable[float]) -> tuple[Floats, Floats]:
-    first, second = np.asarray(list(x), dtype=float), np.asarray(list(y), dtype=float)
+    first, second = np.fromiter(x, dtype=float), np.fromiter(y, dtype=float)
     if first.shape != second.shape:
         raise ValueError(f"columns of different length: {len(first)} and {len(second)}")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
@@ -226,8 +316,41 @@ def _columns(x: Iterable[float], y: Iterable[float]) -> tuple[Floats, Floats]:
 def _correlation(name: str, x: Floats, y: Floats) -> float | None:
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    with warnings.catch_warnings():
-        # Constant columns are dealt with above; nearly constant ones are still data.
-        warnings.simplefilter("ignore", stats.ConstantInputWarning)
-        warnings.simplefilter("ignore", stats.NearConstantInputWarning)
-        return STATISTICS[name](x, y)
+    return STATISTICS[name](x, y)
+
+
+def _standardized(x: Floats) -> Floats:
+    """Centred, of length 1; scaled first, since squares of very small or large numbers are none."""
+    centred = np.ldexp(x, -np.frexp(np.abs(x).max())[1])
+    centred -= centred.mean()
+    centred /= np.abs(centred).max()
+    standardized: Floats = centred / np.linalg.norm(centred)
+    return standardized
+
+
+def _mean_ranks(x: Floats) -> Floats:
+    _, places, counts = np.unique(x, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return ranks
+
+
+def _tied_pairs(x: Ranks) -> int:
+    counts = np.unique(x, return_counts=True)[1]
+    return int((counts * (counts - 1) // 2).sum())
+
+
+def _inversions(ranks: Ranks) -> int:
+    """Pairs of which the greater one stands first.
+
+    Two ranks differ first in some bit, the highest of them. So for each bit, from the highest down, among those that
+    are alike in the bits above it: how many that have the bit stand before each one that has not.
+    """
+    found = 0
+    for bit in reversed(range(int(ranks.max()).bit_length())):
+        above, ones = ranks >> (bit + 1), (ranks >> bit) & 1
+        starts = np.flatnonzero(np.diff(above, prepend=-1))
+        before = np.cumsum(ones) - ones
+        before -= np.repeat(before[starts], np.diff(starts, append=len(ranks)))
+        found += int(before[ones == 0].sum())
+        ranks = ranks[np.argsort(ranks >> bit, kind="stable")]
+    return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,47 +18,103 @@ from ..state.aspects import ASPECTS, Aspect, find_aspect
 from ..state.errors import DataError, UsageError
 from ..state.tasks import TaskKind
 from . import published
-from .files import Row, read_bytes, read_rows
-from .items import CompareItem, ScoreItem, parse_item
+from .files import Row, RowFile, read_bytes
+from .items import Item, ScoreItem, parse_item
+from .survey import Numbered, Reader, Survey, survey
 
 Labels = Literal["people", "construction", "none"]
-Item = ScoreItem | CompareItem
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Items of one kind, in their order.
+    """Items of one kind, in their order. They stay in their file: iterating reads them again, one at a time.
 
     Attributes:
         name: as given, without folders.
         kind: ``score`` or ``compare``.
         labels: who made the labels: people, or the construction of the data.
-        location: the file.
-        lines: in which line of the file each item stands.
         digest: of the file's content; two people with the same digest judged the same items.
+        location: the file.
+        survey: what is remembered of all the items of the file.
+        read: reads the items, each with the line that it stands in.
+        limit: so many of the first items belong to the dataset; ``None``: all.
         family: prefix of its aspects' full names, such as ``topical-chat``.
+
+    >>> rain = ScoreItem(id="a", source="It rained.", candidate="Rain.", human={"fluency": 4})
+    >>> data = Dataset.of("mine", [rain])
+    >>> len(data), [item.id for item in data], data.aspect_names()
+    (1, ['a'], ['fluency'])
     """
 
     name: str
     kind: TaskKind
-    items: tuple[Item, ...]
     labels: Labels
     digest: str
     location: str
-    lines: tuple[int, ...] = ()
+    survey: Survey = field(repr=False, compare=False)
+    read: Reader = field(repr=False, compare=False)
+    limit: int | None = None
     family: str = "summeval"
+
+    @classmethod
+    def of(
+        cls, name: str, items: Iterable[Item], *, labels: Labels | None = None, family: str = "summeval"
+    ) -> Dataset:
+        """A dataset of items in memory; labels are people's unless said otherwise.
+
+        Raises:
+            DataError: no items, both kinds, or one id twice.
+        """
+        held = tuple(items)
+        found = survey(lambda: enumerate(held, start=1), name, "item")
+        lines = "\n".join(item.model_dump_json() for item in held)
+        return cls(
+            name=name,
+            kind=found.kind,
+            labels=labels or ("people" if found.has_labels else "none"),
+            digest=hashlib.sha256(lines.encode()).hexdigest()[:12],
+            location="in memory",
+            survey=found,
+            read=lambda: enumerate(held, start=1),
+            family=family,
+        )
+
+    def __iter__(self) -> Iterator[Item]:
+        """Read the items.
+
+        Raises:
+            DataError: the file has changed since it was loaded.
+        """
+        return (item for _, item in self.numbered())
+
+    def __len__(self) -> int:
+        return self.survey.count if self.limit is None else min(self.limit, self.survey.count)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """All items at once. They are held in memory: to go through many, iterate over the dataset."""
+        return tuple(self)
+
+    def numbered(self) -> Iterator[Numbered]:
+        """The items, each with the line that it stands in."""
+        return islice(self.read(), self.limit)
 
     def aspect_names(self) -> list[str]:
         """Aspects that have labels here, in the order in which they turn up."""
-        return list(
-            dict.fromkeys(name for item in self.items if isinstance(item, ScoreItem) for name in item.human)
-        )
+        return [name for name, labels in self.survey.aspects.items() if labels.first < len(self)]
 
     def first(self, limit: int | None) -> Dataset:
         """The same with its first items only."""
-        if limit is None:
-            return self
-        return Dataset(**{**self.__dict__, "items": self.items[:limit]})
+        return self if limit is None else replace(self, limit=min(limit, len(self)))
+
+
+def find_item(dataset: Dataset, id: str) -> Item | None:
+    """The item of an id, or ``None``; the dataset is read as far as that item.
+
+    >>> find_item(load_dataset("demo"), "no such item") is None
+    True
+    """
+    return next((item for item in dataset if item.id == id), None)
 
 
 @dataclass(frozen=True)
@@ -67,7 +125,7 @@ class Source:
     kind: TaskKind
     summary: str
     labels: Labels
-    rows: Callable[[Path], Iterator[Row]] | None = None
+    rows: Callable[[RowFile], Iterator[Row]] | None = None
     family: str = "summeval"
 
 
@@ -126,20 +184,17 @@ def load_dataset(
     """
     source = SOURCES.get(str(name_or_path))
     path = _path(name_or_path, source, data_dir)
-    content = read_bytes(path)
-    rows = source.rows(path) if source and source.rows else read_rows(path, content)
-    numbered = tuple(_checked(path, rows, max_characters))
-    if not numbered:
-        raise DataError(f"{path}: holds no items")
-    items = tuple(item for _, item in numbered)
+    file = RowFile(path)
+    read = partial(_items, file, source.rows if source and source.rows else RowFile.rows)
+    found = survey(read, str(path), most_characters=max_characters)
     return Dataset(
         name=source.name if source else path.name,
-        kind="compare" if isinstance(items[0], CompareItem) else "score",
-        items=items,
-        labels=source.labels if source else ("people" if any(item.human for item in items) else "none"),
-        digest=hashlib.sha256(content).hexdigest()[:12],
+        kind=found.kind,
+        labels=source.labels if source else ("people" if found.has_labels else "none"),
+        digest=file.digest,
         location=str(path),
-        lines=tuple(line for line, _ in numbered),
+        survey=found,
+        read=read,
         family=source.family if source else "summeval",
     )
 
@@ -153,25 +208,12 @@ def _path(name_or_path: str | Path, source: Source | None, data_dir: str | Path 
     return path
 
 
-def _checked(path: Path, rows: Iterable[Row], most: int) -> Iterator[tuple[int, Item]]:
-    seen: dict[str, int] = {}
-    kind: type[Item] | None = None
-    for line, row in rows:
+def _items(file: RowFile, rows: Callable[[RowFile], Iterator[Row]]) -> Iterator[Numbered]:
+    for line, row in rows(file):
         try:
             item = parse_item(row)
         except ValidationError as error:
-            raise DataError(f"{path}, line {line}: {explain(error, row)}") from error
-        for field, text in item.texts():
-            if len(text) > most:
-                raise DataError(
-                    f"{path}, line {line}: field {field!r} has {len(text):,} characters, more than {most:,}; "
-                    "if that is meant, allow more with --max-chars"
-                )
-        if item.id in seen:
-            raise DataError(f"{path}, line {line}: id {item.id!r} stands already in line {seen[item.id]}")
-        if kind not in (None, type(item)):
-            raise DataError(f"{path}, line {line}: texts to be rated and answers to be compared in one file")
-        seen[item.id], kind = line, type(item)
+            raise DataError(f"{file.path}, line {line}: {explain(error, row)}") from error
         yield line, item
 
 
@@ -237,7 +279,10 @@ def _aspect_from_file(path: Path) -> Aspect:
 
 
 def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
-    for line, item in zip(dataset.lines, dataset.items, strict=False):
+    labels = dataset.survey.aspects.get(aspect.name)
+    if labels is None or (aspect.low <= labels.low and labels.high <= aspect.high):
+        return
+    for line, item in dataset.numbered():
         label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
         if label is not None and not aspect.low <= label <= aspect.high:
             raise DataError(

@@ -1,14 +1,19 @@
-"""Rows of a file: JSON lines or CSV, plain or gzip-compressed."""
+"""Rows of a file: JSON lines or CSV, plain or gzip-compressed, one at a time."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import json
-from collections.abc import Iterator
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..state.errors import DataError
 
@@ -18,49 +23,145 @@ csv.field_size_limit(2**31 - 1)
 Row = tuple[int, dict[str, Any]]
 """Line number and fields."""
 
+_CHUNK = 1 << 18
+
 
 def read_bytes(path: Path) -> bytes:
-    """The file's content, decompressed.
+    """The content of a small file.
 
     Raises:
         DataError: no such file, or one that cannot be read.
     """
     try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise DataError(f"{path}: cannot be read: {reason}") from error
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
-def read_rows(path: Path, content: bytes) -> Iterator[Row]:
-    """The rows of a JSONL or CSV file, told apart by the file's name.
+class RowFile:
+    """A JSONL or CSV file (its name tells which), also ``.gz``: read as often as wanted, never held in memory.
 
-    Raises:
-        DataError: not text, not JSON, not an object; names file and line.
+    The first pass that comes to the end settles what the file holds; later ones refuse it if it holds something else.
+
+    Attributes:
+        path: the file.
+        digest: of the decompressed content; empty before the first pass has come to the end.
     """
-    text = _decoded(path, content)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.digest = ""
+        self._version: tuple[int, int] | None = None
+
+    def rows(self) -> Iterator[Row]:
+        """The rows, from the beginning.
+
+        Raises:
+            DataError: a file that cannot be read or has changed, a line that is no text, no JSON or no object;
+                names file and line.
+        """
+        self._version = self._version if self.digest else None
+        with self._content() as content:
+            yield from _parser(self.path)(self.path, content)
+        found = content.digest()
+        if self.digest not in ("", found):
+            raise self._changed()
+        self.digest = found
+
+    @contextmanager
+    def _content(self) -> Iterator[_Content]:
+        try:
+            with _opened(self.path) as content:
+                content.watch = self._watch
+                yield content
+        except UnicodeDecodeError as error:
+            raise self._not_text() from error
+        except (OSError, EOFError, zlib.error) as error:
+            raise _unreadable(self.path, error) from error
+
+    def _watch(self, status: os.stat_result) -> None:
+        """Notice a change before anything that was changed is used; a new date on the same content is none."""
+        version = status.st_size, status.st_mtime_ns
+        if self._version not in (None, version) and self._digest_now() != self.digest:
+            raise self._changed()
+        self._version = version
+
+    def _digest_now(self) -> str:
+        with _opened(self.path) as content:
+            while content.read(_CHUNK):
+                pass
+            return content.digest()
+
+    def _changed(self) -> DataError:
+        return DataError(
+            f"{self.path}: has changed since its rows were checked; leave it alone, and start again"
+        )
+
+    def _not_text(self) -> DataError:
+        """Find the first byte that is no text; the decoder, which reads ahead, does not know its line."""
+        position = 0
+        with _opened(self.path) as content:
+            for number, line in enumerate(io.BufferedReader(content, _CHUNK), start=1):
+                try:
+                    line.decode()
+                except UnicodeDecodeError as error:
+                    where = f"byte {position + error.start}: {error.reason}"
+                    return DataError(f"{self.path}, line {number}: not UTF-8 text ({where})")
+                position += len(line)
+        return self._changed()
+
+
+def _opened(path: Path) -> _Content:
+    if stat.S_ISFIFO(path.stat().st_mode):
+        raise DataError(f"{path}: a pipe can be read only once; write what it holds to a file")
+    return _Content(path.open("rb"), compressed=path.suffix == ".gz")
+
+
+class _Content(io.RawIOBase):
+    """A file's bytes, decompressed; ``watch`` is told the state of the file whenever some were read."""
+
+    def __init__(self, file: BinaryIO, compressed: bool) -> None:
+        self.watch: Callable[[os.stat_result], None] | None = None
+        self._file = file
+        self._plain = gzip.GzipFile(fileobj=file) if compressed else file
+        self._hash = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._plain.read(len(buffer))
+        if self.watch:
+            self.watch(os.fstat(self._file.fileno()))
+        self._hash.update(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def digest(self) -> str:
+        """Of what has been read so far."""
+        return self._hash.hexdigest()[:12]
+
+
+def _parser(path: Path) -> Callable[[Path, _Content], Iterator[Row]]:
     name = path.name.removesuffix(".gz").lower()
     if name.endswith(".csv"):
-        return _csv_rows(path, text)
+        return _csv_rows
     if name.endswith((".jsonl", ".ndjson", ".json")):
-        return _json_rows(path, text)
+        return _json_rows
     raise DataError(f"{path}: not a dataset that can be read; expected .jsonl or .csv (also .gz)")
 
 
-def _decoded(path: Path, content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{path}, line {line}: not UTF-8 text (byte {error.start}: {error.reason})"
-        ) from error
+def _text(content: _Content, newline: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BufferedReader(content, _CHUNK), encoding="utf-8-sig", newline=newline)
 
 
-def _json_rows(path: Path, text: str) -> Iterator[Row]:
-    # Not splitlines(): texts may hold U+2028 and its kin, which JSON allows inside a string.
-    for number, line in enumerate(text.split("\n"), start=1):
+def _json_rows(path: Path, content: _Content) -> Iterator[Row]:
+    # Lines end with "\n" alone: texts may hold U+2028 and its kin, which JSON allows inside a string.
+    for number, line in enumerate(_text(content, newline="\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -74,8 +175,8 @@ def _json_rows(path: Path, text: str) -> Iterator[Row]:
         yield number, row
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[Row]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+def _csv_rows(path: Path, content: _Content) -> Iterator[Row]:
+    reader = csv.DictReader(_text(content, newline=""))
     try:
         for cells in reader:
             if None in cells:
@@ -113,3 +214,8 @@ def _json_cell(cell: str) -> Any:
         return json.loads(cell)
     except ValueError:
         return cell
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return DataError(f"{path}: cannot be read: {reason}")

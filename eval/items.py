@@ -95,6 +95,9 @@ class CompareItem(_Item):
         return majority(self.human) if isinstance(self.human, list) else self.human
 
 
+Item = ScoreItem | CompareItem
+
+
 def majority(votes: Sequence[Winner]) -> Winner:
     """What more than half of the annotators said; else a tie (ChatEval, section 3.4).
 
@@ -105,7 +108,7 @@ def majority(votes: Sequence[Winner]) -> Winner:
     return winner if 2 * count > len(votes) else "tie"
 
 
-def parse_item(row: Mapping[str, Any]) -> ScoreItem | CompareItem:
+def parse_item(row: Mapping[str, Any]) -> Item:
     """Make an item of a row; a question, or turns, mark a comparison.
 
     Raises:

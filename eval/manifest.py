@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,6 +25,7 @@ from ..state.aspects import Aspect
 from ..state.errors import DataError, UsageError
 from ..state.settings import Settings
 from .datasets import Dataset
+from .results import FILE as RESULTS
 
 FILE = "run.json"
 _STEPS = TypeAdapter(list[PlannedSteps])
@@ -46,6 +50,7 @@ def describe_run(
     signatures = {name: signature(name, panel, dataset, aspects) for name, panel in panels.items()}
     offline = any("offline" in _models(panel).values() for panel in panels.values())
     return {
+        "run": uuid4().hex,
         "signatures": signatures,
         "note": DISCLOSURE if offline else None,
         "protocols": {name: panel.bound.model_dump(mode="json") for name, panel in panels.items()},
@@ -57,7 +62,7 @@ def describe_run(
             "digest": dataset.digest,
             "kind": dataset.kind,
             "labels": dataset.labels,
-            "items": len(dataset.items),
+            "items": len(dataset),
         },
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
         "limit": limit,
@@ -83,17 +88,61 @@ def signature(name: str, panel: Panel[Any], dataset: Dataset, aspects: Sequence[
     return "|".join(f"{key}:{value}" for key, value in parts.items())
 
 
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Put the manifest into the run's folder.
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the manifest into the run's folder, or take up the run that is there; gives back what holds from now on.
+
+    A run that is taken up keeps its id, its date and its evaluation steps; more items or repeats may be wanted.
 
     Raises:
         UsageError: the folder holds another run; names what differs.
     """
-    path = folder / FILE
-    if path.exists():
-        _refuse_other_run(folder, read_manifest(folder), manifest)
-        return
-    _write(path, manifest)
+    before = check_manifest(folder, manifest)
+    now = {**manifest, **{name: before[name] for name in _OF_THE_FIRST_START if name in before}}
+    _write(folder / FILE, now)
+    return now
+
+
+_OF_THE_FIRST_START = ("run", "fresh", "created", "steps")
+_OTHERWISE = "choose another --out, or have what is there make way with --replace"
+
+
+def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """See that a folder holds no other run; gives the manifest that is there, empty where there is none.
+
+    Raises:
+        UsageError: it does, or it cannot be told.
+    """
+    if not (folder / FILE).exists():
+        if (folder / RESULTS).exists():
+            raise UsageError(f"{folder} holds {RESULTS} but no {FILE}, which says of what: {_OTHERWISE}")
+        return {}
+    try:
+        before = read_manifest(folder)
+    except DataError as error:
+        raise DataError(f"{error}: put back the one that it was, {_OTHERWISE}") from error
+    _refuse_other_run(folder, before, manifest)
+    return before
+
+
+def make_way(folder: Path) -> None:
+    """Rename the files of the run that is in a folder, if any; its journal stays, calls are calls."""
+    there = [folder / name for name in (RESULTS, FILE) if (folder / name).exists()]
+    for mark in _marks(folder) if there else ():
+        renamed = [path.with_name(f"{path.stem}.{mark}{path.suffix}") for path in there]
+        if not any(path.exists() for path in renamed):
+            for path, new in zip(there, renamed, strict=True):
+                path.replace(new)
+            return
+
+
+def _marks(folder: Path) -> Iterator[str]:
+    """What tells the files of an earlier run from those of others: its date, and a number where that does not do."""
+    try:
+        created = str(read_manifest(folder)["created"]).replace(":", "")
+    except (DataError, KeyError):
+        created = "unknown"
+    yield created
+    yield from (f"{created}.{number}" for number in count(2))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -109,7 +158,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise DataError(f"{folder}: holds no run ({FILE}: {error.strerror})") from error
     except ValueError as error:
         raise DataError(f"{path}: not JSON: {error}") from error
-    if not isinstance(manifest, dict) or "signatures" not in manifest:
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("signatures"), dict):
         raise DataError(f"{path}: no manifest of a run")
     return manifest
 
@@ -138,19 +187,37 @@ def keep_steps(folder: Path, planned: PlannedSteps) -> None:
 def _write(path: Path, manifest: Mapping[str, Any]) -> None:
     """All or nothing: a run that is killed leaves the manifest that it had."""
     fresh = path.with_suffix(".tmp")
-    fresh.write_text(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    try:
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     fresh.replace(path)
 
 
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    before, now = ({**m["signatures"], "repeats": m["repeats"], "limit": m["limit"]} for m in (old, new))
+    before, now = _parts(old), _parts(new)
     differences = [
-        f"{key}: it has {before.get(key)!r}, now {now.get(key)!r}"
+        f"{key} was {before.get(key, 'not there')}, is {now.get(key, 'not there')}"
         for key in dict.fromkeys([*before, *now])
         if before.get(key) != now.get(key)
     ]
     if differences:
-        raise UsageError(f"{folder} belongs to another run; choose another --out. {'; '.join(differences)}")
+        raise UsageError(
+            f"{folder} belongs to another run: {'; '.join(differences)}. {_OTHERWISE.capitalize()}"
+        )
+
+
+def _parts(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """All parts of all signatures, by protocol and name."""
+    return {
+        f"{protocol}: {name}": value
+        for protocol, signed in manifest["signatures"].items()
+        for name, _, value in (part.partition(":") for part in signed.split("|"))
+    }
 
 
 def _models(panel: Panel[Any]) -> dict[str, str]:

@@ -16,7 +16,8 @@ from ..nodes.panel import Models, Panel
 from ..state.aspects import Aspect
 from ..state.errors import UsageError
 from ..state.settings import DebateSettings, Settings
-from .datasets import Dataset, Item, choose_aspects, explain, load_dataset
+from .datasets import Dataset, choose_aspects, explain, load_dataset
+from .items import Item
 from .manifest import describe_run
 from .results import Key
 
@@ -54,9 +55,26 @@ class Plan:
     manifest: Mapping[str, Any]
     folder: Path | None = None
 
+    def __len__(self) -> int:
+        """How many verdicts are wanted."""
+        return len(self.dataset) * max(len(self.aspects), 1) * len(self.graphs) * self.repeats
+
+    def models(self) -> dict[str, str]:
+        """Protocol and role to the name of a model, without its parameters."""
+        return {
+            f"{protocol}.{role}": label.partition("?")[0]
+            for protocol, labels in self.manifest["models"].items()
+            for role, label in labels.items()
+        }
+
+    @property
+    def costs_money(self) -> bool:
+        """Whether any model but the offline judge is asked."""
+        return any(label != "offline" for label in self.models().values())
+
     def units(self) -> Iterator[tuple[Key, Item, Aspect | None]]:
         """Everything that is to be judged, item by item."""
-        for item in self.dataset.items:
+        for item in self.dataset:
             for aspect in self.aspects or (None,):
                 for name in self.graphs:
                     for repeat in range(self.repeats):

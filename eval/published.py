@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..state.errors import DataError, UsageError
-from .files import Row, read_bytes, read_rows
+from .files import Row, RowFile
 
 FILES = {
     "topical-chat": "topical_chat.jsonl",
@@ -34,27 +34,27 @@ def find(name: str, data_dir: str | Path | None) -> Path:
     raise DataError(f"{folder}: holds no {wanted} (nor {wanted}.gz), which {name} is read from")
 
 
-def topical_chat(path: Path) -> Iterator[Row]:
+def topical_chat(file: RowFile) -> Iterator[Row]:
     """One row a response; grouped by dialogue context."""
-    for line, row in _rows(path, "item_id", "context_id", "dialogue_history", "response", "human"):
+    for line, row in _rows(file, "item_id", "context_id", "dialogue_history", "response", "human"):
         human = {name: value for name, value in row["human"].items() if name != "overall"}
         texts = {"source": row["dialogue_history"].strip(), "candidate": row["response"].strip()}
         fact = (row.get("fact") or "").strip() or None
         yield line, {**_rated(row, "context_id"), **texts, "fact": fact, "human": human}
 
 
-def summeval(path: Path) -> Iterator[Row]:
+def summeval(file: RowFile) -> Iterator[Row]:
     """One row a summary; grouped by article."""
-    for line, row in _rows(path, "item_id", "article_id", "source", "summary", "human"):
+    for line, row in _rows(file, "item_id", "article_id", "source", "summary", "human"):
         texts = {"source": row["source"], "candidate": row["summary"]}
         yield line, {**_rated(row, "article_id"), **texts, "human": row["human"]}
 
 
-def faireval(path: Path) -> Iterator[Row]:
+def faireval(file: RowFile) -> Iterator[Row]:
     """One row a question of the Vicuna benchmark: gpt35's answer first, vicuna-13b's second."""
     models = ("gpt35", "vicuna-13b")
     winners = {models[0]: "1", models[1]: "2", "tie": "tie"}
-    for line, row in _rows(path, "question_id", "question", "answers", "human_label"):
+    for line, row in _rows(file, "question_id", "question", "answers", "human_label"):
         first, second = (row["answers"].get(model) for model in models)
         yield (
             line,
@@ -68,9 +68,9 @@ def faireval(path: Path) -> Iterator[Row]:
         )
 
 
-def llmbar(path: Path) -> Iterator[Row]:
+def llmbar(file: RowFile) -> Iterator[Row]:
     """One row an instruction with two outputs; grouped by subset."""
-    for line, row in _rows(path, "item_id", "instruction", "output_1", "output_2", "label"):
+    for line, row in _rows(file, "item_id", "instruction", "output_1", "output_2", "label"):
         answers = {"answer_1": row["output_1"], "answer_2": row["output_2"]}
         about = {"id": row["item_id"], "group": row.get("subset"), "category": row.get("subset")}
         yield line, {**about, "question": row["instruction"], **answers, "human": row["label"]}
@@ -80,10 +80,10 @@ def _rated(row: dict[str, Any], group: str) -> dict[str, Any]:
     return {"id": row["item_id"], "group": row[group], "system": row.get("system_id")}
 
 
-def _rows(path: Path, *fields: str) -> Iterator[Row]:
-    for line, row in read_rows(path, read_bytes(path)):
+def _rows(file: RowFile, *fields: str) -> Iterator[Row]:
+    for line, row in file.rows():
         if missing := [field for field in fields if field not in row]:
             raise DataError(
-                f"{path}, line {line}: field {missing[0]!r} is missing; there are {', '.join(row)}"
+                f"{file.path}, line {line}: field {missing[0]!r} is missing; there are {', '.join(row)}"
             )
         yield line, row

@@ -14,8 +14,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from ..state.transcript import Turn
-from .datasets import Item
-from .items import ScoreItem
+from .items import Item, ScoreItem
 from .results import Result
 from .tables import money
 

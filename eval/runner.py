@@ -1,97 +1,52 @@
-"""Batches: any protocol over a dataset, several at a time, each result on disk as soon as it is known."""
+"""Batches: any protocol over a dataset, several items at a time, each call and each result on disk once it is known."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+import logging
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, Unpack, cast
+from typing import Any, Unpack, cast
 
 from ..nodes.blocking import run_blocking
-from ..nodes.calling import Call, Reply, Send, around_calls
-from ..nodes.planner import StepsBook, steps_kept
+from ..nodes.planner import steps_kept
+from ..nodes.sending import Around, around_calls
 from ..state.aspects import Aspect
-from ..state.errors import UsageError
+from ..state.errors import StoppedError, UsageError
 from ..state.transcript import Turn
 from ..state.verdict import Verdict, add_usage
-from .agreement import PreferenceAgreement, ScoreAgreement, agreement
-from .datasets import Dataset, Item
-from .items import CompareItem, ScoreItem
-from .manifest import keep_steps, read_steps, write_manifest
+from .datasets import Dataset
+from .evaluation import Evaluation
+from .items import CompareItem, Item, ScoreItem
+from .journal import Journal, JournalError
 from .plan import Graph, Options, Plan, plan
-from .results import Key, Result, ResultsFile
+from .results import Key, Result
+from .running.conduct import Conduct, Limits
+from .running.counts import Counts
+from .running.desk import Desk
+from .running.folder import RunFolder, run_folder
+from .running.stopping import Stop
+from .running.tracing import Judge, traced
+
+log = logging.getLogger("jurygraph.run")
 
 
-class Watcher(Protocol):
-    """Somebody who looks on while a batch runs."""
-
-    def start(self, total: int, done: int) -> None:
-        """So many results are wanted, so many are there already."""
-
-    def heard(self, turn: Turn) -> None:
-        """An agent has spoken."""
-
-    def finished(self, result: Result) -> None:
-        """An item is through."""
-
-
-class Nobody:
-    """A watcher that looks away."""
-
-    def start(self, total: int, done: int) -> None:
-        """Look away."""
-
-    def heard(self, turn: Turn) -> None:
-        """Look away."""
-
-    def finished(self, result: Result) -> None:
-        """Look away."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What a batch came to.
-
-    Attributes:
-        results: one for each item, aspect, protocol and repeat.
-        manifest: what was run; ``manifest["signatures"]`` tells two runs apart.
-        folder: where results and manifest are on disk, if anywhere.
-    """
-
-    results: tuple[Result, ...]
-    manifest: Mapping[str, Any]
-    folder: Path | None = None
-
-    @property
-    def failed(self) -> tuple[Result, ...]:
-        """The results that have no verdict."""
-        return tuple(result for result in self.results if result.status == "failed")
-
-    def agreement(self, protocol: str | None = None) -> dict[str, ScoreAgreement | PreferenceAgreement]:
-        """Agreement with people by aspect, of one protocol (the only one, unless named)."""
-        names = {result.protocol for result in self.results}
-        if protocol is None and len(names) > 1:
-            raise ValueError(f"several protocols were run; name one of {', '.join(sorted(names))}")
-        return agreement(r.model_dump() for r in self.results if protocol in (None, r.protocol))
+class RunOptions(Options, Limits, total=False):
+    """What is to be judged, and how the run is to be carried out."""
 
 
 def evaluate(
-    protocols: str | Sequence[str],
-    data: str | Path | Dataset,
-    *,
-    concurrency: int = 16,
-    **options: Unpack[Options],
+    protocols: str | Sequence[str], data: str | Path | Dataset, **options: Unpack[RunOptions]
 ) -> Evaluation:
     """Judge a dataset, also from a notebook; ``aevaluate`` is the same for async code.
 
     Args:
         protocols: the name of a protocol, or several.
         data: a dataset, its name, or a JSONL or CSV file.
-        concurrency: model calls in flight.
-        **options: see ``Options``.
+        **options: see ``Options`` (what is judged) and ``Limits`` (how fast, how patiently, for how much).
 
     Raises:
         UsageError: bad input, told before any call.
@@ -100,100 +55,183 @@ def evaluate(
     >>> len(done.results), done.failed
     (4, ())
     """
-    return run_blocking(carry_out(plan(protocols, data, **options), concurrency))
+    return run_blocking(aevaluate(protocols, data, **options))
 
 
 async def aevaluate(
-    protocols: str | Sequence[str],
-    data: str | Path | Dataset,
-    *,
-    concurrency: int = 16,
-    **options: Unpack[Options],
+    protocols: str | Sequence[str], data: str | Path | Dataset, **options: Unpack[RunOptions]
 ) -> Evaluation:
     """``evaluate`` for async code; the same arguments and errors."""
-    return await carry_out(await asyncio.to_thread(plan, protocols, data, **options), concurrency)
+    limits = {name: value for name, value in options.items() if name not in Options.__annotations__}
+    wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
+    conduct = Conduct.of(cast("Limits", limits))
+    return await carry_out(await asyncio.to_thread(plan, protocols, data, **cast("Options", wanted)), conduct)
 
 
-async def carry_out(prepared: Plan, concurrency: int, watcher: Watcher | None = None) -> Evaluation:
-    """Do what was planned, ``concurrency`` model calls at a time."""
-    if concurrency < 1:
-        raise UsageError(f"concurrency must be 1 or more, got {concurrency}")
-    store = _Store(prepared)
-    done = {key for key, result in store.results.items() if result.status == "ok"}
-    todo = [unit for unit in prepared.units() if unit[0] not in done]
-    watcher = watcher or Nobody()
-    watcher.start(len(todo) + len(done), len(done))
-    token = around_calls.set(_Limiter(concurrency))
+async def carry_out(
+    prepared: Plan, conduct: Conduct | None = None, counts: Counts | None = None, stop: Stop | None = None
+) -> Evaluation:
+    """Do what was planned.
+
+    Args:
+        prepared: what to judge.
+        conduct: how fast, how patiently, for how much.
+        counts: kept up while the run is on, for whoever looks on.
+        stop: ends the run before its work is done when it is asked to.
+    """
+    conduct, counts, stop = conduct or Conduct(), counts or Counts(), stop or Stop()
+    conduct.budget.check(prepared.models())
+    if conduct.batch:
+        from .batching.checking import check_batch
+
+        check_batch(prepared)
+    async with run_folder(prepared, conduct) as folder:
+        if not conduct.batch:
+            await _check_batches(folder.journal)
+        run = _Run(prepared, folder, conduct, counts, stop)
+        await run.carry_out()
+        return run.evaluation()
+
+
+class _Run:
+    """A run that is on."""
+
+    def __init__(
+        self, prepared: Plan, folder: RunFolder, conduct: Conduct, counts: Counts, stop: Stop
+    ) -> None:
+        self._prepared = prepared
+        self._folder = folder
+        self._conduct = conduct
+        self._counts = counts
+        self._stop = stop
+        self._desk = _desk(prepared, folder, conduct, counts, stop)
+        self._there = folder.results.ok_keys() if folder.results else frozenset[Key]()
+        self._done: set[Key] = set()
+        self._in_memory: dict[Key, Result] = {}
+        counts.take_up(len(prepared), self._resumed(), folder.journal.totals())
+
+    async def carry_out(self) -> None:
+        """Judge what has not been judged yet."""
+        log.info("run started", extra=self._about())
+        ending = asyncio.create_task(self._end_when_asked())
+        try:
+            with (
+                traced(self._folder.manifest, self._counts, self._desk, _judge) as (calls, judge),
+                _around(calls),
+                steps_kept(self._folder.steps),
+            ):
+                await self._desk.carry_out(partial(self._work, judge))
+        finally:
+            ending.cancel()
+            await self._desk.come_home(0)
+            await self._desk.finish()
+        log.info("run ended", extra={"stopped": self._stop.reason, **self._counts.summary()})
+
+    def evaluation(self) -> Evaluation:
+        """What it came to; results in the order of the dataset."""
+        results = self._results(unit[0] for unit in self._prepared.units())
+        is_whole = self._counts.judged + self._counts.failed >= self._counts.wanted
+        stopped = None if is_whole else self._stop.reason
+        return Evaluation(results, self._folder.manifest, self._prepared.folder, stopped)
+
+    def _results(self, keys: Iterator[Key]) -> Sequence[Result]:
+        if self._folder.results is None:
+            return tuple(self._in_memory[key] for key in keys if key in self._in_memory)
+        try:
+            if not self._stop.is_asked:
+                self._folder.keep_rest()
+            return self._folder.results.finish(keys)
+        except OSError as error:
+            # In the order in which they came, then; the next start puts them in order.
+            self._stop.ask_for(error, self._folder.results.path)
+            return self._folder.results.read()
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "run": self._folder.manifest["run"],
+            "protocols": list(self._prepared.graphs),
+            "models": sorted(set(self._prepared.models().values())),
+            "concurrency": self._conduct.allowance.in_flight,
+            "wanted": self._counts.wanted,
+            "there": self._counts.resumed,
+        }
+
+    def _resumed(self) -> int:
+        if not self._there:
+            return 0
+        return sum(unit[0] in self._there for unit in self._prepared.units())
+
+    async def _work(self, judge: Judge) -> None:
+        """Workers that share one iterator: no more items are under way than there are workers."""
+        todo = (unit for unit in self._prepared.units() if self._is_open(unit[0]))
+
+        async def worker() -> None:
+            for key, item, aspect in todo:
+                result = await judge(self._prepared.graphs[key.protocol], key, item, aspect)
+                if result is not None:
+                    self._keep(result)
+                if self._stop.is_asked:
+                    return
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._conduct.allowance.in_flight, self._counts.wanted)):
+                    group.create_task(worker())
+        except ExceptionGroup as several:
+            # What is wrong is one thing, such as a data file that was changed meanwhile.
+            raise several.exceptions[0] from None
+
+    def _is_open(self, key: Key) -> bool:
+        return key not in self._there and key not in self._done
+
+    def _keep(self, result: Result) -> None:
+        try:
+            self._store(result)
+        except OSError as error:
+            # Nothing is lost: the verdict's calls are in the journal, and make it again for nothing.
+            self._stop.ask_for(error, self._prepared.folder)
+            return
+        self._counts.finished(result)
+        if self._conduct.batch:
+            self._done.add(result.key)
+        if result.status == "failed":
+            log.warning("item failed", extra={**result.key._asdict(), "reason": result.error})
+
+    def _store(self, result: Result) -> None:
+        self._folder.keep(result)
+        if self._folder.results is None:
+            self._in_memory[result.key] = result
+
+    async def _end_when_asked(self) -> None:
+        await self._stop.asked()
+        log.warning("stopping", extra={"reason": self._stop.reason, "explanation": self._stop.explanation})
+        await self._desk.come_home(self._conduct.grace)
+
+
+async def _check_batches(journal: Journal) -> None:
+    """What the provider is at work on is paid for, and not to be asked for a second time."""
+    if left := sum(not batch.settled for batch in await journal.batches()):
+        raise UsageError(
+            f"{left} of this run's batches are still to be collected from the provider; "
+            "go on with --batch (batch=True), which collects them, also those that were cancelled there"
+        )
+
+
+def _desk(prepared: Plan, folder: RunFolder, conduct: Conduct, counts: Counts, stop: Stop) -> Desk:
+    if not conduct.batch:
+        return Desk(folder.journal, conduct, counts, stop)
+    from .batching.desk import BatchDesk
+
+    return BatchDesk(prepared, folder, conduct, counts, stop)
+
+
+@contextmanager
+def _around(desk: Around) -> Iterator[None]:
+    token = around_calls.set(desk)
     try:
-        with steps_kept(store.steps):
-            await _work(prepared, iter(todo), concurrency, store, watcher)
+        yield
     finally:
         around_calls.reset(token)
-        store.close()
-    ordered = [store.results[unit[0]] for unit in prepared.units()]
-    return Evaluation(tuple(ordered), store.manifest, prepared.folder)
-
-
-class _Limiter:
-    """So many model calls in flight, whatever the number of items."""
-
-    def __init__(self, concurrency: int) -> None:
-        self._free = asyncio.Semaphore(concurrency)
-
-    async def __call__(self, call: Call, send: Send) -> Reply:
-        async with self._free:
-            return await send(call)
-
-
-class _Store:
-    """Results in memory, and on disk where a folder was given."""
-
-    def __init__(self, prepared: Plan) -> None:
-        self._file = None
-        self._manifest = prepared.manifest
-        self.results: dict[Key, Result] = {}
-        self.steps = StepsBook()
-        if prepared.folder is not None:
-            prepared.folder.mkdir(parents=True, exist_ok=True)
-            write_manifest(prepared.folder, prepared.manifest)
-            self._file = ResultsFile(prepared.folder)
-            self.results = {result.key: result for result in self._file.read()}
-            self.steps = StepsBook(read_steps(prepared.folder), partial(keep_steps, prepared.folder))
-
-    @property
-    def manifest(self) -> Mapping[str, Any]:
-        """The run's manifest, with the evaluation steps that were written on the way."""
-        steps = [planned.model_dump(mode="json") for planned in self.steps.all]
-        return {**self._manifest, **({"steps": steps} if steps else {})}
-
-    def add(self, result: Result) -> None:
-        self.results[result.key] = result
-        if self._file is not None:
-            self._file.add(result)
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.compact()
-
-
-async def _work(
-    prepared: Plan,
-    todo: Iterator[tuple[Key, Item, Aspect | None]],
-    workers: int,
-    store: _Store,
-    watcher: Watcher,
-) -> None:
-    """Workers that share one iterator: no more items are under way than there are workers."""
-
-    async def worker() -> None:
-        for key, item, aspect in todo:
-            result = await _judge(prepared.graphs[key.protocol], key, item, aspect, watcher)
-            store.add(result)
-            watcher.finished(result)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(workers):
-            group.create_task(worker())
 
 
 @dataclass
@@ -219,19 +257,21 @@ class _Heard:
         return (*self.turns, *self.unreadable.values())
 
 
-async def _judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None, watcher: Watcher) -> Result:
+async def _judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
+    """The result of one item; none where the run ended in the middle of it."""
     heard = _Heard()
     verdict: Verdict | None = None
     problem = ""
     try:
-        async with aclosing(_stream(graph, item, aspect)) as events:
+        async with aclosing(_stream(graph, key, item, aspect)) as events:
             async for where, mode, event in events:
                 if mode == "custom":
                     heard.add(event["turn"], event["problem"], where)
-                    watcher.heard(event["turn"])
                 elif not where and event.get("verdict"):
                     verdict = Verdict.of(event)
                     heard.conclude(event["transcript"])
+    except (StoppedError, JournalError):
+        return None
     except Exception as error:  # whatever went wrong with one item, the others go on
         problem = f"{type(error).__name__}: {error}"
     return _result(key, item, verdict, problem, heard)
@@ -241,10 +281,15 @@ Event = tuple[tuple[str, ...], str, Any]
 """In which sub-graph (the outermost graph is an empty tuple), in which stream mode, what."""
 
 
-async def _stream(graph: Graph, item: Item, aspect: Aspect | None) -> AsyncGenerator[Event, None]:
+async def _stream(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> AsyncGenerator[Event, None]:
     task = item.task(aspect) if isinstance(item, ScoreItem) and aspect else _comparison(item)
     given = {"task": task.model_dump(mode="json")}
-    async for event in graph.astream(given, stream_mode=["custom", "values"], subgraphs=True):
+    async for event in graph.astream(
+        given,
+        {"metadata": {"repeat": key.repeat}} if key.repeat else None,
+        stream_mode=["custom", "values"],
+        subgraphs=True,
+    ):
         yield cast("Event", event)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from .agreement import GroupedCorrelation, PreferenceAgreement, ScoreAgreement
-from .results import Result
-from .runner import Evaluation
+from .evaluation import Evaluation, Overview
 
 LABELS = {
     "people": "people",
@@ -54,8 +52,8 @@ def overview_table(evaluation: Evaluation) -> Table:
     for column in ("judged", "failed", "mean", "rounds", "calls", "tokens", "cost"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("ended by")
-    for (protocol, aspect), results in _by_protocol_and_aspect(evaluation.results).items():
-        table.add_row(protocol, escape(aspect or "preference"), *_overview_cells(results))
+    for (protocol, aspect), overview in evaluation.figures.overviews.items():
+        table.add_row(protocol, escape(aspect or "preference"), *_overview_cells(overview))
     return table
 
 
@@ -104,30 +102,15 @@ def _preference_cells(found: PreferenceAgreement) -> tuple[str, ...]:
     return str(found.n), number(found.accuracy), number(found.kappa), str(found.ties)
 
 
-def _by_protocol_and_aspect(results: Sequence[Result]) -> dict[tuple[str, str | None], list[Result]]:
-    found: dict[tuple[str, str | None], list[Result]] = {}
-    for result in results:
-        found.setdefault((result.protocol, result.aspect), []).append(result)
-    return found
-
-
-def _overview_cells(results: Sequence[Result]) -> Iterator[str]:
-    judged = [result for result in results if result.status == "ok"]
-    yield str(len(judged))
-    yield str(len(results) - len(judged))
-    yield _mean([result.score for result in judged])
-    yield _mean([result.rounds for result in judged])
-    yield f"{sum(result.calls for result in results):,}"
-    yield _short(sum(result.input_tokens + result.output_tokens for result in results))
-    costs = [result.cost_usd for result in results]
-    yield "unknown" if None in costs else money(sum(cost or 0 for cost in costs))
-    reasons = Counter(result.stop_reason for result in judged)
-    yield ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-
-
-def _mean(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{sum(known) / len(known):.2f}" if known else "-"
+def _overview_cells(overview: Overview) -> Iterator[str]:
+    yield str(overview.judged)
+    yield str(overview.failed)
+    yield number(overview.score.value, digits=2)
+    yield number(overview.rounds.value, digits=2)
+    yield f"{overview.calls:,}"
+    yield _short(overview.tokens)
+    yield "unknown" if overview.cost_usd is None else money(overview.cost_usd)
+    yield ", ".join(f"{reason} {count}" for reason, count in overview.stop_reasons.most_common())
 
 
 def _short(count: int) -> str:

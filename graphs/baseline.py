@@ -16,8 +16,16 @@ from typing import Any
 
 from ..nodes.courtroom_judge import judge_alone
 from ..nodes.panel import Models
+from ..state.calls import CallsByRole, Can, exactly
 from ..state.settings import BaselineSettings
+from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph
+
+
+def calls(_settings: BaselineSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
+    """The judge's."""
+    return {"judge": exactly(1)}
+
 
 protocol = Protocol(
     name="baseline",
@@ -27,6 +35,7 @@ protocol = Protocol(
     roles=("judge",),
     settings=BaselineSettings,
     prompts=("shared", "courtroom"),
+    calls=calls,
 )
 
 

@@ -25,7 +25,7 @@ from ..nodes.panel import Panel
 from ..state.errors import UsageError
 from ..state.judging import JudgeInput, JudgeOutput, as_json
 from ..state.settings import PositionSettings
-from ..state.tasks import ScoreTask, parse_task
+from ..state.tasks import ScoreTask, TaskKind, parse_task
 from ..state.transcript import Turn
 from ..state.verdict import StopReason, Verdict, Winner, add_usage
 from ..state.weighing import higher, mean_pair, swapped
@@ -65,6 +65,15 @@ def calibrated(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> StateGraph[A
     both.add_edge("prepare", "straight")
     both.add_edge("prepare", "swapped")
     return both
+
+
+def orders_held(settings: PositionSettings, kind: TaskKind) -> int:
+    """In how many orders of the answers a task is judged: a text has one order only.
+
+    >>> orders_held(PositionSettings(), "compare"), orders_held(PositionSettings(), "score")
+    (2, 1)
+    """
+    return 2 if settings.position_calibration and kind == "compare" else 1
 
 
 def weigh_orders(
@@ -140,8 +149,7 @@ class PositionGraph(Orders, Generic[PositionSettingsT]):
 
         def orders(state: OrdersState) -> Sequence[str]:
             settings = self.panel.settings(get_runtime().context)
-            both = settings.position_calibration and state["task"]["kind"] == "compare"
-            return ["straight", "swapped"] if both else ["straight"]
+            return ["straight", "swapped"][: orders_held(settings, state["task"]["kind"])]
 
         self.add_conditional_edges("prepare", Pure("orders", orders), ["straight", "swapped"])
 

@@ -28,11 +28,24 @@ from ..nodes.casting import with_roles
 from ..nodes.panel import Models
 from ..nodes.referee import referee, turn_is_over
 from ..nodes.summarizer import summarizer
+from ..state.calls import CallsByRole, Can, exactly
 from ..state.judging import JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, make_settings
+from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .calibration import PositionGraph, weigh_orders
+from .calibration import PositionGraph, orders_held, weigh_orders
 from .wiring import Protocol, ProtocolGraph
+
+
+def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
+    """Every referee in every turn, and a summary between turns; all of it in each order of the answers."""
+    summarized = settings.turns if settings.summarize_last else settings.turns - 1
+    discussion = {
+        "referee": exactly(settings.referees * settings.turns),
+        "summarizer": exactly(summarized if settings.strategy == "summarizer" else 0),
+    }
+    return {role: of_role * orders_held(settings, kind) for role, of_role in discussion.items()}
+
 
 protocol = Protocol(
     name="chateval",
@@ -42,6 +55,7 @@ protocol = Protocol(
     roles=("referee", "summarizer"),
     settings=ChatEvalSettings,
     prompts=("shared", "chateval"),
+    calls=calls,
 )
 
 

@@ -23,9 +23,23 @@ from ..nodes.human import human
 from ..nodes.panel import Models
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
+from ..state.calls import CallRange, CallsByRole, Can, exactly
 from ..state.judging import JudgeState
 from ..state.settings import DebateSettings
+from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph
+
+
+def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
+    """Satisfied in the first round at best; at worst n objections, and whoever decides then."""
+    scorer, critic = CallRange(1, settings.n + 1), CallRange(1, settings.n)
+    return {
+        "commander": scorer + critic if settings.commander == "llm" else exactly(0),
+        "scorer": scorer,
+        "critic": critic,
+        "tie_breaker": CallRange(0, 1 if settings.fallback == "tie_breaker" else 0),
+    }
+
 
 protocol = Protocol(
     name="debate",
@@ -35,6 +49,7 @@ protocol = Protocol(
     roles=("commander", "scorer", "critic", "tie_breaker"),
     settings=DebateSettings,
     prompts=("shared", "debate"),
+    calls=calls,
 )
 
 

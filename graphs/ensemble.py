@@ -20,11 +20,19 @@ from ..nodes.ballots import average, scores_over_orders
 from ..nodes.casting import with_roles
 from ..nodes.panel import Models
 from ..nodes.referee import unheard_referees
+from ..state.calls import CallsByRole, Can, exactly
 from ..state.judging import JudgeOutput
 from ..state.settings import EnsembleSettings, make_settings
+from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .calibration import PositionGraph, weigh_orders
+from .calibration import PositionGraph, orders_held, weigh_orders
 from .wiring import Protocol, ProtocolGraph
+
+
+def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
+    """One for each referee and order of the answers."""
+    return {"referee": exactly(settings.referees * orders_held(settings, kind))}
+
 
 protocol = Protocol(
     name="ensemble",
@@ -34,6 +42,7 @@ protocol = Protocol(
     roles=("referee",),
     settings=EnsembleSettings,
     prompts=("shared", "chateval"),
+    calls=calls,
 )
 
 

@@ -19,12 +19,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..nodes.faireval_scorer import pairs_in, scorer
+from ..nodes.models import SEVERAL
 from ..nodes.panel import Models
+from ..state.calls import CallsByRole, Can, sampled
 from ..state.judging import JudgeOutput
 from ..state.settings import FairEvalSettings
+from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .calibration import PositionGraph, weigh_orders
+from .calibration import PositionGraph, orders_held, weigh_orders
 from .wiring import Protocol, ProtocolGraph
+
+
+def calls(settings: FairEvalSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """The samples of each order of the answers."""
+    return {"scorer": sampled(settings.k, can("scorer", SEVERAL)) * orders_held(settings, kind)}
+
 
 protocol = Protocol(
     name="faireval",
@@ -34,6 +43,7 @@ protocol = Protocol(
     roles=("scorer",),
     settings=FairEvalSettings,
     prompts=("shared", "faireval"),
+    calls=calls,
 )
 
 

@@ -22,11 +22,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..nodes.geval_scorer import scorer
+from ..nodes.models import LOGPROBS, SEVERAL
 from ..nodes.panel import Models
 from ..nodes.planner import planner
+from ..state.calls import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.judging import JudgeState
 from ..state.settings import GEvalSettings
+from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph
+
+
+def calls(settings: GEvalSettings, _kind: TaskKind, can: Can) -> CallsByRole:
+    """One by log-probabilities; else the samples, after one call in vain where log-probabilities were tried."""
+    samples = sampled(settings.samples, can("scorer", SEVERAL))
+    if settings.weighting == "logprobs":
+        return {"scorer": exactly(1)}
+    tried = settings.weighting == "auto" and can("scorer", LOGPROBS)
+    return {"scorer": CallRange(1, 1 + samples.most) if tried else samples}
+
+
+def calls_once(settings: GEvalSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
+    """The planner's, unless the steps are given."""
+    return {"planner": exactly(0 if settings.steps else 1)}
+
 
 protocol = Protocol(
     name="geval",
@@ -36,6 +54,8 @@ protocol = Protocol(
     roles=("planner", "scorer"),
     settings=GEvalSettings,
     prompts=("shared", "geval"),
+    calls=calls,
+    calls_once=calls_once,
 )
 
 

@@ -177,7 +177,7 @@ class NamedJudges(Panel[WrapperSettingsT]):
 
     def __init__(
         self,
-        protocol: Protocol,
+        protocol: Protocol[Any],
         settings_class: type[WrapperSettingsT],
         settings: WrapperSettingsT | Mapping[str, Any] | None,
         models: Models | None,
@@ -259,7 +259,7 @@ def roles_by_place(settings: WrapperSettings) -> dict[str, tuple[str, ...]]:
 
 
 def _roles(name: str, settings: WrapperSettings, held: str) -> tuple[str, ...]:
-    protocol: Protocol = find_protocol(name).protocol
+    protocol: Protocol[Any] = find_protocol(name).protocol
     if not issubclass(protocol.settings, WrapperSettings):
         return protocol.roles
     inner = _validated(name, getattr(settings, held), held)

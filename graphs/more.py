@@ -26,9 +26,23 @@ from ..nodes.aggregator import aggregators
 from ..nodes.courtroom_judge import feedback, judge_of_teams
 from ..nodes.defence_judge import judge_of_each
 from ..nodes.panel import Models
+from ..state.calls import CallsByRole, Can, exactly
 from ..state.judging import JudgeState
 from ..state.settings import MoreSettings
+from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph
+
+
+def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
+    """Both teams in every round, what is made of their defences, and the judge, with feedback between rounds."""
+    team, rounds = 2 * settings.advocates, settings.rounds
+    judged = team if settings.aggregate == "best" else 1
+    return {
+        "advocate": exactly(team * rounds),
+        "aggregator": exactly(2 * rounds if settings.aggregate == "llm" else 0),
+        "judge": exactly(judged * rounds + rounds - 1),
+    }
+
 
 protocol = Protocol(
     name="more",
@@ -38,6 +52,7 @@ protocol = Protocol(
     roles=("advocate", "aggregator", "judge"),
     settings=MoreSettings,
     prompts=("shared", "courtroom"),
+    calls=calls,
 )
 
 

@@ -21,6 +21,7 @@ protocol = Protocol(
     roles=debate.protocol.roles,
     settings=MultiagentSettings,
     prompts=debate.protocol.prompts,
+    calls=debate.calls,
 )
 
 

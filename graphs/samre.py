@@ -24,9 +24,24 @@ from ..nodes.courtroom_judge import judge_of_round
 from ..nodes.juror import jury
 from ..nodes.panel import Models
 from ..nodes.tally import rounds_agree, tally
+from ..state.calls import CallRange, CallsByRole, Can, exactly
 from ..state.judging import JudgeState
 from ..state.settings import SamreSettings
+from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph
+
+
+def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
+    """Two rounds that agree at best, all of them at worst; then the jury."""
+    rounds = CallRange(min(2, settings.max_rounds), settings.max_rounds)
+    between = CallRange(rounds.least - 1, rounds.most - 1)
+    return {
+        "advocate": rounds * 2,
+        "judge": rounds,
+        "juror": exactly(settings.jurors),
+        "summarizer": between if settings.memory == "summary" else exactly(0),
+    }
+
 
 protocol = Protocol(
     name="samre",
@@ -36,6 +51,7 @@ protocol = Protocol(
     roles=("advocate", "judge", "juror", "summarizer"),
     settings=SamreSettings,
     prompts=("shared", "courtroom"),
+    calls=calls,
 )
 
 

@@ -18,9 +18,17 @@ from typing import Any
 
 from ..nodes.panel import Models
 from ..nodes.referee import lone_scorer
+from ..state.calls import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
-from .calibration import PositionGraph
+from ..state.tasks import TaskKind
+from .calibration import PositionGraph, orders_held
 from .wiring import Protocol, ProtocolGraph
+
+
+def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
+    """One for each order of the answers."""
+    return {"scorer": exactly(orders_held(settings, kind))}
+
 
 protocol = Protocol(
     name="single",
@@ -30,6 +38,7 @@ protocol = Protocol(
     roles=("scorer",),
     settings=SingleSettings,
     prompts=("shared", "chateval"),
+    calls=calls,
 )
 
 

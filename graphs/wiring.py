@@ -16,6 +16,7 @@ from ..nodes.blocking import run_blocking
 from ..nodes.ends import conclude, prepare
 from ..nodes.hearing import Hearing
 from ..nodes.panel import Models, Panel
+from ..state.calls import CallsByRole, Can, CountCalls
 from ..state.judging import JudgeInput, JudgeOutput, JudgeState
 from ..state.settings import Settings, SettingsT, make_settings
 from ..state.tasks import TaskKind
@@ -25,8 +26,13 @@ Agent = Callable[[JudgeState, Hearing[SettingsT]], Awaitable[Update]]
 Router = Callable[[JudgeState, SettingsT], str]
 
 
+def no_calls(_settings: Settings, _kind: TaskKind, _can: Can) -> CallsByRole:
+    """Of a protocol that prepares nothing for several verdicts."""
+    return {}
+
+
 @dataclass(frozen=True)
-class Protocol:
+class Protocol(Generic[SettingsT]):
     """What the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
 
     Attributes:
@@ -37,6 +43,8 @@ class Protocol:
         roles: roles that can have a model of their own.
         settings: its settings class.
         prompts: folders of the templates that it uses.
+        calls: how many model calls a verdict takes, least and most, role by role; repairs come on top.
+        calls_once: calls that serve all verdicts of a run on one aspect, and are made with the first of them.
     """
 
     name: str
@@ -44,8 +52,10 @@ class Protocol:
     source: str
     kinds: tuple[TaskKind, ...]
     roles: tuple[str, ...]
-    settings: type[Settings]
+    settings: type[SettingsT]
     prompts: tuple[str, ...]
+    calls: CountCalls[SettingsT]
+    calls_once: CountCalls[SettingsT] = no_calls
 
 
 class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
@@ -57,7 +67,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
     def __init__(
         self,
-        protocol: Protocol,
+        protocol: Protocol[Any],
         settings_class: type[SettingsT],
         settings: SettingsT | Mapping[str, Any] | None = None,
         models: Models | None = None,
@@ -90,7 +100,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
         self.add_conditional_edges(source, Pure(router.__name__, choose), list(targets))
 
-    def _add_ends(self, protocol: Protocol) -> None:
+    def _add_ends(self, protocol: Protocol[Any]) -> None:
         async def opening(state: JudgeState, _hearing: Hearing[SettingsT]) -> Update:
             return prepare(state, protocol.name, protocol.kinds)
 

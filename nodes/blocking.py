@@ -28,7 +28,20 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
         raise RuntimeError(
             "a sync call inside an async call on the same loop would wait for itself: await it"
         )
-    return asyncio.run_coroutine_threadsafe(work, loop).result()
+    future = asyncio.run_coroutine_threadsafe(work, loop)
+    try:
+        return future.result()
+    except BaseException:
+        # Ctrl-C, say. What the work holds it is to let go of before the caller goes on; another Ctrl-C ends the wait.
+        if future.cancel():
+            asyncio.run_coroutine_threadsafe(_end_of(work), loop).result()
+        raise
+
+
+async def _end_of(work: Coroutine[Any, Any, Any]) -> None:
+    """Wait for a coroutine that was cancelled."""
+    if tasks := [task for task in asyncio.all_tasks() if task.get_coro() is work]:
+        await asyncio.wait(tasks)
 
 
 @lru_cache(maxsize=1)

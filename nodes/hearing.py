@@ -15,11 +15,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from ..state.errors import ReplyError
 from ..state.settings import SettingsT
 from ..state.transcript import Turn
-from .calling import Call, Reply, send
+from .calling import Call, Reply
 from .forms import Form, TextForm, Value
 from .models import LoadedModel
 from .prompting import Prompt, Prompts
-from .sampling import TEMPERATURE, Samples, draw
+from .sampling import TEMPERATURE, Drawn, Samples, draw
+from .sending import disown, send
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,8 @@ class Hearing(Generic[SettingsT]):
             ModelCallError: the provider refused the call, or it failed for good.
         """
         model = self.model_of(question.role, question.agent)
-        messages = self._messages(question, model)
-        return await self._settled(
-            question, model, messages, await send(self._call(question, model, messages))
-        )
+        call = self._call(question, model, self._messages(question, model))
+        return await self._settled(question, call, await send(call))
 
     async def sample(self, question: Question, size: int) -> Samples:
         """Have an agent answer so many times, at a temperature that lets the answers differ.
@@ -91,20 +90,27 @@ class Hearing(Generic[SettingsT]):
             ModelCallError: as ``ask``.
         """
         model = self.model_of(question.role, question.agent)
-        messages = self._messages(question, model)
         heated = replace(question, parameters={**question.parameters, **self._heat(question)})
-        replies = await draw(self._call(heated, model, messages), size)
-        turns = [_sampled(heated, reply, model.label) for reply in replies]
+        drawn = await draw(self._call(heated, model, self._messages(question, model)), size)
+        turns = [_sampled(heated, reply, model.label) for _, reply in drawn]
         untold, warnings = turns, tuple(model.warnings)
         if all(turn["value"] is None for turn in turns):
-            first = replace(heated, details={**question.details, "sample": 1})
-            answer = await self._settled(first, model, messages, replies[0])
+            answer = await self._mended(heated, drawn)
             turns[0], untold, warnings = answer.turn, turns[1:], answer.warnings
         for number, turn in enumerate(turns, start=1):
             turn["sample"] = number
         for turn in untold:
             self.tell(turn)
         return Samples(tuple(turns), (*warnings, *_unread(question, turns)))
+
+    async def _mended(self, question: Question, drawn: Sequence[Drawn]) -> Answer:
+        """The first sample, asked for again; if that is of no use either, none of them is."""
+        first = replace(question, details={**question.details, "sample": 1})
+        try:
+            return await self._settled(first, *drawn[0])
+        except ReplyError:
+            disown([call for call, _ in drawn[1:]])
+            raise
 
     async def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
         """Have several agents answer at the same time; the answers are in the order of the questions.
@@ -141,11 +147,9 @@ class Hearing(Generic[SettingsT]):
         structured = self._structured(model) and not isinstance(form, TextForm)
         return self.prompts.render(form.template, structured=structured, **form.limits())
 
-    async def _settled(
-        self, question: Question, model: LoadedModel, messages: Sequence[BaseMessage], reply: Reply
-    ) -> Answer:
+    async def _settled(self, question: Question, call: Call, reply: Reply) -> Answer:
         """What a reply says; if it cannot be read, what comes when it is asked for again."""
-        replies = [reply]
+        model, calls, replies = call.model, [call], [reply]
         while True:
             try:
                 content, value = read(question.form, replies[-1])
@@ -153,10 +157,12 @@ class Hearing(Generic[SettingsT]):
                 turn = _turn(question, replies, replies[-1].text, None, model.label)
                 self.tell(turn, error.problem)
                 if len(replies) > self.settings.repair:
+                    disown(calls)
                     error.agent, error.round, error.turn = question.agent, question.round, turn
                     raise
-                messages = [*messages, *self._repair(question, error, model)]
-                replies.append(await send(self._call(question, model, messages, len(replies))))
+                messages = [*calls[-1].messages, *self._repair(question, error, model)]
+                calls.append(self._call(question, model, messages, len(replies)))
+                replies.append(await send(calls[-1]))
             else:
                 turn = _turn(question, replies, content, value, model.label)
                 self.tell(turn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,12 +16,12 @@ from langchain_core.runnables import Runnable
 
 from ..state.errors import UsageError
 from ..state.settings import ModelSpec
+from .identities import Identity, identity_of_chat, identity_of_name
+from .loops import on_loop_end
 from .offline import DISCLOSURE, OfflineJudge
+from .scripted import ScriptedModel
 
 OFFLINE = ModelSpec(name="offline")
-MAX_RETRIES = 6
-TIMEOUT_SECONDS = 180.0
-
 
 STRUCTURE = "response_format"
 """Stands for all that asks for JSON, under whatever name the provider knows it."""
@@ -38,19 +38,30 @@ class LoadedModel:
 
     A provider that rejects a parameter (reasoning models refuse ``temperature``) is asked again without it,
     and every call from then on leaves it out; ``warnings`` says so.
+
+    Attributes:
+        label: the name under which turns and prices know it.
+        identity: what identifies it for whoever keeps replies; the same for life, whatever it does not take.
+        plays_roles: whether its replies depend on who is asked, not on the messages alone.
+        structured: whether replies are asked for as JSON.
     """
 
     def __init__(
-        self, label: str, chat: BaseChatModel, close: Callable[[], Awaitable[None]] | None = None
+        self,
+        label: str,
+        chat: BaseChatModel,
+        identity: Identity | None = None,
+        connections: Connections | None = None,
     ) -> None:
         self.label = label
         self.chat = chat
+        self.identity = identity or identity_of_chat(label, chat)
+        self.plays_roles = isinstance(chat, OfflineJudge | ScriptedModel)
         self.structured = True
         self.warnings: list[str] = [DISCLOSURE] if isinstance(chat, OfflineJudge) else []
         self._dropped: set[str] = set()
         self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
-        self._close = close
-        self._closing: AsyncGenerator[None, None] | None = None
+        self._connections = connections
 
     def runnable(
         self, schema: dict[str, Any] | None, parameters: Mapping[str, Any] | None = None
@@ -122,7 +133,10 @@ class LoadedModel:
         given = {name: value for name, value in wanted.items() if value is not None}
         if not given or isinstance(self.chat, OfflineJudge):
             return self
-        return self._tuned.setdefault((temperature, max_tokens), _tuned(self, given))
+        key = (temperature, max_tokens)
+        if key not in self._tuned:
+            self._tuned[key] = _tuned(self, given)
+        return self._tuned[key]
 
     def _adjusted(self, given: Mapping[str, Any]) -> BaseChatModel:
         """The chat model with parameters of one call, as far as it has them to set."""
@@ -141,9 +155,22 @@ class LoadedModel:
 
     async def hold(self) -> None:
         """See to it that connections are closed when the running event loop ends, and not after it."""
-        if self._close is not None and self._closing is None:
-            self._closing = _when_loop_ends(self._close)
-            await anext(self._closing)
+        if self._connections is not None:
+            await self._connections.hold()
+
+
+class Connections:
+    """What a client has open, to be closed with the event loop on which it was used."""
+
+    def __init__(self, close: Callable[[], Awaitable[None]]) -> None:
+        self._close = close
+        self._held = False
+
+    async def hold(self) -> None:
+        """See to it; once is enough."""
+        if not self._held:
+            self._held = True
+            await on_loop_end(self._close)
 
 
 def load(spec: ModelSpec, loop: object) -> LoadedModel:
@@ -211,25 +238,20 @@ def _forget_ended_loops() -> None:
             del _LOADED[loop]
 
 
-async def _when_loop_ends(close: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
-    """Once started, it waits at its ``yield`` until the loop shuts its generators down, which is when it closes."""
-    try:
-        yield
-    finally:
-        await close()
-
-
 def _make(spec: ModelSpec) -> LoadedModel:
     check(spec)
     if spec.name == "offline":
-        return LoadedModel("offline", OfflineJudge())
+        return LoadedModel("offline", OfflineJudge(), identity_of_name(spec))
     provider, _, name = spec.name.partition(":")
     chat, close = _PROVIDERS[provider].make(spec, name)
-    return LoadedModel(spec.name, chat, close)
+    return LoadedModel(spec.name, chat, identity_of_name(spec), Connections(close))
 
 
 Made = tuple[BaseChatModel, Callable[[], Awaitable[None]]]
-"""A chat model, and how to close its connections."""
+"""A chat model, and how to close its connections.
+
+It asks once and waits as long as it takes: what is tried again, and how long a reply may take, is for those who send.
+"""
 
 
 def _openai(spec: ModelSpec, name: str) -> Made:
@@ -238,23 +260,17 @@ def _openai(spec: ModelSpec, name: str) -> Made:
     from .openai_chat import LeanChatOpenAI
 
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
-    http = DefaultAsyncHttpxClient(timeout=TIMEOUT_SECONDS)
-    chat = LeanChatOpenAI(
-        model=name,
-        max_retries=MAX_RETRIES,
-        timeout=TIMEOUT_SECONDS,
-        http_async_client=http,
-        **_parameters(spec),
-    )
+    http = DefaultAsyncHttpxClient(timeout=None)
+    chat = LeanChatOpenAI(model=name, max_retries=0, http_async_client=http, **_parameters(spec))
+    chat.prepare()
     return chat, http.aclose
 
 
 def _google(spec: ModelSpec, name: str) -> Made:
     from langchain_google_genai import ChatGoogleGenerativeAI
 
-    chat = ChatGoogleGenerativeAI(
-        model=name, max_retries=MAX_RETRIES, timeout=TIMEOUT_SECONDS, **_parameters(spec)
-    )
+    # Here the first attempt counts as one of the retries.
+    chat = ChatGoogleGenerativeAI(model=name, max_retries=1, **_parameters(spec))
     assert chat.client is not None
     return chat, chat.client.aio.aclose
 
@@ -276,7 +292,11 @@ class _Provider:
 
 
 _PROVIDERS = {
-    "openai": _Provider(_openai, ("OPENAI_API_KEY",), ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
+    "openai": _Provider(
+        _openai,
+        ("OPENAI_API_KEY",),
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_PROXY"),
+    ),
     "google_genai": _Provider(_google, ("GOOGLE_API_KEY", "GEMINI_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",)),
 }
 
@@ -290,7 +310,8 @@ def _field(chat: BaseChatModel, parameter: str) -> str | None:
 def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
     fields = {name: _field(model.chat, name) for name in given}
     update = {field: given[name] for name, field in fields.items() if field is not None}
-    tuned = LoadedModel(model.label, model.chat.model_copy(update=update))
+    chat = model.chat.model_copy(update=update)
+    tuned = LoadedModel(model.label, chat, {**model.identity, **given}, model._connections)
     missing = [name for name, field in fields.items() if field is None]
     tuned.warnings += [f"{model.label} has no {name} to set: it was used as it is" for name in missing]
     return tuned
@@ -305,10 +326,19 @@ def _label(chat: BaseChatModel) -> str:
     return f"{provider}:{name}" if provider else str(name)
 
 
+def is_gemini(chat: BaseChatModel) -> bool:
+    """Whether it is a client of Gemini."""
+    return _is_a(chat, "ChatGoogleGenerativeAI")
+
+
+def _is_a(chat: BaseChatModel, name: str) -> bool:
+    """Told by the name of the class, so that no provider's package is imported that nobody uses."""
+    return any(base.__name__ == name for base in type(chat).__mro__)
+
+
 def _speaks_chat_completions(chat: BaseChatModel) -> bool:
     """Whether it is a client of OpenAI's chat completions, and not of its newer Responses."""
-    family = {base.__name__ for base in type(chat).__mro__}
-    if "BaseChatOpenAI" not in family:
+    if not _is_a(chat, "BaseChatOpenAI"):
         return False
     uses_responses: Callable[[dict[str, Any]], bool] | None = getattr(chat, "_use_responses_api", None)
     return uses_responses is None or not uses_responses({})
@@ -319,10 +349,9 @@ def _structured(chat: BaseChatModel, schema: dict[str, Any]) -> Runnable[Any, Ba
 
     ``with_structured_output`` of the OpenAI client raises where a reply was cut off, and loses it.
     """
-    family = {base.__name__ for base in type(chat).__mro__}
-    if "BaseChatOpenAI" in family and not getattr(chat, "use_responses_api", False):
+    if _is_a(chat, "BaseChatOpenAI") and not getattr(chat, "use_responses_api", False):
         return _openai_structured(chat, schema)
-    if "ChatGoogleGenerativeAI" in family:
+    if is_gemini(chat):
         return chat.bind(response_mime_type="application/json", response_json_schema=schema)
     return chat.with_structured_output(schema, include_raw=True) | _raw
 

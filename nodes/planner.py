@@ -56,6 +56,12 @@ class StepsBook:
         """The sets so far."""
         return list(self._known.values())
 
+    def note(self, planned: PlannedSteps) -> None:
+        """Take up steps that were written elsewhere."""
+        if planned.key not in self._known:
+            self._known[planned.key] = planned
+            self._keep(planned)
+
     async def steps(self, key: str, write: Callable[[], Awaitable[PlannedSteps]]) -> tuple[str, ...]:
         """The steps of that key; the first who asks has them written, the others wait.
 

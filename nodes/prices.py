@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import lru_cache
 
 _PROVIDERS = {"openai": "openai", "google_genai": "google"}
@@ -40,6 +41,31 @@ def is_priced(label: str) -> bool:
 
 
 def _price(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
+    rates = _flat_rates(label)
+    if rates is None:
+        return _listed_price(label, input_tokens, cached_input_tokens, output_tokens)
+    tokens = (input_tokens - cached_input_tokens, cached_input_tokens, output_tokens)
+    return float(sum(rate * count for rate, count in zip(rates, tokens, strict=True)) / 1_000_000)
+
+
+@lru_cache(maxsize=512)
+def _flat_rates(label: str) -> tuple[Decimal, Decimal, Decimal] | None:
+    """Dollars for a million tokens: fresh, cached, written; none where they depend on how many there are.
+
+    Asking the list for every call would cost more than all else that is done with a reply.
+    """
+    from genai_prices import Usage, calc_price
+
+    provider, _, name = label.partition(":")
+    price = calc_price(Usage(), model_ref=name, provider_id=_PROVIDERS[provider]).model_price
+    fresh, cached, written = price.input_mtok, price.cache_read_mtok, price.output_mtok
+    cached = fresh if cached is None else cached
+    if isinstance(fresh, Decimal) and isinstance(cached, Decimal) and isinstance(written, Decimal):
+        return fresh, cached, written
+    return None
+
+
+def _listed_price(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
     from genai_prices import Usage, calc_price
 
     provider, _, name = label.partition(":")

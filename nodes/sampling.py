@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..state.transcript import Turn
-from .calling import Call, NotTakenError, Reply, send
+from .calling import Call, NotTakenError, Reply
 from .models import SEVERAL
+from .sending import send
 
 TEMPERATURE = 1.0
 """Of a method that samples, where nobody set another (G-Eval, section 3.1; FairEval, section 3.1)."""
@@ -32,21 +34,28 @@ class Samples:
         return len(self.turns) - len(self.read)
 
 
-async def draw(call: Call, size: int) -> list[Reply]:
+class Drawn(NamedTuple):
+    """A reply, and the call that it answers."""
+
+    call: Call
+    reply: Reply
+
+
+async def draw(call: Call, size: int) -> list[Drawn]:
     """So many replies to one call, each with an index of its own, which is part of what identifies it.
 
     Raises:
         ModelCallError: as ``send``, the first in order, and only when all are through.
     """
-    replies = await _at_once(call, size) if size > 1 and call.model.gives(SEVERAL) else []
-    return [*replies, *await _side_by_side(call, range(len(replies) + 1, size + 1))]
+    drawn = await _at_once(call, size) if size > 1 and call.model.gives(SEVERAL) else []
+    return [*drawn, *await _side_by_side(call, range(len(drawn) + 1, size + 1))]
 
 
-async def _at_once(call: Call, size: int) -> list[Reply]:
+async def _at_once(call: Call, size: int) -> list[Drawn]:
     """What one request yields: all of them, some, or none where the provider refuses."""
-    asked = replace(call, parameters={**call.parameters, SEVERAL: size})
+    asked = _numbered(replace(call, parameters={**call.parameters, SEVERAL: size}), 1)
     try:
-        first = await send(_numbered(asked, 1))
+        first = await send(asked)
     except NotTakenError:
         return []
     if not first.others:
@@ -55,16 +64,18 @@ async def _at_once(call: Call, size: int) -> list[Reply]:
         call.model.warn(
             f"{call.model.label} gave fewer replies to one request than asked for; the rest was asked for"
         )
-    return [first, *first.others][:size]
+    return [Drawn(asked, reply) for reply in [first, *first.others][:size]]
 
 
-async def _side_by_side(call: Call, numbers: Iterable[int]) -> list[Reply]:
-    sent = (send(_numbered(_reseeded(call, number), number)) for number in numbers)
-    replies = await asyncio.gather(*sent, return_exceptions=True)
+async def _side_by_side(call: Call, numbers: Iterable[int]) -> list[Drawn]:
+    calls = [_numbered(_reseeded(call, number), number) for number in numbers]
+    replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
     for reply in replies:
         if isinstance(reply, BaseException):
             raise reply
-    return [reply for reply in replies if isinstance(reply, Reply)]
+    return [
+        Drawn(sent, reply) for sent, reply in zip(calls, replies, strict=True) if isinstance(reply, Reply)
+    ]
 
 
 def _numbered(call: Call, number: int) -> Call:

@@ -1,7 +1,7 @@
 """What a judgement is: tasks and aspects, turns, verdicts, the typed graph state, settings, errors."""
 
 from .aspects import ASPECTS, Aspect, find_aspect
-from .errors import DataError, JurygraphError, ModelCallError, ReplyError, UsageError
+from .errors import DataError, JurygraphError, ModelCallError, ReplyError, StoppedError, UsageError
 from .judging import JudgeInput, JudgeOutput, JudgeState
 from .settings import DebateSettings, ModelSpec, MultiagentSettings, Settings
 from .tasks import CompareTask, ScoreTask, Task, TaskKind, parse_task
@@ -26,6 +26,7 @@ __all__ = [
     "ScoreTask",
     "Settings",
     "StopReason",
+    "StoppedError",
     "Task",
     "TaskKind",
     "Turn",

@@ -4,7 +4,8 @@
     ├── UsageError           the caller: a setting, a model name, a key, a file
     │   └── DataError        ... a line of a dataset; names file, line and field
     ├── ReplyError           the model: a reply that cannot be read, with its raw text
-    └── ModelCallError       the provider: a call that failed for good
+    ├── ModelCallError       the provider: a call that failed for good
+    └── StoppedError         nobody: the run was to end before this call
 
 They are also ``ValueError`` or ``RuntimeError``: servers show people the messages of the built-in kinds alone.
 Bad tasks and settings given from Python raise pydantic's own ``ValidationError``, which names the field.
@@ -59,4 +60,30 @@ class ReplyError(JurygraphError, ValueError):
 
 
 class ModelCallError(JurygraphError, RuntimeError):
-    """A model call that the provider refused or that failed for good."""
+    """A model call that the provider refused or that failed for good.
+
+    Attributes:
+        retryable: whether the same call may succeed later: rate limits, server errors, lost connections, time-outs.
+        rate_limited: whether the provider asked for fewer calls.
+        retry_after: seconds after which it wants to be asked again, where it said so.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool = False,
+        rate_limited: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.rate_limited = rate_limited
+        self.retry_after = retry_after
+
+
+class StoppedError(JurygraphError, RuntimeError):
+    """No call is made any more, since the run is to stop: a budget is spent, or somebody wants it to end.
+
+    Nothing is wrong with the item that was being judged: it goes on where it stood when the run is taken up again.
+    """

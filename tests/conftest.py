@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_socket
+from jurygraph.nodes import persevering
 
 from .loopback import Provider
 
@@ -44,10 +45,14 @@ def provider(_no_keys: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provid
 
 @pytest.fixture
 def fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clients' own retries, without the waiting in between."""
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
-    monkeypatch.setattr("google.genai._api_client._RETRY_INITIAL_DELAY", 0.001)
-    monkeypatch.setattr("google.genai._api_client._RETRY_JITTER", 0.001)
+    """Failed calls are attempted again as ever, but without the waiting in between."""
+    monkeypatch.setattr(persevering, "PATIENCE", persevering.Patience(first_wait=0.001, longest_wait=0.001))
+
+
+@pytest.fixture
+def one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fails has failed for good."""
+    monkeypatch.setattr(persevering, "PATIENCE", persevering.Patience(attempts=1))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ keeps connections alive and lets a reply break off in the middle; werkzeug's doe
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import socket
 import struct
@@ -19,13 +20,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Literal
 
 from . import loopback_wire as wire
+from .loopback_batches import Batches, as_request
 from .loopback_wire import Request, Text, Usage
 
 __all__ = [
     "Answer",
     "Broken",
+    "Coded",
     "Failure",
     "Hang",
+    "Noise",
     "Provider",
     "Raw",
     "Request",
@@ -34,6 +38,8 @@ __all__ = [
     "Text",
     "Usage",
 ]
+
+Coding = Literal["plain", "chunked", "gzip"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,7 @@ class Raw:
     body: str
     content_type: str = "application/json"
     status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,12 +77,27 @@ class Reset:
 
 @dataclass(frozen=True)
 class Broken:
-    """A whole reply is promised and half of it sent."""
+    """A whole reply is promised and half of it sent; then the connection ends, or stays and is silent for so long."""
 
     text: str = "Score: 3"
+    coding: Coding = "plain"
+    silent: float = 0.0
 
 
-Answer = str | dict[str, Any] | Text | Failure | Raw | Hang | Reset | Broken
+@dataclass(frozen=True)
+class Noise:
+    """What comes is no HTTP at all."""
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A text reply, sent in chunks or compressed."""
+
+    text: str
+    coding: Coding
+
+
+Answer = str | dict[str, Any] | Text | Failure | Raw | Hang | Reset | Broken | Noise | Coded
 """What the script may say next; a string is a text reply, a dict the fields of a JSON reply."""
 
 Script = Sequence[Answer] | Callable[[Request], Answer]
@@ -90,6 +112,7 @@ class Provider:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.batches = Batches(self)
         self._script: Script = []
         self._spoken = 0
         self._lock = threading.Lock()
@@ -131,6 +154,11 @@ class Provider:
         return [request.model for request in self.requests]
 
     @property
+    def asked_for(self) -> list[str]:
+        """The address in each request: a path, or the whole of it where the request was to be passed on."""
+        return [request.path for request in self.requests]
+
+    @property
     def connections(self) -> int:
         """How many connections were opened so far."""
         return self._server.opened
@@ -146,6 +174,16 @@ class Provider:
                 return [self._next(request) for _ in range(request.choices)]
             except Exception as error:
                 return [Failure(400, f"the test's script fails: {error!r}", code="script_failed")]
+
+    def completion(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Status and body of what a request in a batch is answered with."""
+        request = as_request(body)
+        answers = self.take(request)
+        match answers[0]:
+            case Failure(status, message, param, code):
+                return status, wire.error_body(request, status, message, param, code)
+            case _:
+                return 200, wire.reply_body(request, [_text(answer) for answer in answers])
 
     def wait(self, seconds: float) -> None:
         """Let time pass, but no longer than the server lives."""
@@ -199,8 +237,22 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
+        if self.provider.batches.handles(self.path):
+            self._answer_batches("POST", headers, body)
+            return
         request = Request("POST", self.path, headers, json.loads(body or b"{}"))
         self._answer(request, self.provider.take(request))
+
+    def do_GET(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self._answer_batches("GET", headers, b"")
+
+    def _answer_batches(self, method: str, headers: Mapping[str, str], body: bytes) -> None:
+        answer = self.provider.batches.answer(method, self.path, headers, body)
+        if answer is None:
+            self._tear_down("rst")
+        else:
+            self._send(*answer, _JSON)
 
     def _answer(self, request: Request, answers: list[Answer]) -> None:
         first = answers[0]
@@ -210,25 +262,33 @@ class _Handler(BaseHTTPRequestHandler):
                 self._tear_down("fin")
             case Reset():
                 self._tear_down("rst")
-            case Raw(body, content_type, status):
-                self._send(status, body, {"Content-Type": content_type})
+            case Raw(body, content_type, status, more):
+                self._send(status, body.encode(), {"Content-Type": content_type, **more})
             case Failure():
                 error = wire.error_body(request, first.status, first.message, first.param, first.code)
-                self._send(first.status, json.dumps(error), {**_JSON, **first.headers})
-            case Broken(text):
-                whole = json.dumps(wire.reply_body(request, [Text(text)]))
-                self._send(200, whole[: len(whole) // 2], {"Content-Length": str(len(whole))})
+                self._send(first.status, json.dumps(error).encode(), {**_JSON, **first.headers})
+            case Broken(text, coding, silent):
+                headers, whole = _coded(request, text, coding)
+                length = {} if coding == "chunked" else {"Content-Length": str(len(whole))}
+                self._send(200, whole[: len(whole) // 2], {**headers, **length})
+                self.provider.wait(silent)
                 self._tear_down("fin")
+            case Noise():
+                self.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+                self._tear_down("fin")
+            case Coded(text, coding):
+                headers, whole = _coded(request, text, coding)
+                self._send(200, whole, headers)
             case _:
                 reply = wire.reply_body(request, [_text(answer) for answer in answers])
-                self._send(200, json.dumps(reply), _JSON)
+                self._send(200, json.dumps(reply).encode(), _JSON)
 
-    def _send(self, status: int, text: str, headers: Mapping[str, str]) -> None:
+    def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         """In one write, so that no half of it waits for the other's acknowledgement."""
-        body = text.encode()
-        lines = {"Content-Length": str(len(body)), **headers}
+        length = {} if "Transfer-Encoding" in headers else {"Content-Length": str(len(body))}
+        lines = {**length, **headers}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        self.wfile.write(f"HTTP/1.1 {status} {self.responses[status][0]}\r\n{head}\r\n".encode() + body)
+        self.wfile.write(f"HTTP/1.1 {status} {_phrase(status)}\r\n{head}\r\n".encode() + body)
 
     def _tear_down(self, how: Literal["fin", "rst"]) -> None:
         self.close_connection = True
@@ -238,6 +298,22 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Keep quiet."""
+
+
+def _phrase(status: int) -> str:
+    return BaseHTTPRequestHandler.responses.get(status, ("Of Its Own", ""))[0]
+
+
+def _coded(request: Request, text: str, coding: Coding) -> tuple[dict[str, str], bytes]:
+    """Headers and body of a text reply."""
+    whole = json.dumps(wire.reply_body(request, [Text(text)])).encode()
+    if coding == "gzip":
+        return {**_JSON, "Content-Encoding": "gzip"}, gzip.compress(whole)
+    if coding == "plain":
+        return dict(_JSON), whole
+    parts = [whole[at : at + 50] for at in range(0, len(whole), 50)]
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
+    return {**_JSON, "Transfer-Encoding": "chunked"}, chunks + b"0\r\n\r\n"
 
 
 def _text(answer: Answer) -> Text:

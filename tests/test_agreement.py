@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import tracemalloc
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,7 @@ from jurygraph.eval.agreement import (
     correlate,
     correlate_within,
 )
+from scipy import stats
 
 NAMES = ("pearson", "spearman", "kendall")
 column = st.lists(st.integers(1, 5), min_size=2, max_size=30)
@@ -67,6 +70,40 @@ def test_against_the_definitions(name: str, rows: list[tuple[int, int]]) -> None
     found = correlate(name, x, y).value
     assert (found is None) == (wanted is None)
     assert found == pytest.approx(wanted, abs=1e-9)
+
+
+AGAINST_SCIPY: dict[str, Any] = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [2, 3, 10, 1_000, 20_000])
+@pytest.mark.parametrize("levels", [2, 5, 10**9])
+def test_against_scipy(name: str, size: int, levels: int) -> None:
+    """Few levels, as people give them, and hardly any ties, as weighted scores have them."""
+    random = np.random.default_rng([size, levels])
+    x = random.integers(0, levels, size) / 7
+    y = np.where(random.random(size) < 0.5, x, random.integers(0, levels, size) / 7)
+    x[0], x[1], y[0], y[1] = 0, 1, 1, 0
+    wanted = AGAINST_SCIPY[name](x, y).statistic
+    assert correlate(name, x, y).value == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1, 1e160, 1e300])
+def test_the_unit_does_not_matter(name: str, scale: float) -> None:
+    x, y = [1.0, 2.0, 4.0, 4.5, 7.0], [3.0, 1.0, 4.0, 6.0, 5.0]
+    scaled = correlate(name, [scale * value for value in x], y).value
+    assert scaled == pytest.approx(correlate(name, x, y).value, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nearly_constant_columns_are_still_data(name: str) -> None:
+    x = [1.0, math.nextafter(1.0, 2.0), math.nextafter(1.0, 0.0)]
+    assert correlate(name, x, [2, 3, 1]).value == pytest.approx(1.0, abs=0.15)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -152,6 +189,27 @@ def test_rows_are_told_apart_by_aspect_and_kind() -> None:
     assert isinstance(wit, ScoreAgreement)
     assert isinstance(preference, PreferenceAgreement)
     assert (wit.n, preference.n, preference.left_out) == (2, 1, 1)
+
+
+def test_an_aspect_may_be_called_preference_where_nothing_is_compared() -> None:
+    rows = [{"aspect": "preference", "score": n, "human": n} for n in (1, 2, 3)]
+    found = agreement(rows)["preference"]
+    assert isinstance(found, ScoreAgreement)
+    assert found.n == 3
+
+
+def test_of_many_rows_only_numbers_are_kept() -> None:
+    """Twenty megabytes of rows, ten of which make a group."""
+    tracemalloc.start()
+    found = agreement(
+        {"score": n % 5, "human": n % 7, "group": f"g{n // 10}", "transcript": "x" * (2_000 + n % 2)}
+        for n in range(10_000)
+    )["score"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(found, ScoreAgreement)
+    assert (found.n, found.groups) == (10_000, 1_000)
+    assert peak < 3_000_000
 
 
 def test_recorded_scores_on_topical_chat(shared_data: Path) -> None:

@@ -191,6 +191,19 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> Non
     assert len(results.read_text().splitlines()) == 108 * 4
 
 
+def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
+    printed = " ".join(jurygraph("run", "--help", cwd=tmp_path, COLUMNS="120").stdout.split())
+    for words in (
+        "The same command with the same --out goes on where it stopped",
+        "Ctrl-C or SIGTERM: calls in flight finish",
+        "0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.",
+        "How fast",
+        "For how much",
+        "What is kept",
+    ):
+        assert words in printed
+
+
 def test_drawing(tmp_path: Path) -> None:
     text = jurygraph("graph", "debate", cwd=tmp_path)
     assert "commander -.-> critic;" in text.stdout

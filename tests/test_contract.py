@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.planner import steps_kept
+from jurygraph.nodes.scripted import Script, ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
+from jurygraph.state.calls import CallRange, CallsByRole, exactly, total
+from jurygraph.state.settings import Settings
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypedDict
+
+from .loopback import Failure, Provider, Text
+from .loopback_debate import OPENAI
 
 TASKS: dict[str, dict[str, Any]] = {
     "score": {
@@ -70,8 +79,9 @@ def worst_script(metadata: Any, prompt: str) -> str | dict[str, Any]:
         return {"feedback": "I object.", "no_issue": False}
     if metadata["form"] == "steps":
         return "1. Read both texts.\n2. Give a score."
-    low = metadata["low"]
-    return {"reasoning": "So.", "score": 3, "score_1": low, "score_2": low + 1, "winner": "2"}
+    low, odd = metadata["low"], metadata["round"] % 2
+    pair = {"score_1": low + 1 - odd, "score_2": low + odd}
+    return {"reasoning": "So.", "score": max(3, low), **pair, "winner": "2"}
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
@@ -106,6 +116,158 @@ def test_sync_and_async_say_the_same(name: str, kind: str) -> None:
 def test_the_worst_script_ends(name: str, kind: str) -> None:
     verdict = Verdict.of(judge(find_protocol(name), kind, ScriptedModel(script=worst_script)))
     assert verdict.stop_reason in {"max_rounds", "complete", "agreement"}
+
+
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "debate": [{}, {"n": 1}, {"n": 2, "tie_breaker": True}, {"n": 2, "commander": "llm"}],
+    "multiagent": [{}, {"n": 3, "tie_breaker": True, "commander": "llm"}],
+    "chateval": [
+        {},
+        {"position_calibration": False},
+        {"referees": 3, "turns": 3, "strategy": "simultaneous", "score_each_turn": True},
+        {"strategy": "summarizer"},
+        {"strategy": "summarizer", "summarize_last": True, "summary": "append"},
+        {"roles": "coding", "turns": 1, "summarize_last": True},
+    ],
+    "single": [{}, {"position_calibration": False}],
+    "ensemble": [{}, {"referees": 5, "position_calibration": False}, {"roles": ["critic", "teacher"]}],
+    "geval": [{}, {"weighting": "sampling", "samples": 1}, {"samples": 3, "steps": ["Give a score."]}],
+    "faireval": [{}, {"k": 1}, {"k": 4, "position_calibration": False}],
+    "more": [
+        {},
+        {"aggregate": "concat", "advocates": 2},
+        {"aggregate": "best", "rounds": 2},
+        {"rounds": 3, "collaborate": True},
+    ],
+    "samre": [{}, {"jurors": 0}, {"max_rounds": 3, "memory": "summary", "jurors": 2}, {"max_rounds": 1}],
+    "baseline": [{}],
+    "calibrated": [{}, {"of": "samre", "inner": {"jurors": 1}}, {"of": "chateval", "inner": {"turns": 1}}],
+    "repeated": [
+        {"of": "debate", "k": 2},
+        {"of": "single"},
+        {"of": "repeated", "inner": {"of": "debate", "inner": {"n": 1}, "k": 2}, "k": 2},
+    ],
+    "cascade": [
+        {"cheap": "debate", "cheap_settings": {"n": 1}, "expensive": "ensemble"},
+        {"cheap": "multiagent", "expensive": "debate", "expensive_settings": {"tie_breaker": True}},
+        {"when": []},
+    ],
+}
+"""What decides how many calls a protocol takes."""
+COUNTED = [(name, kind, settings) for name, kind in CASES for settings in SETTINGS.get(name, [{}])]
+
+
+def cannot(_role: str, _what: str) -> bool:
+    """A model that gives neither several replies at once nor log-probabilities."""
+    return False
+
+
+def by_role(calls: CallsByRole) -> dict[str, CallRange]:
+    """Roles of one name in several places of a cascade taken together, as the calls' metadata do."""
+    found: dict[str, CallRange] = {}
+    for role, of_role in calls.items():
+        name = role.rpartition(".")[2]
+        found[name] = found.get(name, exactly(0)) + of_role
+    return found
+
+
+def told(module: ModuleType, kind: str, settings: dict[str, Any], verdicts: int = 1) -> dict[str, CallRange]:
+    """The calls of so many verdicts on one aspect, as the protocol tells them."""
+    bound = module.build(**settings).panel.bound
+    each = by_role(module.protocol.calls(bound, kind, cannot))
+    once = by_role(module.protocol.calls_once(bound, kind, cannot))
+    roles = dict.fromkeys([*each, *once])
+    return {role: each.get(role, exactly(0)) * verdicts + once.get(role, exactly(0)) for role in roles}
+
+
+def made(
+    module: ModuleType, kind: str, settings: dict[str, Any], script: Script, verdicts: int = 1
+) -> Counter[str]:
+    """The calls that so many verdicts take."""
+    model = ScriptedModel(script=script)
+    graph = module.build(models={"*": model}, **settings).compile()
+    with steps_kept():
+        for _ in range(verdicts):
+            graph.invoke({"task": task(kind)})
+    return Counter(call.metadata["role"] for call in model.calls)
+
+
+def agreeable(metadata: Any, prompt: str) -> str | dict[str, Any]:
+    """Nobody has an issue with the answer about nine days."""
+    if metadata["form"] == "steps":
+        return "1. Read both texts.\n2. Give a score."
+    return {"score": metadata["low"], **content_follower(metadata, prompt)}
+
+
+@pytest.mark.parametrize(("name", "kind", "settings"), COUNTED)
+def test_the_calls_lie_between_least_and_most_and_reach_both(
+    name: str, kind: str, settings: dict[str, Any]
+) -> None:
+    module = find_protocol(name)
+    ranges = told(module, kind, settings)
+    assert set(ranges) <= set(module.build(**settings).panel.roles)
+    least, most = (made(module, kind, settings, script) for script in (agreeable, worst_script))
+    assert dict(least) == {role: calls.least for role, calls in ranges.items() if calls.least}
+    assert dict(most) == {role: calls.most for role, calls in ranges.items() if calls.most}
+
+
+@pytest.mark.parametrize(("name", "kind", "settings"), COUNTED)
+def test_the_offline_judge_keeps_to_it_over_several_verdicts(
+    name: str, kind: str, settings: dict[str, Any]
+) -> None:
+    module = find_protocol(name)
+    graph = module.build(**settings).compile()
+    with steps_kept():
+        verdicts = [graph.invoke({"task": task(kind)})["verdict"] for _ in range(3)]
+    assert sum(verdict["calls"] for verdict in verdicts) in total(told(module, kind, settings, 3).values())
+
+
+def test_every_protocol_that_has_settings_of_its_own_is_counted_with_them(module: ModuleType) -> None:
+    own = module.protocol.settings.model_fields.keys() - Settings.model_fields.keys()
+    assert not own or len(SETTINGS[module.protocol.name]) > 1
+
+
+@pytest.mark.parametrize(
+    ("gives", "end"), [(True, "least"), (False, "most")], ids=["all at once", "one at a time"]
+)
+def test_samples_over_a_provider(provider: Provider, gives: bool, end: str) -> None:
+    """A model that can be asked for several replies at once, and gives them or refuses."""
+    refusal = Failure(400, "Unsupported parameter: 'n'", "n")
+    pair = {"reasoning": "So.", "score_1": 8, "score_2": 4}
+    provider.play(by=lambda request: refusal if request.body.get("n") and not gives else pair)
+    graph = find_protocol("faireval").build(models={"*": OPENAI}).compile()
+    calls = graph.invoke({"task": task("compare")})["verdict"]["calls"]
+    bound = graph.builder.panel.bound
+    ranges = find_protocol("faireval").protocol.calls(bound, "compare", lambda role, what: True)
+    assert calls == getattr(total(ranges.values()), end)
+
+
+@pytest.mark.parametrize(
+    ("gives", "end"), [(True, "least"), (False, "most")], ids=["log-probabilities", "neither"]
+)
+def test_a_weighed_score_over_a_provider(provider: Provider, gives: bool, end: str) -> None:
+    """A model that can be asked for log-probabilities, and gives them; or gives none, nor several replies."""
+    refusal = Failure(400, "Unsupported parameter: 'n'", "n")
+    answer = Text("4", top=({"4": 1.0},)) if gives else Text("4")
+    provider.play(by=lambda request: refusal if request.body.get("n") else answer)
+    graph = find_protocol("geval").build(models={"*": OPENAI}, samples=3, steps=["Score."]).compile()
+    calls = graph.invoke({"task": task("score")})["verdict"]["calls"]
+    ranges = find_protocol("geval").protocol.calls(
+        graph.builder.panel.bound, "score", lambda role, what: True
+    )
+    assert calls == getattr(total(ranges.values()), end)
+
+
+def test_the_readme_tells_the_same_number_of_calls(module: ModuleType) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    row = re.search(rf"^\| `{module.protocol.name}` \|.*\| (.*) \|$", readme, re.MULTILINE)
+    if row is None:
+        assert module.__name__.split(".")[-2] == "wrappers"
+        return
+    numbers = set(map(int, re.findall(r"\d+", row[1])))
+    for kind in module.protocol.kinds:
+        calls = total(module.protocol.calls(module.build().panel.bound, kind, cannot).values())
+        assert {calls.least, calls.most} <= numbers
 
 
 @pytest.mark.parametrize("name", sorted(n for n, m in protocols().items() if "compare" in m.protocol.kinds))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+import os
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval import load_dataset
-from jurygraph.eval.datasets import SOURCES, choose_aspects
+from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval.datasets import SOURCES, choose_aspects, find_item
 from jurygraph.eval.items import CompareItem, ScoreItem, majority, parse_item
 from jurygraph.state import DataError, UsageError
 
@@ -132,6 +136,31 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
         load_dataset(path)
 
 
+def test_a_file_cut_off_in_the_middle_of_its_compression(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(ROW).encode())[:-10])
+    with pytest.raises(DataError, match=r"data\.jsonl\.gz: cannot be read"):
+        load_dataset(path)
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    os.mkfifo(path)
+    with pytest.raises(DataError, match="only once"):
+        load_dataset(path)
+
+
+@pytest.mark.parametrize("before", [0, 1, 30_000])
+def test_bytes_that_are_no_text_are_told_by_their_line(tmp_path: Path, before: int) -> None:
+    """Also where the decoder, which reads ahead, meets them long before the line is asked for."""
+    path = write(tmp_path, *({**ROW, "id": str(n)} for n in range(before)))
+    start = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(b'{"id": "\xe9"}\n')
+    with pytest.raises(DataError, match=rf"line {before + 1}: not UTF-8 text \(byte {start + 8}: "):
+        load_dataset(path)
+
+
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UsageError, match="datasets are demo, demo-pairs"):
         load_dataset("dmeo")
@@ -163,6 +192,13 @@ def test_a_label_off_the_scale(tmp_path: Path) -> None:
         choose_aspects(dataset, [])
 
 
+def test_labels_of_items_that_are_left_out_do_not_count(tmp_path: Path) -> None:
+    rows = ROW, {**ROW, "id": "b", "human": {"coherence": 6, "fluency": 2}}
+    dataset = load_dataset(write(tmp_path, *rows)).first(1)
+    assert dataset.aspect_names() == ["coherence"]
+    assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["coherence"]
+
+
 def test_an_aspect_of_ones_own(tmp_path: Path) -> None:
     dataset = load_dataset(write(tmp_path, ROW))
     path = tmp_path / "wit.yaml"
@@ -184,6 +220,135 @@ def test_a_bad_aspect_file(tmp_path: Path, text: str, fault: str) -> None:
     path.write_text(text)
     with pytest.raises(DataError, match=fault):
         choose_aspects(load_dataset(write(tmp_path, ROW)), [str(path)])
+
+
+def plain(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    return write(folder, *rows)
+
+
+def compressed(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    path = folder / "data.jsonl.gz"
+    path.write_bytes(gzip.compress(write(folder, *rows).read_bytes()))
+    return path
+
+
+def table(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    path = folder / "data.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=["id", "source", "candidate", "human"])
+        writer.writeheader()
+        writer.writerows({**row, "human": json.dumps(row["human"])} for row in rows)
+    return path
+
+
+Writer = Callable[[Path, list[dict[str, Any]]], Path]
+KINDS_OF_FILE = pytest.mark.parametrize("written", [plain, compressed, table])
+
+
+@KINDS_OF_FILE
+def test_items_are_read_anew_as_often_as_wanted(tmp_path: Path, written: Writer) -> None:
+    dataset = load_dataset(written(tmp_path, [{**ROW, "id": f"i{n}"} for n in range(5)]))
+    assert len(dataset) == 5
+    assert [item.id for item in dataset] == [item.id for item in dataset] == [f"i{n}" for n in range(5)]
+    first = dataset.first(2)
+    assert (len(first), [item.id for item in first]) == (2, ["i0", "i1"])
+    assert (len(first.first(4)), len(dataset.first(9)), len(dataset.first(None))) == (2, 5, 5)
+    assert first.digest == dataset.digest
+
+
+@KINDS_OF_FILE
+def test_a_large_file_is_not_held(tmp_path: Path, written: Writer) -> None:
+    text = "It rained. " * 1_000
+    path = written(tmp_path, [{**ROW, "id": f"i{n}", "source": text + str(n)} for n in range(1_000)])
+    tracemalloc.start()
+    dataset = load_dataset(path)
+    assert sum(len(item.id) for item in dataset) == 3_890
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000 * len(text) / 4
+
+
+@KINDS_OF_FILE
+def test_one_id_twice_far_apart(tmp_path: Path, written: Writer) -> None:
+    rows = [{**ROW, "id": f"i{n % 700}"} for n in range(701)]
+    offset = 1 if written is table else 0
+    with pytest.raises(DataError, match=f"line {701 + offset}: id 'i0' stands already in line {1 + offset}"):
+        load_dataset(written(tmp_path, rows))
+
+
+@KINDS_OF_FILE
+def test_a_file_that_has_changed_is_refused(tmp_path: Path, written: Writer) -> None:
+    rows = [{**ROW, "id": f"i{n}"} for n in range(5)]
+    dataset = load_dataset(written(tmp_path, rows))
+    written(tmp_path, [*rows[:-1], {**ROW, "id": "other"}])
+    with pytest.raises(DataError, match="has changed since its rows were checked"):
+        next(iter(dataset))
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, *({**ROW, "id": f"i{n}", "source": "x" * 10_000} for n in range(100)))
+    items = iter(load_dataset(path))
+    assert next(items).id == "i0"
+    with path.open("r+b") as file:
+        file.seek(-200, os.SEEK_END)
+        file.write(b"y" * 100)
+    with pytest.raises(DataError, match="has changed"):
+        list(items)
+
+
+def test_a_file_that_changes_without_a_trace_is_refused_at_its_end(tmp_path: Path) -> None:
+    path = write(tmp_path, ROW)
+    dataset, before = load_dataset(path), path.stat()
+    path.write_text(path.read_text().replace('"s"', '"t"'))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(DataError, match="has changed"):
+        list(dataset)
+
+
+def test_a_new_date_on_the_same_content_is_no_change(tmp_path: Path) -> None:
+    path = write(tmp_path, ROW)
+    dataset = load_dataset(path)
+    os.utime(path, (1, 1))
+    assert [item.id for item in dataset] == ["a"]
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    path = write(tmp_path, ROW)
+    dataset = load_dataset(path)
+    path.unlink()
+    with pytest.raises(DataError, match="cannot be read: No such file"):
+        list(dataset)
+
+
+def test_one_item_is_found(tmp_path: Path) -> None:
+    dataset = load_dataset(write(tmp_path, ROW, {**ROW, "id": "b", "candidate": "other"}))
+    found = find_item(dataset, "b")
+    assert isinstance(found, ScoreItem)
+    assert found.candidate == "other"
+    assert find_item(dataset, "c") is None
+
+
+def test_items_in_memory() -> None:
+    items = [parse_item({**ROW, "id": "b"}), parse_item({"id": "a", "source": "s", "candidate": "c"})]
+    dataset = Dataset.of("mine", items)
+    assert list(dataset) == list(dataset.items) == items
+    assert (dataset.kind, dataset.labels, len(dataset)) == ("score", "people", 2)
+    assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["coherence"]
+    assert dataset.digest == Dataset.of("mine", items).digest != Dataset.of("mine", items[:1]).digest
+    assert Dataset.of("mine", items[1:]).labels == "none"
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ((), "mine: holds no items"),
+        ((ROW, ROW), "mine, item 2: id 'a' stands already in item 1"),
+        ((ROW, PAIR), "mine, item 2: texts to be rated"),
+    ],
+)
+def test_bad_items_in_memory(rows: tuple[dict[str, Any], ...], fault: str) -> None:
+    with pytest.raises(DataError, match=fault):
+        Dataset.of("mine", map(parse_item, rows))
 
 
 def test_turns_are_joined() -> None:

@@ -195,7 +195,9 @@ def test_other_faults_stay_faults(provider: Provider) -> None:
         (Failure(401, "Incorrect API key provided."), "check it"),
     ],
 )
-def test_what_is_no_reply_is_an_error_of_the_call(provider: Provider, answer: Answer, words: str) -> None:
+def test_what_is_no_reply_is_an_error_of_the_call(
+    one_attempt: None, provider: Provider, answer: Answer, words: str
+) -> None:
     provider.play(answer)
     with pytest.raises(ModelCallError, match=rf"^scorer, round 1: openai:gpt-4o-mini: .*{words}"):
         run(models={"*": OPENAI}, steps=STEPS)
@@ -358,7 +360,7 @@ def test_steps_are_kept_with_the_run_and_used_again_when_it_is_resumed(tmp_path:
     assert evaluation.manifest["steps"] == kept
     again = ScriptedModel(script=scripted)
     resumed = evaluate("geval", items(tmp_path), models={"*": again}, **options)
-    assert (resumed.failed, planned(again), len(again.calls)) == ((), [], 4)
+    assert (len(resumed.failed), planned(again), len(again.calls)) == (0, [], 4)
     assert resumed.manifest["steps"] == kept
     assert len(read_steps(out)) == 2
 

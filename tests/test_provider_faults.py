@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
+import json
+import re
+import socket
+import ssl
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
+import httpx
 import pytest
+import requests
 from jurygraph.graphs import debate
+from jurygraph.nodes import models
+from jurygraph.nodes.attempts import attempt
+from jurygraph.nodes.calling import Call, Reply
+from jurygraph.nodes.models import LoadedModel
+from jurygraph.nodes.provider_faults import ProviderFault
+from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import ReplyError
 from jurygraph.state.errors import ModelCallError
-from langchain_core.language_models import BaseChatModel
+from jurygraph.state.settings import ModelSpec
+from langchain_core.messages import HumanMessage
 from langchain_google_genai import ChatGoogleGenerativeAI
 from langchain_openai import ChatOpenAI
+from openai import DefaultAsyncHttpxClient
 
-from .loopback import Answer, Broken, Failure, Hang, Provider, Raw, Reset, Text
+from .loopback import Answer, Broken, Coded, Coding, Failure, Hang, Noise, Provider, Raw, Reset, Text
 from .loopback_debate import OPENAI, SCORE_TASK, google, run, speakers
 
 PROVIDERS = ["openai", "google"]
@@ -59,80 +77,336 @@ def test_a_sync_run_raises_the_same_error(provider: Provider) -> None:
         run("sync", models={"*": OPENAI})
 
 
-NOT_JSON = Raw("<html><body>502 Bad Gateway</body></html>", "text/html")
-ERROR_INSIDE = Raw('{"error": {"message": "upstream overloaded", "code": 502}}')
+# One attempt, and what it says of trying again
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"), [(NOT_JSON, "Bad Gateway"), (ERROR_INSIDE, "upstream overloaded")]
-)
-def test_status_200_with_no_reply_in_it_is_not_a_reply(provider: Provider, answer: Raw, words: str) -> None:
-    provider.play(answer)
-    with pytest.raises(ModelCallError, match=words):
-        run("async", models={"*": OPENAI})
-    assert len(provider.requests) == 1
+def attempted(name: str) -> Reply | ModelCallError:
+    """What one attempt at a model of that name yields, on an event loop of its own."""
+
+    async def once() -> Reply | ModelCallError:
+        return await attempted_at(models.load(ModelSpec.parse(name), asyncio.get_running_loop()))
+
+    return asyncio.run(once())
 
 
-def test_gemini_html_with_status_200_is_not_a_reply(provider: Provider) -> None:
-    provider.play(NOT_JSON)
-    with pytest.raises(ModelCallError, match=r"^scorer, round 0: google_genai:gemini-2.0-flash: "):
-        run("async", models={"*": google(provider)})
-    assert len(provider.requests) == 1
+async def attempted_at(model: LoadedModel) -> Reply | ModelCallError:
+    try:
+        async with asyncio.timeout(10):
+            return await attempt(Call(model, [HumanMessage("Judge.")], None, {"agent": "scorer", "round": 0}))
+    except ModelCallError as error:
+        return error
 
 
-# Errors that pass: the clients' own retries
+def failed(name: str) -> ModelCallError:
+    error = attempted(name)
+    assert isinstance(error, ModelCallError), error
+    return error
+
+
+@asynccontextmanager
+async def chat_of(kind: str, provider: Provider, **fields: Any) -> AsyncIterator[LoadedModel]:
+    """A chat model object as a caller would make it, and close it."""
+    if kind == "openai":
+        async with DefaultAsyncHttpxClient() as http_client:
+            yield models.wrap(
+                ChatOpenAI(model="gpt-4o-mini", max_retries=0, http_async_client=http_client, **fields)
+            )
+    else:
+        gemini = ChatGoogleGenerativeAI(
+            model="gemini-2.0-flash", base_url=provider.url, max_retries=1, **fields
+        )
+        yield models.wrap(gemini)
+        assert gemini.client is not None
+        await gemini.client.aio.aclose()
+
+
+HTML = Raw("<html><body>502 Bad Gateway</body></html>", "text/html")
+CUT_JSON = Raw('{"id": "x", "choices": [{"message": {"content": "Sco')
+PASSING: dict[str, tuple[Answer, str]] = {
+    "reset": (Reset(), ""),
+    "no HTTP": (Noise(), ""),
+    "half a body": (Broken(), ""),
+    "half of a body in chunks": (Broken(coding="chunked"), ""),
+    "half of a compressed body": (Broken(coding="gzip"), ""),
+    "HTML with status 200": (HTML, ""),
+    "HTML with status 502": (Raw("<html>Bad Gateway</html>", "text/html", 502), "Bad Gateway"),
+    "cut JSON that says it is whole": (CUT_JSON, ""),
+    "garbage": (Raw("\x00\x01 nothing"), ""),
+    "no body": (Raw(""), ""),
+    "a list": (Raw("[]"), ""),
+    "an error inside, by its number": (Raw('{"error": {"message": "Overloaded.", "code": 502}}'), ""),
+    "request time-out": (Failure(408, "Too slow."), "Too slow"),
+    "conflict": (Failure(409, "Locked."), "Locked"),
+    "rate limit": (Failure(429, "Slow down."), "rate limit or quota"),
+    "server error": (Failure(500, "Our fault."), "Our fault"),
+    "overloaded": (Failure(503, "Overloaded."), "Overloaded"),
+    "gateway time-out": (Failure(504, "Late."), "Late"),
+    "status of nobody else's": (Failure(529, "Overloaded."), "Overloaded"),
+}
+STAYING: dict[str, tuple[Answer, str]] = {
+    "bad request": (Failure(400, "Your prompt is too long.", "messages"), "prompt is too long"),
+    "key": (Failure(401, "Incorrect API key."), "check it"),
+    "no credit": (Failure(402, "No credit left."), "billing"),
+    "access": (Failure(403, "Not for you."), "no access"),
+    "model": (Failure(404, "No such model."), "wrong base URL"),
+    "not processable": (Failure(422, "The schema is odd."), "schema is odd"),
+    "content filter": (Failure(400, "Blocked by the filter.", code="content_filter"), "filter"),
+}
+OPENAI_PASSING: dict[str, tuple[Answer, str]] = {
+    "no choices": (Raw('{"id": "x", "choices": []}'), "no choices"),
+    "null for choices": (Raw('{"id": "x", "choices": null}'), "no choices"),
+    "a choice without a message": (Raw('{"choices": [{"index": 0}]}'), "no message"),
+    "an error inside, in words": (Raw('{"error": "upstream overloaded"}'), "upstream overloaded"),
+    "an error inside, by its kind": (Raw('{"error": {"message": "Oh.", "type": "server_error"}}'), "Oh"),
+    "a status where nobody looks for a body": (Raw("", status=500), "500"),
+}
+OPENAI_STAYING: dict[str, tuple[Answer, str]] = {
+    "spent": (Failure(429, "You exceeded your quota.", code="insufficient_quota"), "waiting does not help"),
+    "an error inside": (Raw('{"error": {"message": "No.", "type": "invalid_request_error"}}'), "No"),
+}
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_what_may_pass_is_tried_again(provider: Provider, fast_retries: None, kind: str, status: int) -> None:
-    passing = Failure(status, "Try again later.", headers={"Retry-After": "0"})
-    provider.play(passing, passing, GOOD, passing, FINE)
+@pytest.mark.parametrize("case", PASSING)
+def test_what_may_pass_is_worth_another_attempt(provider: Provider, kind: str, case: str) -> None:
+    answer, words = PASSING[case]
+    provider.play(answer)
+    error = failed(name_of(kind, provider))
+    assert error.retryable, str(error)
+    assert error.rate_limited == (case == "rate limit")
+    assert words in str(error)
+    assert str(error).startswith(f"scorer, round 0: {name_of(kind, provider).partition('?')[0]}: ")
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("kind", PROVIDERS)
+@pytest.mark.parametrize("case", STAYING)
+def test_what_will_not_pass_is_worth_none(provider: Provider, kind: str, case: str) -> None:
+    answer, words = STAYING[case]
+    provider.play(answer)
+    error = failed(name_of(kind, provider))
+    assert (error.retryable, error.rate_limited) == (False, False), str(error)
+    assert words in str(error)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("case", OPENAI_PASSING)
+def test_what_is_no_chat_completion_may_pass(provider: Provider, case: str) -> None:
+    answer, words = OPENAI_PASSING[case]
+    provider.play(answer)
+    error = failed(OPENAI)
+    assert error.retryable, str(error)
+    assert words in str(error)
+
+
+@pytest.mark.parametrize("case", OPENAI_STAYING)
+def test_what_will_not_pass_although_the_status_looks_like_it(provider: Provider, case: str) -> None:
+    answer, words = OPENAI_STAYING[case]
+    provider.play(answer)
+    error = failed(OPENAI)
+    assert (error.retryable, error.rate_limited) == (False, False), str(error)
+    assert words in str(error)
+
+
+@pytest.mark.parametrize("kind", PROVIDERS)
+async def test_a_model_object_of_the_callers_own_is_understood_as_well(provider: Provider, kind: str) -> None:
+    passing = {**PASSING, **(OPENAI_PASSING if kind == "openai" else {})}
+    staying = {**STAYING, **(OPENAI_STAYING if kind == "openai" else {})}
+    misread = {}
+    for case, (answer, _) in {**passing, **staying}.items():
+        provider.play(answer)
+        async with chat_of(kind, provider) as model:
+            error = await attempted_at(model)
+        if not isinstance(error, ModelCallError) or error.retryable != (case in passing):
+            misread[case] = str(error)
+    assert misread == {}
+
+
+@pytest.mark.parametrize("kind", PROVIDERS)
+def test_nobody_there(provider: Provider, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    name = (
+        f"{OPENAI}?base_url={url}/v1" if kind == "openai" else f"google_genai:gemini-2.0-flash?base_url={url}"
+    )
+    error = failed(name)
+    assert error.retryable
+    assert "127.0.0.1" in str(error)
+
+
+@pytest.mark.parametrize("kind", PROVIDERS)
+@pytest.mark.parametrize("coding", ["chunked", "gzip"])
+def test_replies_in_chunks_or_compressed_are_read(provider: Provider, kind: str, coding: Coding) -> None:
+    provider.play(Coded("Score: 4", coding))
+    reply = attempted(name_of(kind, provider))
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.input_tokens, reply.dropped) == ("Score: 4", 100, ())
+
+
+def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
+    body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Score: 4"}}]}
+    provider.play(Raw(json.dumps(body), "text/plain"))
+    reply = attempted(OPENAI)
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.cost_usd) == ("Score: 4", None)
+
+
+def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jurygraph.nodes.openai_chat.LARGEST_BODY", 1_000_000)
+    provider.play(Raw(" " * 3_000_000))
+    error = failed(OPENAI)
+    assert "larger than 1000000 bytes" in str(error)
+
+
+@pytest.mark.parametrize("kind", PROVIDERS)
+@pytest.mark.parametrize("answer", [Hang(30), Broken(silent=30)], ids=["hang", "half a body, then silence"])
+async def test_a_call_that_hangs_can_be_given_up(provider: Provider, kind: str, answer: Answer) -> None:
+    model = models.load(ModelSpec.parse(name_of(kind, provider)), asyncio.get_running_loop())
+    call = Call(model, [HumanMessage("Judge.")], None, {})
+    provider.play(answer, "Score: 4")
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await attempt(call)
+    assert (await attempt(call)).text == "Score: 4"
+    assert time.monotonic() - began < 5
+
+
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}
+WAITS: dict[str, tuple[str, Raw | Failure, float | None]] = {
+    "seconds": ("openai", Failure(429, headers={"Retry-After": "12"}), 12),
+    "parts of a second": ("openai", Failure(503, headers={"Retry-After": "0.25"}), 0.25),
+    "milliseconds count first": (
+        "openai",
+        Failure(429, headers={"Retry-After-Ms": "40", "Retry-After": "1"}),
+        0.04,
+    ),
+    "a date, by the server's clock": (
+        "openai",
+        Failure(
+            429,
+            headers={"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"},
+        ),
+        30,
+    ),
+    "a date that is over": (
+        "openai",
+        Failure(429, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT"}),
+        0,
+    ),
+    "what is used up": (
+        "openai",
+        Failure(
+            429,
+            headers={
+                "x-ratelimit-remaining-requests": "12",
+                "x-ratelimit-reset-requests": "1h",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "1m6.5s",
+            },
+        ),
+        66.5,
+    ),
+    "nothing": ("openai", Failure(429), None),
+    "no number": ("openai", Failure(429, headers={"Retry-After": "soon"}), None),
+    "seconds, Gemini": ("google", Failure(429, headers={"Retry-After": "12"}), 12),
+    "RetryInfo, Gemini": (
+        "google",
+        Raw(
+            json.dumps({"error": {"code": 429, "message": "Slow down.", "details": [RETRY_INFO]}}), status=429
+        ),
+        7.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WAITS)
+def test_when_a_provider_wants_to_be_asked_again(provider: Provider, case: str) -> None:
+    kind, answer, wait = WAITS[case]
+    provider.play(answer)
+    assert failed(name_of(kind, provider)).retry_after == wait
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("odd"), KeyError("score"), TypeError("no"), ZeroDivisionError()]
+)
+async def test_a_fault_of_ones_own_is_not_tried_again(error: Exception) -> None:
+    found = await attempted_at(models.wrap(ScriptedModel(script={"None": [error]})))
+    assert isinstance(found, ModelCallError)
+    assert not found.retryable
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TimeoutError(),
+        ConnectionResetError("reset by peer"),
+        socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+        httpx.ReadTimeout("timed out"),
+        httpx.RemoteProtocolError("Server disconnected"),
+        aiohttp.ServerDisconnectedError(),
+        aiohttp.ClientPayloadError("not enough data"),
+        requests.ConnectionError("refused"),
+        requests.Timeout("timed out"),
+        ssl.SSLError("bad record mac"),
+        http.client.IncompleteRead(b""),
+        RuntimeError("Event loop is closed"),  # a client used on one loop after another, once
+    ],
+    ids=repr,
+)
+def test_connections_of_other_clients_may_come_back(error: Exception) -> None:
+    fault = ProviderFault.of(error)
+    assert (fault.retryable, fault.status) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ssl.SSLCertVerificationError("self-signed certificate"),
+        httpx.UnsupportedProtocol("no scheme"),
+        aiohttp.InvalidURL("nowhere"),
+        requests.exceptions.InvalidURL("nowhere"),
+        FileNotFoundError("cacert.pem"),
+        asyncio.InvalidStateError(),
+    ],
+    ids=repr,
+)
+def test_other_clients_errors_that_stay(error: Exception) -> None:
+    assert not ProviderFault.of(error).retryable
+
+
+@pytest.mark.parametrize(("status", "passing"), [(529, True), (429, True), (413, False), (400, False)])
+def test_errors_of_unknown_clients_are_read_by_their_status(status: int, passing: bool) -> None:
+    class APIStatusError(Exception):
+        status_code = status
+
+    wrapped = RuntimeError("the client failed")
+    wrapped.__cause__ = APIStatusError("no")
+    assert ProviderFault.of(wrapped).retryable == passing
+    assert ProviderFault.of(wrapped).status == status
+
+
+# Attempts that follow
+
+
+@pytest.mark.parametrize("kind", PROVIDERS)
+def test_a_call_that_fails_for_a_while_succeeds(provider: Provider, fast_retries: None, kind: str) -> None:
+    overloaded = Failure(503, "Overloaded.", headers={"Retry-After": "0"})
+    provider.play(overloaded, Reset(), GOOD, HTML, FINE)
     verdict, _ = run("async", models={"*": name_of(kind, provider)})
     assert speakers(provider) == ["scorer"] * 3 + ["critic"] * 2
     assert (verdict.score, verdict.calls, verdict.warnings) == (4, 2, ())
 
 
-def test_openai_waits_for_as_long_as_it_is_told(provider: Provider, fast_retries: None) -> None:
-    provider.play(Failure(429, "Slow down.", headers={"Retry-After": "0.3"}), GOOD, FINE)
-    began = time.monotonic()
-    run("async", models={"*": OPENAI})
-    assert time.monotonic() - began >= 0.3
-    assert len(provider.requests) == 3
-
-
-@pytest.mark.parametrize(
-    ("kind", "answer"), [("openai", Reset()), ("openai", Broken()), ("google", Reset())], ids=str
-)
-def test_a_broken_connection_is_tried_again(
-    provider: Provider, fast_retries: None, kind: str, answer: Answer
-) -> None:
-    provider.play(answer, GOOD, answer, FINE)
-    verdict, _ = run("async", models={"*": name_of(kind, provider)})
-    assert speakers(provider) == ["scorer", "scorer", "critic", "critic"]
-    assert verdict.score == 4
-
-
 @pytest.mark.parametrize("kind", PROVIDERS)
-def test_a_provider_that_stays_down_is_given_up(provider: Provider, fast_retries: None, kind: str) -> None:
-    provider.play(by=lambda _: Failure(503, "The model is overloaded.", headers={"Retry-After": "0"}))
-    with pytest.raises(ModelCallError, match="overloaded"):
-        run("async", models={"*": name_of(kind, provider)})
-    assert 5 <= len(provider.requests) <= 8
-
-
-@pytest.mark.parametrize("kind", PROVIDERS)
-def test_a_provider_that_never_answers(provider: Provider, kind: str) -> None:
-    chat: BaseChatModel
-    if kind == "openai":
-        chat = ChatOpenAI(model="gpt-4o-mini", timeout=0.2, max_retries=0)
-    else:
-        chat = ChatGoogleGenerativeAI(
-            model="gemini-2.0-flash", base_url=provider.url, timeout=0.2, max_retries=1
-        )
+async def test_a_time_out_of_the_callers_own(provider: Provider, kind: str) -> None:
     provider.play(Hang(30))
-    with pytest.raises(ModelCallError, match=r"(?i)^scorer, round 0: .*time.?out"):
-        run("sync", models={"*": chat})
+    async with chat_of(kind, provider, timeout=0.2) as model:
+        error = await attempted_at(model)
+    assert isinstance(error, ModelCallError)
+    assert re.match(r"(?i)^scorer, round 0: .*time.?out", str(error))
+    assert error.retryable
     assert len(provider.requests) == 1
 
 

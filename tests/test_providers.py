@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -394,7 +395,14 @@ async def test_debates_side_by_side_drop_a_parameter_together(provider: Provider
     _, field, failure, warning = REJECTED["temperature"]
     graph = debate.build(models={"*": "openai:o3-mini"}, n=1).compile()
     given: list[Any] = [{"task": {**SCORE_TASK, "candidate": f"Candidate {at}."}} for at in range(6)]
-    provider.play(by=lambda request: failure if field in request.parameters else _level(request))
+
+    def by(request: Request) -> Answer:
+        if field not in request.parameters:
+            return _level(request)
+        time.sleep(0.05)  # the others are on their way before the first is told
+        return failure
+
+    provider.play(by=by)
     results = await asyncio.gather(*(graph.ainvoke(one) for one in given))
     verdicts = [Verdict.of(result) for result in results]
     assert [verdict.score for verdict in verdicts] == [4] * 6

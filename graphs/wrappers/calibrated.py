@@ -13,13 +13,26 @@ from typing import Any
 from langgraph.runtime import get_runtime
 
 from ...nodes.panel import Models
+from ...state.calls import CallsByRole, Can
 from ...state.judging import JudgeOutput
 from ...state.settings import CalibratedSettings
+from ...state.tasks import TaskKind
 from ...state.verdict import Verdict
 from ..calibration import Orders, OrdersState, comparison, weigh_orders
 from ..inside import NamedJudges, judged, under
 from ..wiring import Protocol
-from .defaults import TEMPLATES, roles_of
+from .defaults import TEMPLATES, calls_of, calls_once_of, roles_of
+
+
+def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Those of the protocol inside, for each order."""
+    return {role: of_role * 2 for role, of_role in calls_of(settings, "of", kind, can).items()}
+
+
+def calls_once(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Those of the protocol inside."""
+    return calls_once_of(settings, "of", kind, can)
+
 
 protocol = Protocol(
     name="calibrated",
@@ -29,6 +42,8 @@ protocol = Protocol(
     roles=roles_of(CalibratedSettings),
     settings=CalibratedSettings,
     prompts=TEMPLATES,
+    calls=calls,
+    calls_once=calls_once,
 )
 
 

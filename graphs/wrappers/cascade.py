@@ -7,16 +7,50 @@ Model calls: those of the cheap protocol; in doubt also those of the expensive o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...nodes.panel import Models
-from ...state.settings import CascadeSettings
+from ...state.calls import CallRange, CallsByRole, Can
+from ...state.settings import CascadeSettings, WrapperSettings
+from ...state.tasks import TaskKind
 from ...state.verdict import Verdict
 from ..cascading import Cascade, Pair, doubt
 from ..inside import NamedJudges
 from ..wiring import Protocol
-from .defaults import TEMPLATES, roles_of
+from .defaults import TEMPLATES, calls_of, calls_once_of, roles_of
+
+Count = Callable[[WrapperSettings, str, TaskKind, Can], CallsByRole]
+
+
+def doubts(settings: CascadeSettings, kind: TaskKind) -> bool:
+    """Whether a verdict can be in doubt: of one text there are neither two orders nor two scores that are close."""
+    return "unresolved" in settings.when if kind == "score" else bool(settings.when)
+
+
+def calls(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """The cheap protocol's in any case, the expensive one's at worst; the roles by their places: ``cheap.scorer``."""
+    return _by_place(settings, kind, can, calls_of)
+
+
+def calls_once(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Likewise."""
+    return _by_place(settings, kind, can, calls_once_of)
+
+
+def _by_place(settings: CascadeSettings, kind: TaskKind, can: Can, count: Count) -> CallsByRole:
+    cheap = count(settings, "cheap", kind, _within("cheap", can))
+    expensive = count(settings, "expensive", kind, _within("expensive", can))
+    asked = 1 if doubts(settings, kind) else 0
+    return {
+        **{f"cheap.{role}": of_role for role, of_role in cheap.items()},
+        **{f"expensive.{role}": CallRange(0, of_role.most * asked) for role, of_role in expensive.items()},
+    }
+
+
+def _within(place: str, can: Can) -> Can:
+    return lambda role, what: can(f"{place}.{role}", what)
+
 
 protocol = Protocol(
     name="cascade",
@@ -26,6 +60,8 @@ protocol = Protocol(
     roles=roles_of(CascadeSettings),
     settings=CascadeSettings,
     prompts=TEMPLATES,
+    calls=calls,
+    calls_once=calls_once,
 )
 
 

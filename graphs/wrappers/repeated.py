@@ -11,11 +11,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...nodes.panel import Models
+from ...state.calls import CallsByRole, Can
 from ...state.settings import RepeatedSettings
+from ...state.tasks import TaskKind
 from ..inside import NamedJudges
 from ..repetition import Repeats
 from ..wiring import Protocol
-from .defaults import TEMPLATES, roles_of
+from .defaults import TEMPLATES, calls_of, calls_once_of, roles_of
+
+
+def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Those of the protocol inside, for each run."""
+    return {role: of_role * settings.k for role, of_role in calls_of(settings, "of", kind, can).items()}
+
+
+def calls_once(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Those of the protocol inside."""
+    return calls_once_of(settings, "of", kind, can)
+
 
 protocol = Protocol(
     name="repeated",
@@ -25,6 +38,8 @@ protocol = Protocol(
     roles=roles_of(RepeatedSettings),
     settings=RepeatedSettings,
     prompts=TEMPLATES,
+    calls=calls,
+    calls_once=calls_once,
 )
 
 

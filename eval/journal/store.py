@@ -1,0 +1,253 @@
+"""A journal's statements, each a transaction of its own; used by one thread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from ...state.errors import UsageError
+from .errors import JournalError
+from .faults import persevere
+from .places import Place
+from .records import Batch, Totals
+from .statements import KEPT_AT_ONCE, SUMS, WRITTEN_BY, Statements, totals_from
+from .tables import batches, calls, claims, create, now, openings
+
+T = TypeVar("T")
+# At the start somebody is watching, and at the end nothing is left to lose.
+_EDGE_PATIENCE = 10.0
+Row = tuple[Any, ...]
+
+
+class Store:
+    """One opening of a journal.
+
+    Args:
+        place: where it is.
+        run: the run that opens it.
+        shared: whether other processes may have it open: calls are claimed then.
+        fresh: whether replies from before the run's first opening are passed over.
+        patience: for how many seconds faults are waited out.
+        lease: for how many seconds the claims of a process hold that is not heard of.
+    """
+
+    def __init__(
+        self, place: Place, run: str, *, shared: bool, fresh: bool, patience: float, lease: float
+    ) -> None:
+        self._place = place
+        self._run = run
+        self._shared = shared
+        self._patience = min(patience, _EDGE_PATIENCE)
+        self._lease = lease
+        self._engine = place.engine()
+        self._connection: Connection | None = None
+        self._inode: int | None = None
+        self.opening = self._first()
+        self._patience = patience
+        since = self.transact(self._first_of_run) if fresh else 0
+        self._statements = Statements(self._engine.dialect, self.opening, since=since)
+
+    def _first(self) -> int:
+        try:
+            if self._place.file:
+                self._place.file.parent.mkdir(parents=True, exist_ok=True)
+            return self.transact(self._open)
+        except JournalError as error:
+            raise UsageError(str(error)) from error
+        except OSError as error:
+            raise UsageError(f"{self._place.shown}: its folder cannot be made: {error.strerror}") from error
+
+    def transact(self, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
+        """Do something in one transaction; all of it or nothing, and again while a fault may pass.
+
+        Args:
+            action: what to do.
+            one_statement: whether it is a single statement, which is a transaction in itself.
+
+        Raises:
+            JournalError: a fault that lasts.
+        """
+        begin = self._place.file is not None and not one_statement
+        return persevere(lambda: self._once(action, begin), self._place, lambda: self._patience)
+
+    def _once(self, action: Callable[[Connection], T], begin: bool) -> T:
+        try:
+            if self._connection is None:
+                self._connection = self._engine.connect()
+            self._check_file()
+            with self._connection.begin():
+                if begin:
+                    self._connection.exec_driver_sql("BEGIN")
+                return action(self._connection)
+        except BaseException:
+            self.disconnect()
+            raise
+
+    def _check_file(self) -> None:
+        """SQLite goes on writing into a file that has been deleted, and all of it would be lost."""
+        if self._place.file is None:
+            return
+        try:
+            there = self._place.file.stat().st_ino
+        except FileNotFoundError:
+            there = None
+        if self._inode is None:
+            self._inode = there
+        if there is None or there != self._inode:
+            raise JournalError(
+                f"journal {self._place.shown}: the file was removed or replaced while it was in use; put it back, "
+                "or start again (what was judged stays judged)"
+            )
+
+    def hurry(self) -> None:
+        """Wait out no fault for long any more, the present one included."""
+        self._patience = min(self._patience, _EDGE_PATIENCE)
+
+    def close(self) -> None:
+        """Free our claims and disconnect."""
+        self.hurry()
+        if self._shared:
+            with suppress(JournalError):
+                mine = delete(claims).where(claims.c.opening == self.opening)
+                self.transact(lambda connection: connection.execute(mine) and None)
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Give the connection up; the next transaction makes another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _open(self, connection: Connection) -> int:
+        create(connection, self._place)
+        earlier = select(openings.c.number).where(openings.c.run == self._run)
+        connection.execute(delete(claims).where(claims.c.opening.in_(earlier)))
+        until = now(connection.dialect) + int(self._lease)
+        added = connection.execute(insert(openings).values(run=self._run, alive_until=until))
+        assert added.inserted_primary_key is not None
+        return int(added.inserted_primary_key[0])
+
+    def _first_of_run(self, connection: Connection) -> int:
+        number = connection.scalar(select(func.min(openings.c.number)).where(openings.c.run == self._run))
+        assert isinstance(number, int)
+        return number
+
+    def totals(self) -> Totals:
+        """What this run's calls have cost, over all its openings."""
+        mine = openings.join(calls, WRITTEN_BY)
+        statement = select(*SUMS).select_from(mine).where(openings.c.run == self._run)
+        return totals_from(self.transact(lambda connection: connection.execute(statement).one()))
+
+    def note_keys(self, note: Callable[[bytes], None]) -> None:
+        """Call a function with every key there is, without holding them all."""
+
+        def action(connection: Connection) -> None:
+            for key in connection.scalars(select(calls.c.key), execution_options={"yield_per": 1000}):
+                note(key)
+
+        self.transact(action)
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add calls, and free their claims. Calls that are there already are left as they are."""
+        for first in range(0, len(rows), KEPT_AT_ONCE):
+            self._write(rows[first : first + KEPT_AT_ONCE])
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        def action(connection: Connection) -> None:
+            connection.exec_driver_sql(self._statements.keep(len(rows)), tuple(chain(*rows)))
+            if self._shared:
+                connection.execute(self._statements.free, {"keys": [key for _, key, *_ in rows]})
+
+        self.transact(action, one_statement=not self._shared)
+
+    def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The newest reply of each key that has one."""
+        return self.transact(lambda connection: self._replies(connection, keys), one_statement=True)
+
+    def _replies(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        rows = connection.execute(self._statements.look_up, {"keys": keys})
+        return {row.key: row.reply for row in rows}
+
+    def reserve(self, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], set[bytes]]:
+        """The replies that are kept, and those of the other keys whose calls are now ours to make."""
+        found = self.look_up(keys)
+        # Everybody claims in the same order, so that two who want the same do not lock each other out.
+        wanted = sorted(set(keys) - found.keys())
+        if not wanted:
+            return found, set()
+        ours, late = self.transact(lambda connection: self._claim(connection, wanted))
+        return found | late, ours
+
+    def _claim(self, connection: Connection, keys: Sequence[bytes]) -> tuple[set[bytes], dict[bytes, bytes]]:
+        rows = [{"key": key, "opening": self.opening} for key in keys]
+        connection.execute(self._statements.claim, rows)
+        ours = set(connection.scalars(self._statements.claimed, {"keys": keys}))
+        if not ours:
+            return ours, {}
+        # Between the first look and the claim, another process may have kept a reply and freed its claim.
+        late = self._replies(connection, list(ours))
+        if late:
+            connection.execute(self._statements.free, {"keys": list(late)})
+        return ours - late.keys(), late
+
+    def free(self, keys: Iterable[bytes]) -> None:
+        """Give claims up."""
+        given = {"keys": list(keys)}
+        if given["keys"]:
+            self.transact(lambda connection: connection.execute(self._statements.free, given) and None)
+
+    def free_lapsed(self, keys: Sequence[bytes]) -> None:
+        """End the claims of processes that have not been heard of for long."""
+
+        def action(connection: Connection) -> None:
+            clock = now(connection.dialect)
+            # A time too far ahead was written before somebody set the clock back.
+            alive = openings.c.alive_until.between(clock, clock + int(self._lease))
+            lapsed = claims.c.opening.not_in(select(openings.c.number).where(alive))
+            connection.execute(delete(claims).where(claims.c.key.in_(keys), lapsed))
+
+        self.transact(action)
+
+    def renew(self) -> None:
+        """Let our claims hold for another lease."""
+
+        def action(connection: Connection) -> None:
+            until = now(connection.dialect) + int(self._lease)
+            connection.execute(
+                update(openings).where(openings.c.number == self.opening).values(alive_until=until)
+            )
+
+        self.transact(action)
+
+    def disown(self, keys: Sequence[bytes]) -> None:
+        """Serve the replies of these keys no more."""
+        statement = update(calls).where(calls.c.key.in_(keys)).values(disowned=True)
+        self.transact(lambda connection: connection.execute(statement) and None)
+
+    def note_batch(self, name: str, about: str) -> None:
+        """Note a batch that was sent, or something new about it."""
+
+        def action(connection: Connection) -> None:
+            connection.execute(delete(batches).where(batches.c.id == name))
+            noted = {"id": name, "run": self._run, "about": about, "created": now(connection.dialect)}
+            connection.execute(insert(batches).values(noted))
+
+        self.transact(action)
+
+    def batches(self) -> list[Batch]:
+        """This run's batches, oldest first."""
+        statement = (
+            select(batches).where(batches.c.run == self._run).order_by(batches.c.created, batches.c.id)
+        )
+        rows = self.transact(lambda connection: connection.execute(statement).all())
+        return [Batch(row.id, row.run, row.settled, row.created, json.loads(row.about)) for row in rows]
+
+    def settle_batch(self, name: str) -> None:
+        """Note that a batch needs no more looking after."""
+        statement = update(batches).where(batches.c.id == name).values(settled=True)
+        self.transact(lambda connection: connection.execute(statement) and None)

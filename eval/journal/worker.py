@@ -1,0 +1,234 @@
+"""The thread that reads and writes a journal: all that waits is done at once, in few transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from .errors import JournalError
+from .faults import logger
+from .store import Row, Store
+
+T = TypeVar("T")
+
+CLOSED = "the journal is closed: open it again to go on"
+POLL_SECONDS = 0.2
+AT_ONCE = 256
+# Serving at most so often gathers requests into one transaction; nobody notices it beside a model call.
+APART_SECONDS = 0.005
+
+
+@dataclass(slots=True, eq=False)
+class Reserve:
+    """Wants the reply of a key, or the right to make the call."""
+
+    key: bytes
+    done: asyncio.Future[bytes | None]
+
+
+@dataclass(slots=True, eq=False)
+class Keep:
+    """Wants a call written."""
+
+    row: Row
+    done: asyncio.Future[None]
+
+
+@dataclass(slots=True, eq=False)
+class Errand:
+    """Wants anything else done, or asked."""
+
+    action: Callable[[Store], Any]
+    done: asyncio.Future[Any]
+
+
+Request = Reserve | Keep | Errand
+Outcome = tuple[Request, Any]
+
+
+class Worker:
+    """Owns the journal's only connection.
+
+    Args:
+        opening: makes the store; called in the thread.
+        shared: whether calls are claimed, and claims renewed.
+        lease: how long a claim holds, in seconds.
+    """
+
+    def __init__(self, opening: Callable[[], Store], *, shared: bool, lease: float) -> None:
+        self._opening = opening
+        self._shared = shared
+        self._lease = lease
+        self._loop = asyncio.get_running_loop()
+        self._opened: asyncio.Future[Store] = self._loop.create_future()
+        self._requests: SimpleQueue[Request | None] = SimpleQueue()
+        self._blocked: list[Reserve] = []
+        self._fault: JournalError | None = None
+        self._closed = self._ending = False
+        self._renewal = time.monotonic() + lease / 3
+        self._served = self._polling = 0.0
+        # A daemon, so that a program can end; whoever opens a journal sees to it that it is closed before.
+        self._thread = threading.Thread(target=self._run, name="jurygraph-journal", daemon=True)
+
+    async def start(self) -> Store:
+        """Start the thread and open the journal."""
+        self._thread.start()
+        return await self._opened
+
+    def put(self, request: Request) -> asyncio.Future[Any]:
+        """Have something done; the future tells when."""
+        if self._closed:
+            raise JournalError(CLOSED)
+        self._requests.put(request)
+        return request.done
+
+    async def do(self, action: Callable[[Store], T]) -> T:
+        """Run a function of the store in the thread, and wait for what it gives."""
+        result: T = await self.put(Errand(action, self._loop.create_future()))
+        return result
+
+    def check(self) -> None:
+        """Raise the fault that ended the journal's use, if one did."""
+        if self._fault:
+            raise JournalError(str(self._fault))
+
+    def end(self) -> None:
+        """Do what is waiting and nothing after it."""
+        self._closed = True
+        self._requests.put(None)
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until the thread has ended, or for so many seconds."""
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            store = self._opening()
+        except Exception as error:
+            self._on_loop(_tell, self._opened, error)
+            return
+        self._on_loop(_tell, self._opened, store)
+        while not self._ending:
+            requests = self._next_requests()
+            try:
+                self._serve(store, requests)
+            except Exception as error:
+                self._give_up(error, requests)
+        self._deliver([(request, JournalError(CLOSED)) for request in self._blocked])
+        if self._fault:
+            store.disconnect()
+        else:
+            store.close()
+
+    def _next_requests(self) -> list[Request]:
+        """All that waits; nothing once it is time to poll or to renew."""
+        requests: list[Request] = []
+        try:
+            self._take(requests, self._requests.get(timeout=self._idle_seconds()))
+            pause = self._served + APART_SECONDS - time.monotonic()
+            if pause > 0:
+                time.sleep(pause)
+            while len(requests) < AT_ONCE and not self._ending:
+                self._take(requests, self._requests.get_nowait())
+        except Empty:
+            pass
+        return requests
+
+    def _take(self, requests: list[Request], request: Request | None) -> None:
+        if request is None:
+            self._ending = True
+        else:
+            requests.append(request)
+
+    def _idle_seconds(self) -> float | None:
+        if not self._shared or self._fault:
+            return None
+        return POLL_SECONDS if self._blocked else max(0.0, self._renewal - time.monotonic())
+
+    def _serve(self, store: Store, requests: Sequence[Request]) -> None:
+        if self._fault:
+            raise self._fault
+        if self._shared and time.monotonic() >= self._renewal:
+            store.renew()
+            self._renewal = time.monotonic() + self._lease / 3
+        keeps = [request for request in requests if isinstance(request, Keep)]
+        if keeps:
+            store.write([keep.row for keep in keeps])
+            self._deliver([(keep, None) for keep in keeps])
+        for request in requests:
+            if isinstance(request, Errand):
+                self._deliver([(request, request.action(store))])
+        asking = [request for request in requests if isinstance(request, Reserve)]
+        if self._shared:
+            self._claim(store, asking)
+        elif asking:
+            found = store.look_up([request.key for request in asking])
+            self._deliver([(request, found.get(request.key)) for request in asking])
+        if keeps or self._shared:
+            self._served = time.monotonic()
+
+    def _claim(self, store: Store, asking: list[Reserve]) -> None:
+        """Serve what is kept, claim what is not, and let those wait whose calls others are making."""
+        if self._blocked and time.monotonic() >= self._polling:
+            store.free_lapsed([request.key for request in self._blocked])
+            asking, self._blocked = [*self._blocked, *asking], []
+        if not asking:
+            return
+        # Whatever goes wrong from here on, those who ask are told.
+        self._blocked += asking
+        found, ours = store.reserve([request.key for request in asking])
+        outcomes = [(r, found.get(r.key)) for r in asking if r.key in found or r.key in ours]
+        served = {request for request, _ in outcomes}
+        self._blocked = [request for request in self._blocked if request not in served]
+        self._polling = time.monotonic() + POLL_SECONDS
+        self._deliver(outcomes)
+
+    def _give_up(self, error: Exception, requests: Sequence[Request]) -> None:
+        """Nothing can be done any more: whoever waits, and whoever comes later, is told."""
+        if self._fault is None:
+            self._fault = error if isinstance(error, JournalError) else JournalError(f"journal: {error!r}")
+            logger.error("%s", self._fault)
+        waiting, self._blocked = [*requests, *self._blocked], []
+        self._deliver([(request, self._fault) for request in waiting])
+
+    def _deliver(self, outcomes: Sequence[Outcome]) -> None:
+        self._on_loop(self._settle, outcomes)
+
+    def _on_loop(self, function: Callable[..., None], *arguments: Any) -> None:
+        # A loop that is closed has nobody waiting any more.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _settle(self, outcomes: Sequence[Outcome]) -> None:
+        for request, outcome in outcomes:
+            if request.done.done():
+                if isinstance(request, Reserve) and outcome is None:
+                    self.forget(request.key)
+            elif isinstance(outcome, JournalError):
+                request.done.set_exception(JournalError(str(outcome)))
+            else:
+                request.done.set_result(outcome)
+
+    def forget(self, key: bytes) -> None:
+        """Nobody waits for it any more; a call that nobody is going to make is not to stay claimed."""
+        if self._shared and not self._closed:
+            self.free(key)
+
+    def free(self, key: bytes) -> asyncio.Future[Any]:
+        """Give the claim of a key up."""
+        return self.put(Errand(lambda store: store.free([key]), self._loop.create_future()))
+
+
+def _tell(opened: asyncio.Future[Store], outcome: Store | Exception) -> None:
+    if opened.done():
+        return
+    if isinstance(outcome, Exception):
+        opened.set_exception(outcome)
+    else:
+        opened.set_result(outcome)

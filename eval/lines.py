@@ -1,0 +1,88 @@
+"""Where the lines of a results file stand, and which result each holds: 17 bytes a line, however long it is."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Lines = NDArray[np.intp]
+"""Lines by number, counted from 0."""
+
+
+class Digests:
+    """A set of digests at 8 bytes each, made once and asked often."""
+
+    def __init__(self, digests: NDArray[np.uint64]) -> None:
+        self._sorted = array("Q", np.sort(digests).tobytes())
+
+    def __contains__(self, digest: int) -> bool:
+        place = bisect_left(self._sorted, digest)
+        return place < len(self._sorted) and self._sorted[place] == digest
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+
+class LineIndex:
+    """The lines of a file in their order.
+
+    Attributes:
+        digests: of what each line's result is the result of.
+        offsets: where each line begins, in bytes.
+        ok: 1 for each line with a verdict, else 0.
+        end: where the next line will begin.
+    """
+
+    def __init__(self) -> None:
+        self.digests = array("Q")
+        self.offsets = array("q")
+        self.ok = bytearray()
+        self.end = 0
+
+    def __len__(self) -> int:
+        return len(self.ok)
+
+    def add(self, digest: int, ok: bool, length: int) -> None:
+        """One more line, so many bytes long."""
+        self.digests.append(digest)
+        self.offsets.append(self.end)
+        self.ok.append(ok)
+        self.end += length
+
+    def latest(self) -> Lines:
+        """The last line of each result, in the order in which results first came up."""
+        digests = np.array(self.digests, dtype=np.uint64)
+        _, first = np.unique(digests, return_index=True)
+        _, from_the_end = np.unique(digests[::-1], return_index=True)
+        return (len(digests) - 1 - from_the_end)[np.argsort(first)]
+
+    def latest_ok(self) -> Digests:
+        """The results whose last line has a verdict."""
+        lines = self.latest()
+        ok = np.array(self.ok, dtype=bool)[lines]
+        return Digests(np.array(self.digests, dtype=np.uint64)[lines[ok]])
+
+    def of(self, wanted: Iterable[int]) -> Lines:
+        """The last line of each wanted result, in the order in which they are wanted; some may have none."""
+        latest = self.latest()
+        known = np.array(self.digests, dtype=np.uint64)[latest]
+        order = np.argsort(known)
+        asked = np.fromiter(wanted, dtype=np.uint64)
+        places = np.searchsorted(known, asked, sorter=order)
+        there = places < len(known)
+        candidates = order[places[there]]
+        found: Lines = latest[candidates[known[candidates] == asked[there]]]
+        return found
+
+    def rearranged(self, lines: Lines) -> LineIndex:
+        """Of a file that has these lines in this order."""
+        fresh = LineIndex()
+        ends = self.offsets[1:]
+        ends.append(self.end)
+        for line in lines:
+            fresh.add(self.digests[line], bool(self.ok[line]), ends[line] - self.offsets[line])
+        return fresh

@@ -1,0 +1,48 @@
+"""Places for the journals of tests: files, and schemas of their own in the Postgres server of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from jurygraph.eval.journal import Entry
+
+POSTGRES = os.environ.get("JURYGRAPH_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
+
+
+def entry(reply: str = "4", cost: float | None = 0.25, model: str = "gpt-4o-mini") -> Entry:
+    return Entry(model, reply.encode(), 1, 100, 40, 20, 5, cost, 1.5)
+
+
+def key(number: int) -> bytes:
+    return number.to_bytes(4, "big") * 4
+
+
+@contextmanager
+def schema() -> Iterator[str]:
+    """A URL whose tables are in a schema that is gone afterwards."""
+    psycopg = pytest.importorskip("psycopg")
+    name = f"jurygraph_{os.urandom(6).hex()}"
+    try:
+        server = psycopg.connect(POSTGRES, autocommit=True, connect_timeout=5)
+    except psycopg.OperationalError as error:
+        pytest.skip(f"no Postgres at {POSTGRES}: {error}")
+    with server:
+        server.execute(f"CREATE SCHEMA {name}")
+        try:
+            yield f"{POSTGRES}?options=-csearch_path%3D{name}"
+        finally:
+            server.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+@contextmanager
+def somewhere(kind: str, folder: Path) -> Iterator[str]:
+    """A place of each kind: a file of one process, a file that several share, a Postgres database."""
+    if kind == "postgres":
+        with schema() as url:
+            yield url
+    else:
+        yield f"sqlite:///{folder}/shared.sqlite" if kind == "shared file" else f"{folder}/journal.sqlite"

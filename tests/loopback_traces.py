@@ -1,0 +1,128 @@
+"""Where traces go, on the loopback interface: an OpenTelemetry collector, and LangSmith."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Any
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+
+@dataclass
+class Span:
+    """One that arrived."""
+
+    name: str
+    id: bytes
+    parent: bytes
+    trace: bytes
+    failed: bool
+    problem: str
+    attributes: dict[str, Any]
+    events: list[dict[str, Any]]
+    resource: dict[str, Any]
+
+
+@dataclass
+class Posts:
+    """What was posted: path and body, in order."""
+
+    url: str = ""
+    all: list[tuple[str, bytes]] = field(default_factory=list)
+
+    def spans(self) -> list[Span]:
+        """Of all that a collector has been sent."""
+        return [span for path, body in self.all if path == "/v1/traces" for span in _spans(body)]
+
+    def runs(self) -> list[dict[str, Any]]:
+        """LangSmith's runs, with what was added to them later."""
+        runs: dict[str, dict[str, Any]] = {}
+        for _, body in (post for post in self.all if post[0] == "/runs/batch"):
+            batch = json.loads(body)
+            for run in (*batch.get("post", ()), *batch.get("patch", ())):
+                told = {name: value for name, value in run.items() if value is not None}
+                runs.setdefault(run["id"], {}).update(told)
+        return list(runs.values())
+
+
+@contextmanager
+def listening() -> Iterator[Posts]:
+    """A server that takes whatever it is sent."""
+    posts, lock = Posts(), Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            with lock:
+                posts.all.append((self.path, body))
+            self._answer(b"{}" if "json" in self.headers.get("Content-Type", "") else b"")
+
+        def do_GET(self) -> None:
+            """What LangSmith's client asks first: how it is to send runs."""
+            plainly = {
+                "use_multipart_endpoint": False,
+                "size_limit": 100,
+                "size_limit_bytes": 20_000_000,
+                "scale_up_qsize_trigger": 1000,
+                "scale_up_nthreads_limit": 4,
+                "scale_down_nempty_trigger": 4,
+            }
+            self._answer(json.dumps({"version": "0.13", "batch_ingest_config": plainly}).encode())
+
+        def _answer(self, body: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Be quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    posts.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield posts
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _spans(body: bytes) -> Iterator[Span]:
+    for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+        for scope in group.scope_spans:
+            for span in scope.spans:
+                yield Span(
+                    name=span.name,
+                    id=span.span_id,
+                    parent=span.parent_span_id,
+                    trace=span.trace_id,
+                    failed=span.status.code == 2,
+                    problem=span.status.message,
+                    attributes=_plain(span.attributes),
+                    events=[{"name": event.name, **_plain(event.attributes)} for event in span.events],
+                    resource=_plain(group.resource.attributes),
+                )
+
+
+def _plain(pairs: Any) -> dict[str, Any]:
+    found: list[KeyValue] = list(pairs)
+    return {pair.key: _value(pair.value) for pair in found}
+
+
+def _value(value: AnyValue) -> Any:
+    kind = value.WhichOneof("value")
+    if kind == "array_value":
+        return [_value(one) for one in value.array_value.values]
+    return getattr(value, kind) if kind else None

@@ -1,0 +1,125 @@
+"""Runs as processes, and conditions to wait for instead of sleeping."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval.cli import main
+
+JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli import main; main()"]
+SIMULATED = Path(__file__).resolve().parents[1] / "benchmarks" / "simulated_provider.py"
+BEHAVIOUR = ("--latency-ms=15", "--critic=mixed", "--words=8")
+
+
+def until(
+    come: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 60.0
+) -> None:
+    """Wait for a condition; a process that is to bring it about is not to end before."""
+    deadline = time.monotonic() + seconds
+    while not come():
+        if process is not None and process.poll() is not None:
+            raise AssertionError(process.communicate())
+        assert time.monotonic() < deadline, "what was waited for did not come"
+        time.sleep(0.002)
+
+
+@contextmanager
+def started(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """``jurygraph`` in a process of its own, which is gone afterwards."""
+    with subprocess.Popen(
+        [*JURYGRAPH, *arguments], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def when(come: Callable[[], object], do: Callable[[], object]) -> threading.Thread:
+    """Do something from another thread when a condition is met."""
+
+    def wait() -> None:
+        until(come)
+        do()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def signalled(come: Callable[[], object], number: int) -> threading.Thread:
+    """Send this process a signal when a condition is met."""
+    return when(come, lambda: os.kill(os.getpid(), number))
+
+
+class Command:
+    """The command line in this process: as quick as a call, with the same signals."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+        self.printed = ""
+        self.errors = ""
+
+    def __call__(self, *arguments: str | Path) -> int:
+        """Run it; gives its exit code."""
+        self._monkeypatch.setattr(sys, "argv", ["jurygraph", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        self.printed, self.errors = self._capsys.readouterr()
+        assert "Traceback" not in self.printed + self.errors
+        return int(ended.value.code or 0)
+
+
+class Simulated:
+    """A provider that answers whatever any protocol asks, and counts."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def stats(self) -> dict[str, Any]:
+        """What was counted."""
+        with urllib.request.urlopen(f"{self._address}/stats", timeout=10) as reply:
+            return dict(json.load(reply))
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        urllib.request.urlopen(f"{self._address}/reset", b"", timeout=10).close()
+
+
+@contextmanager
+def simulated_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
+    """The one of ``benchmarks/``, with the environment pointing to it."""
+    if not SIMULATED.is_file():
+        pytest.skip("benchmarks/ is not beside tests/")
+    command = [sys.executable, str(SIMULATED), "--until-stdin-ends", *BEHAVIOUR]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        address = process.stdout.readline().strip()
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+        yield Simulated(address.removesuffix("/v1"))
+        process.stdin.close()
+
+
+def pairs(folder: Path, number: int) -> Path:
+    """Answers to compare."""
+    path = folder / "pairs.jsonl"
+    rows = [
+        {"id": f"p{n}", "question": f"What is {n}?", "answer_1": f"It is {n}.", "answer_2": "No idea."}
+        for n in range(number)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path

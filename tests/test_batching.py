@@ -1,0 +1,534 @@
+"""Runs over the provider's batches: the same results at half the price, and nothing sent twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import Evaluation, evaluate
+from jurygraph.eval.batching import terms
+from jurygraph.eval.batching.terms import Terms
+from jurygraph.eval.plan import plan
+from jurygraph.eval.runner import carry_out
+from jurygraph.eval.running.conduct import Conduct
+from jurygraph.eval.running.counts import Counts
+from jurygraph.eval.running.stopping import Stop
+from jurygraph.state import UsageError
+
+from .loopback import Answer, Failure, Provider, Request, Text
+from .loopback_batches import Fate
+
+MODEL = {"*": "openai:gpt-4o-mini"}
+JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli import main; main()"]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are looked after at once."""
+    monkeypatch.setattr(terms, "TERMS", Terms(first_look=0.001, between_looks=0.001))
+
+
+def scores(folder: Path, count: int = 5) -> Path:
+    path = folder / "scores.jsonl"
+    rows = [
+        {"id": f"i{n}", "source": "Noon.", "candidate": f"Number {n}.", "human": {"fluency": 3}}
+        for n in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def pairs(folder: Path, count: int = 4) -> Path:
+    path = folder / "pairs.jsonl"
+    rows = [
+        {
+            "id": f"p{n}",
+            "question": f"Why {n}?",
+            "answer_1": f"Since {n}.",
+            "answer_2": "No idea.",
+            "human": 1,
+        }
+        for n in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def anybody(request: Request) -> Answer:
+    """A reply that any agent might give, another one to each prompt; the same one to the same prompt."""
+    words = request.user
+    value = 1 + sum(map(ord, words)) % 5
+    if "numbered list" in words[-300:]:
+        return "1. Read both texts.\n2. Compare them.\n3. Give a score."
+    if "response_format" in request.body:
+        in_court = "120" in words[-600:]
+        return _form(json.dumps(request.body["response_format"]), 20 * value if in_court else value)
+    rated = "evaluation steps" in words.lower()
+    said = str(value) if rated else f"Thoughts on {len(words)}."
+    return Text(said, top=({str(value): 0.7, str(value % 5 + 1): 0.2},))
+
+
+def _form(schema: str, value: int) -> Answer:
+    wanted = json.loads(schema)["json_schema"]["schema"]["properties"]
+    return Text(fields={name: _field(about, value) for name, about in wanted.items()})
+
+
+def _field(about: dict[str, Any], value: int) -> Any:
+    if "enum" in about:
+        return about["enum"][value % len(about["enum"])]
+    kinds = {"string": f"words {value}", "boolean": value > 2, "array": ["one step", "another"]}
+    return kinds.get(str(about.get("type")), value)
+
+
+def lines(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """What must be the same, whichever way the calls went."""
+    found = []
+    for result in evaluation.results:
+        line = result.model_dump(mode="json")
+        for part in (line, *line["transcript"]):
+            part.pop("seconds", None)
+            if part.get("cost_usd") is not None:
+                part["cost_usd"] = round(part["cost_usd"], 12)
+        found.append(line)
+    return found
+
+
+def halved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for row in rows:
+        for part in (row, *row["transcript"]):
+            if part.get("cost_usd") is not None:
+                part["cost_usd"] = round(part["cost_usd"] / 2, 12)
+    return rows
+
+
+def live(provider: Provider) -> list[Request]:
+    """Requests that did not come in a batch."""
+    return [request for request in provider.requests if request.method != "BATCH"]
+
+
+ONE_AFTER_ANOTHER = {
+    "single": 1,
+    "ensemble": 1,
+    "faireval": 1,
+    "calibrated": 1,
+    "geval": 2,
+    "more": 3,
+    "chateval": 4,
+    "samre": 9,
+}
+"""Calls of a verdict that wait for another one; a debate ends when its critic is satisfied."""
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kind", "settings"),
+    [
+        ("debate", "score", {}),
+        ("single", "score", {}),
+        ("geval", "score", {}),
+        ("geval", "score", {"weighting": "sampling"}),
+        ("multiagent", "score", {}),
+        ("ensemble", "score", {}),
+        ("chateval", "compare", {}),
+        ("more", "compare", {}),
+        ("samre", "compare", {}),
+        ("faireval", "compare", {}),
+        ("calibrated", "compare", {"of": "single"}),
+        ("repeated", "score", {"of": "debate", "k": 3}),
+    ],
+)
+def test_results_are_those_of_a_run_without_batches(
+    provider: Provider, tmp_path: Path, protocol: str, kind: str, settings: dict[str, Any]
+) -> None:
+    provider.play(by=anybody)
+    data = (scores if kind == "score" else pairs)(tmp_path)
+    options: dict[str, Any] = {"models": MODEL, "settings": settings}
+    alone = evaluate(protocol, data, **options, out=tmp_path / "alone")
+    made = len(provider.requests)
+    batched = evaluate(protocol, data, **options, out=tmp_path / "batched", batch=True)
+    assert not alone.failed
+    assert lines(batched) == halved(lines(alone))
+    assert len(live(provider)) == made, "a call went out alone"
+    assert len(provider.requests) == 2 * made
+    assert max(Counter(provider.batches.sent()).values()) == 1
+    longest = max(result.calls for result in batched.results) // settings.get("k", 1)
+    assert len(provider.batches.made) <= ONE_AFTER_ANOTHER.get(protocol, longest)
+
+
+KILLED = """
+import os, signal, sys
+from jurygraph.eval import evaluate
+from jurygraph.eval.batching import courier, desk, outcomes, provider, terms, wave
+from jurygraph.eval.journal import Journal
+
+place, data, out = sys.argv[1:]
+owner, name, at = {
+    "building": (wave.Wave, "add", 3),
+    "built": (wave.Wave, "close", 2),
+    "uploading": (provider.Provider, "upload", 2),
+    "uploaded": (provider.Provider, "create", 2),
+    "created": (Journal, "note_batch", 2),
+    "polling": (provider.Provider, "look", 2),
+    "downloading": (provider.Provider, "download", 1),
+    "downloaded": (outcomes.Outcomes, "add", 1),
+    "reading": (outcomes.Outcomes, "read", 3),
+    "settling": (Journal, "settle_batch", 1),
+    "settled": (wave.Wave, "close", 3),
+}[place]
+usual, times = getattr(owner, name), [0]
+
+def dies(*args, **kwargs):
+    times[0] += 1
+    if times[0] == at:
+        if place == "downloading":
+            args[2].with_name(args[2].name + ".part").write_bytes(b'{"custom_id"')
+        os.kill(os.getpid(), signal.SIGKILL)
+    return usual(*args, **kwargs)
+
+setattr(owner, name, dies)
+terms.TERMS = terms.Terms(first_look=0.001, between_looks=0.001, requests=3)
+evaluate("debate", data, models={"*": "openai:gpt-4o-mini"}, out=out, batch=True)
+"""
+
+
+BEFORE = "building built uploading uploaded created polling downloading downloaded reading settling settled"
+
+
+@pytest.mark.parametrize("place", BEFORE.split())
+def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
+    provider: Provider, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.play(by=anybody)
+    data, out = scores(tmp_path), tmp_path / "out"
+    command = [sys.executable, "-c", KILLED, place, str(data), str(out)]
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    monkeypatch.setattr(terms, "TERMS", Terms(first_look=0.001, between_looks=0.001, requests=3))
+    whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
+    assert not live(provider)
+    assert max(Counter(provider.batches.sent()).values()) == 1
+    assert len(provider.batches.sent()) == len(provider.requests)
+    assert lines(whole) == halved(lines(evaluate("debate", data, models=MODEL)))
+    assert list((out / "batches").iterdir()) == []
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled"])
+@pytest.mark.parametrize("told", [True, False])
+def test_what_a_batch_did_not_get_round_to_is_asked_again(
+    provider: Provider, tmp_path: Path, status: str, told: bool
+) -> None:
+    provider.play(by=anybody)
+    provider.batches.fate = lambda number: Fate() if number else Fate(status, share=0.4, told=told)
+    done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
+    assert not done.failed
+    assert [len(batch.lines) for batch in provider.batches.made] == [5, 3]
+    assert len(provider.requests) == 5, "what was done was asked for again"
+    assert lines(done) == halved(lines(evaluate("single", scores(tmp_path), models=MODEL)))
+
+
+def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(provider: Provider, tmp_path: Path) -> None:
+    tries: Counter[str] = Counter()
+
+    def troubled(request: Request) -> Answer:
+        tries[request.user] += 1
+        if "Number 1." in request.user and tries[request.user] < 3:
+            return Failure(429, "Rate limit reached", code="rate_limit_exceeded")
+        if "Number 2." in request.user:
+            return Failure(500)
+        if "Number 3." in request.user:
+            return Failure(400, "The text is not allowed.", code="content_policy_violation")
+        return anybody(request)
+
+    provider.play(by=troubled)
+    out = tmp_path / "out"
+    done = evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True, attempts=4)
+    failed = {result.item: result.error or "" for result in done.failed}
+    assert failed.keys() == {"i2", "i3"}
+    assert "given up after 4 batches" in failed["i2"]
+    assert "not allowed" in failed["i3"]
+    assert [len(batch.lines) for batch in provider.batches.made] == [5, 2, 2, 1]
+    provider.play(by=anybody)
+    assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
+    assert [len(batch.lines) for batch in provider.batches.made[4:]] == [2]
+
+
+def test_a_parameter_that_is_not_taken_is_left_out_in_the_next_wave(
+    provider: Provider, tmp_path: Path
+) -> None:
+    def refuses(request: Request) -> Answer:
+        if "temperature" in request.body:
+            return Failure(400, "Unsupported parameter", "temperature", "unsupported_parameter")
+        return anybody(request)
+
+    provider.play(by=refuses)
+    done = evaluate("debate", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
+    assert not done.failed
+    assert [len(batch.lines) for batch in provider.batches.made[:2]] == [5, 5]
+    assert all("temperature" not in request.body for request in provider.requests[5:])
+    assert "takes no temperature" in done.results[0].warnings[0]
+
+
+def test_several_replies_to_one_request_and_one_each(provider: Provider, tmp_path: Path) -> None:
+    def refuses(request: Request) -> Answer:
+        if request.choices > 1:
+            return Failure(400, "Unsupported parameter: 'n'", "n", "unsupported_parameter")
+        return anybody(request)
+
+    sampled = {"weighting": "sampling", "samples": 4}
+    options: dict[str, Any] = {"models": MODEL, "settings": sampled, "batch": True}
+    provider.play(by=anybody)
+    together = evaluate("geval", scores(tmp_path), **options, out=tmp_path / "together")
+    assert [len(batch.lines) for batch in provider.batches.made] == [1, 5]
+    provider.play(by=refuses)
+    apart = evaluate("geval", scores(tmp_path), **options, out=tmp_path / "apart")
+    assert not together.failed
+    assert not apart.failed
+    assert [len(batch.lines) for batch in provider.batches.made[2:]] == [1, 5, 20]
+    assert max(Counter(provider.batches.sent()[6:]).values()) == 1
+
+
+def test_a_file_is_no_larger_than_the_provider_takes(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.play(by=anybody)
+    for limit, sizes in [({"requests": 2}, [2, 2, 1]), ({"file_bytes": 4000}, [1, 1, 1, 1, 1])]:
+        few: Any = {"first_look": 0.001, "between_looks": 0.001, **limit}
+        monkeypatch.setattr(terms, "TERMS", Terms(**few))
+        provider.batches.made.clear()
+        out = tmp_path / str(len(sizes))
+        assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
+        assert [len(batch.lines) for batch in provider.batches.made] == sizes
+
+
+def test_each_model_has_files_of_its_own(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=anybody)
+    models = {"*": "openai:gpt-4o-mini", "critic": "openai:gpt-4o"}
+    done = evaluate("debate", scores(tmp_path), models=models, out=tmp_path / "out", batch=True)
+    assert not done.failed
+    assert {batch.lines[0]["body"]["model"] for batch in provider.batches.made} == {"gpt-4o", "gpt-4o-mini"}
+
+
+def test_the_same_call_of_several_items_is_sent_once(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=anybody)
+    rows = [{"id": f"i{n}", "source": "Noon.", "candidate": "The same."} for n in range(40)]
+    path = tmp_path / "same.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options: dict[str, Any] = {"aspects": ["fluency"], "models": MODEL, "batch": True, "out": tmp_path / "o"}
+    assert len(evaluate("single", path, **options).results) == 40
+    assert len(provider.requests) == 1
+
+
+def test_a_batch_that_is_refused_ends_the_run_with_the_reason(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=anybody)
+    provider.batches.fate = lambda number: Fate("failed", problem=("invalid", "Line 1 has no method."))
+    out = tmp_path / "out"
+    counts, stop = Counts(), Stop()
+    prepared = plan("single", scores(tmp_path), models=MODEL, out=out)
+    done = asyncio.run(carry_out(prepared, Conduct.of({"batch": True}), counts, stop))
+    assert done.stopped == "provider"
+    assert "Line 1 has no method." in stop.explanation
+    provider.batches.fate = lambda number: Fate()
+    assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
+    assert len(provider.requests) == 5
+
+
+def test_what_the_provider_will_not_queue_now_is_sent_later(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.play(by=anybody)
+    monkeypatch.setattr(terms, "TERMS", Terms(first_look=0.001, between_looks=0.001, requests=3))
+    too_many = Fate("failed", problem=("token_limit_exceeded", "Enqueued token limit reached"))
+    provider.batches.fate = lambda number: too_many if number == 1 else Fate()
+    done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
+    assert done.stopped is None
+    assert len(done.results) == 5
+    assert len(provider.requests) == 5
+
+
+@pytest.mark.parametrize("gone", ["output", "batch", "folder"])
+def test_days_later_what_is_gone_is_asked_again(provider: Provider, tmp_path: Path, gone: str) -> None:
+    provider.play(by=anybody)
+    data, out = scores(tmp_path), tmp_path / "out"
+    interrupted(provider, data, out)
+    provider.batches.fate = lambda number: Fate()
+    [batch] = provider.batches.made
+    batch.fate = Fate()
+    if gone == "output":
+        batch.looks, batch.output_file = 1, "file-gone"
+    elif gone == "batch":
+        provider.batches.made.clear()
+    else:
+        shutil.rmtree(out / "batches")
+    assert not evaluate("single", data, models=MODEL, out=out, batch=True).failed
+    assert len(provider.requests) == 5
+
+
+def looked_after(provider: Provider) -> None:
+    """Wait until the first batch is made and was looked after."""
+    while not (provider.batches.made and provider.batches.made[0].looks):
+        time.sleep(0.001)
+
+
+def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "single") -> Stop:
+    """A run that was interrupted while its first batch was under way."""
+    provider.batches.fate = lambda number: Fate(looks=1_000_000)
+
+    async def begin() -> Stop:
+        stop = Stop()
+        prepared = await asyncio.to_thread(plan, protocol, data, models=MODEL, out=out)
+        running = asyncio.create_task(carry_out(prepared, Conduct.of({"batch": True}), Counts(), stop))
+        await asyncio.to_thread(looked_after, provider)
+        stop.ask("interrupted", "stopped by SIGINT")
+        async with asyncio.timeout(2):
+            assert (await running).stopped == "interrupted"
+        return stop
+
+    return asyncio.run(begin())
+
+
+def test_an_interrupted_run_says_what_goes_on_and_collects_it_later(
+    provider: Provider, tmp_path: Path
+) -> None:
+    provider.play(by=anybody)
+    data, out = scores(tmp_path), tmp_path / "out"
+    stop = interrupted(provider, data, out, "debate")
+    assert "1 batch goes on at the provider" in stop.explanation
+    provider.batches.made[0].fate = Fate()
+    provider.batches.fate = lambda number: Fate()
+    whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
+    assert max(Counter(provider.batches.sent()).values()) == 1
+    assert lines(whole) == halved(lines(evaluate("debate", data, models=MODEL)))
+
+
+def test_a_batch_whose_making_was_not_answered_is_found(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.play(by=anybody)
+    provider.batches.lost_answers = 1
+    provider.batches.failures = {"/v1/files": [500], "/v1/batches": [503]}
+    monkeypatch.setattr("jurygraph.eval.batching.provider.WAITS", (0.001,) * 3)
+    done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
+    assert not done.failed
+    assert len(provider.batches.made) == 1
+
+
+def test_a_refused_key_ends_the_run(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=anybody)
+    provider.batches.failures = {"/v1/files": [401]}
+    done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
+    assert (done.stopped, len(done.results)) == ("provider", 0)
+
+
+@pytest.mark.parametrize("most", [3, 7, 12])
+def test_the_wave_that_fits_is_sent_and_no_more(provider: Provider, tmp_path: Path, most: int) -> None:
+    provider.play(by=anybody)
+    options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out", "batch": True}
+    stopped = evaluate("debate", scores(tmp_path), **options, max_calls=most)
+    assert (stopped.stopped, len(provider.requests)) == ("budget", most)
+    again = evaluate("debate", scores(tmp_path), **options, max_calls=most)
+    assert (again.stopped, len(provider.requests)) == ("budget", most)
+    whole = evaluate("debate", scores(tmp_path), **options)
+    assert max(Counter(provider.batches.sent()).values()) == 1
+    assert lines(whole) == halved(lines(evaluate("debate", scores(tmp_path), models=MODEL)))
+
+
+def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=anybody)
+    options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out", "batch": True}
+    whole = evaluate("single", scores(tmp_path, 30), models=MODEL)
+    cost = sum(result.cost_usd or 0.0 for result in whole.results)
+    stopped = evaluate("single", scores(tmp_path, 30), **options, max_cost=0.4 * cost)
+    assert stopped.stopped == "budget"
+    paid = sum(result.cost_usd or 0.0 for result in stopped.results)
+    assert 0.3 * cost < paid <= 0.4 * cost
+
+
+@pytest.mark.parametrize(
+    ("models", "out", "problem"),
+    [
+        (None, "out", "offline cannot be asked in batches"),
+        ({"*": "google_genai:gemini-2.0-flash"}, "out", "only models of OpenAI"),
+        ({**MODEL, "critic": "google_genai:gemini-2.0-flash"}, "out", "only models of OpenAI"),
+        (MODEL, None, "name a folder"),
+    ],
+)
+def test_what_cannot_go_over_batches_is_told_first(
+    provider: Provider, tmp_path: Path, models: Any, out: str | None, problem: str
+) -> None:
+    where = tmp_path / out if out else None
+    with pytest.raises(UsageError, match=problem):
+        evaluate("debate", scores(tmp_path), models=models, out=where, batch=True)
+    assert provider.batches.asked == []
+
+
+def test_a_run_can_change_to_batches_and_back(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=anybody)
+    options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out"}
+    evaluate("debate", scores(tmp_path), **options, max_calls=4)
+    evaluate("debate", scores(tmp_path), **options, max_calls=9, batch=True)
+    whole = evaluate("debate", scores(tmp_path), **options)
+    assert not whole.failed
+    assert max(Counter(json.dumps(request.body) for request in provider.requests).values()) == 1
+
+
+def test_a_run_without_batches_does_not_pay_again_for_what_is_under_way(
+    provider: Provider, tmp_path: Path
+) -> None:
+    provider.play(by=anybody)
+    data, out = scores(tmp_path), tmp_path / "out"
+    interrupted(provider, data, out)
+    with pytest.raises(UsageError, match=r"1 of this run's batches .* go on with --batch"):
+        evaluate("single", data, models=MODEL, out=out)
+    assert not live(provider)
+
+
+def test_an_unreadable_reply_is_repaired_in_a_later_wave(provider: Provider, tmp_path: Path) -> None:
+    def mumbles(request: Request) -> Answer:
+        return "mumble" if "Number 2." in request.body["messages"][1]["content"] else anybody(request)
+
+    provider.play(by=mumbles)
+    options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out", "batch": True}
+    [failed] = evaluate("single", scores(tmp_path), **options).failed
+    assert (failed.item, failed.calls) == ("i2", 2)
+    assert [len(batch.lines) for batch in provider.batches.made] == [5, 1]
+    provider.play(by=anybody)
+    assert not evaluate("single", scores(tmp_path), **options).failed
+    assert [len(batch.lines) for batch in provider.batches.made[2:]] == [1]
+
+
+def test_ctrl_c_on_the_command_line(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=anybody)
+    data, out = scores(tmp_path), tmp_path / "out"
+    command = ["run", "single", "--data", str(data), "--model", MODEL["*"], "--batch", "--out", str(out)]
+    running = subprocess.Popen(
+        [*JURYGRAPH, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not provider.batches.made:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    running.send_signal(signal.SIGINT)
+    told, _ = running.communicate(timeout=4)
+    assert running.returncode == 130
+    assert "1 batch goes on at the provider, and the next start collects what comes" in told
+
+
+def test_the_estimate_is_at_half_the_price(provider: Provider, tmp_path: Path) -> None:
+    command = ["run", "single", "--data", str(scores(tmp_path, 2000)), "--model", MODEL["*"], "--dry-run"]
+    costs = []
+    for more in ([], ["--batch"]):
+        told = subprocess.run(
+            [*JURYGRAPH, *command, *more], capture_output=True, text=True, check=True
+        ).stdout
+        costs.append([float(cost) for cost in re.findall(r"\$([\d.]+)", told)])
+    assert costs[0]
+    assert costs[1] == pytest.approx([cost / 2 for cost in costs[0]], abs=0.01)
+    assert provider.batches.asked == []

@@ -1,0 +1,148 @@
+"""The simulated provider of ``benchmarks/`` does what the figures that come of it rest upon."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "benchmarks" / "simulated_provider.py"
+SCENARIOS = "durability, economy, journal, memory, profiling, raw_client, speed, storm"
+
+pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="benchmarks/ is not beside tests/")
+
+SCORE = {
+    "title": "score_reply",
+    "type": "object",
+    "properties": {
+        "reasoning": {"type": "string", "description": "Reasons."},
+        "score": {"type": "number", "description": "A number from 6 to 120."},
+    },
+    "required": ["reasoning", "score"],
+    "additionalProperties": False,
+}
+AS_JSON = {
+    "response_format": {"type": "json_schema", "json_schema": {"name": "score_reply", "schema": SCORE}}
+}
+
+Ask = Callable[..., tuple[int, Any]]
+
+
+@contextmanager
+def running(*options: str) -> Iterator[Ask]:
+    """The provider as a script; what asks it gives back status and body."""
+    command = [sys.executable, str(SCRIPT), "--until-stdin-ends", *options]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        address = urlsplit(process.stdout.readline().strip())
+
+        def ask(method: str, path: str, body: Any = None) -> tuple[int, Any]:
+            with closing(
+                http.client.HTTPConnection(str(address.hostname), address.port, timeout=1)
+            ) as client:
+                client.request(method, path, json.dumps(body) if body else None)
+                reply = client.getresponse()
+                text = reply.read()
+                return reply.status, json.loads(text) if text.startswith(b"{") else text
+
+        yield ask
+        process.stdin.close()
+
+
+def question(text: str, **more: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": text}], **more}
+
+
+def complete(ask: Ask, text: str, **more: Any) -> tuple[int, Any]:
+    return ask("POST", "/v1/chat/completions", question(text, **more))
+
+
+def content(reply: tuple[int, Any]) -> str:
+    return str(reply[1]["choices"][0]["message"]["content"])
+
+
+def test_a_reply_is_a_function_of_its_request_and_every_request_is_counted() -> None:
+    with running() as ask:
+        one, again, other = (complete(ask, text) for text in ("a", "a", "b"))
+        seen = ask("GET", "/stats")[1]
+        ask("POST", "/reset")
+        anew = ask("GET", "/stats")[1]
+    assert one == again
+    assert content(one) != content(other)
+    assert (seen["requests"], seen["distinct"], seen["repeated"], seen["answered_twice"]) == (3, 2, 1, 1)
+    assert (anew["requests"], anew["distinct"]) == (0, 0)
+
+
+def test_replies_have_the_form_that_is_asked_for() -> None:
+    with running("--critic", "objects") as ask:
+        fields = [json.loads(content(complete(ask, f"item {number}", **AS_JSON))) for number in range(20)]
+        text = content(complete(ask, "A number from 1 to 3 in it:\nScore: <number>"))
+        objection = content(complete(ask, "To declare it, write NO ISSUE on a line of its own."))
+        choices = complete(ask, "a", n=3)[1]["choices"]
+    assert all(6 <= one["score"] <= 120 and one["reasoning"] for one in fields)
+    assert len({one["score"] for one in fields}) > 5
+    assert text.splitlines()[-1] in {f"Score: {score}" for score in (1, 2, 3)}
+    assert "NO ISSUE" not in objection
+    assert len({choice["message"]["content"] for choice in choices}) == 3
+
+
+def test_log_probabilities_are_as_many_as_asked_for() -> None:
+    with running("--tokens", "64") as ask:
+        reply = complete(ask, "answer with one whole number from 1 to 5", logprobs=True, top_logprobs=20)
+    [choice] = reply[1]["choices"]
+    tokens = choice["logprobs"]["content"]
+    assert "".join(token["token"] for token in tokens) == choice["message"]["content"]
+    assert (len(tokens), {len(token["top_logprobs"]) for token in tokens}) == (64, {20})
+
+
+def test_a_storm_is_the_same_each_time_and_an_attempt_later_another() -> None:
+    def weather(ask: Ask) -> list[int]:
+        return [complete(ask, f"call {number}")[0] for number in range(200)]
+
+    with running("--faults", "limit=0.2,error=0.2") as ask:
+        first, second = weather(ask), weather(ask)
+        ask("POST", "/reset")
+        again = weather(ask)
+    assert first == again
+    assert first != second
+    assert 20 <= first.count(429) <= 60
+    assert 20 <= sum(status >= 500 for status in first) <= 60
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [("reset", ConnectionResetError), ("half", http.client.IncompleteRead), ("hang", TimeoutError)],
+)
+def test_a_connection_fails_in_the_way_that_is_asked_for(fault: str, error: type[Exception]) -> None:
+    with running("--faults", f"{fault}=1") as ask:
+        with pytest.raises(error):
+            complete(ask, "a")
+        seen = ask("GET", "/stats")[1]
+    assert seen["faults"] == {fault: 1}
+    assert seen["answered"] == 0
+
+
+def test_garbage_comes_with_status_200_and_no_completion() -> None:
+    with running("--faults", "garbage=1") as ask:
+        replies = [complete(ask, f"call {number}") for number in range(20)]
+    assert {status for status, _ in replies} == {200}
+    assert not any(isinstance(body, dict) and "choices" in body for _, body in replies)
+    assert len({str(body) for _, body in replies}) == 3
+
+
+def test_every_scenario_can_be_imported() -> None:
+    names = ", ".join(f"benchmarks.{name}" for name in SCENARIOS.split(", "))
+    finished = subprocess.run(
+        [sys.executable, "-c", f"import {names}"], check=False, cwd=ROOT, capture_output=True, text=True
+    )
+    assert finished.returncode == 0, finished.stderr

@@ -1,0 +1,54 @@
+"""A run that is killed at random moments ends with what it would have ended with, and repeats only what was in flight.
+
+``benchmarks/durability.py`` does the killing, fifty times where this does five.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .journal_places import schema
+
+ROOT = Path(__file__).resolve().parents[1]
+FEW = ("--items", "12", "--concurrency", "8", "--latency-ms", "40")
+
+
+def killed(journal: str, kills: int) -> dict[str, Any]:
+    """What the benchmark reports."""
+    if not (ROOT / "benchmarks" / "durability.py").is_file():
+        pytest.skip("benchmarks/ is not beside tests/")
+    command = [sys.executable, "-m", "benchmarks.durability", "--json", "--journal", journal, *FEW]
+    finished = subprocess.run(
+        [*command, "--kills", str(kills)],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert finished.stdout, finished.stderr
+    [outcome] = json.loads(finished.stdout.splitlines()[-1])
+    return dict(outcome)
+
+
+def assert_nothing_was_lost(outcome: dict[str, Any], kills: int) -> None:
+    assert outcome["kills"] == kills
+    assert outcome["lost"] == 0, outcome["examples"]
+    assert outcome["changed"] == 0, outcome["examples"]
+    assert outcome["repeated"] <= outcome["allowed"], outcome["examples"]
+
+
+def test_a_run_on_sqlite_outlives_three_kills() -> None:
+    assert_nothing_was_lost(killed("sqlite", 3), 3)
+
+
+def test_a_run_on_postgres_outlives_two_kills() -> None:
+    with schema():  # skips where there is no server
+        pass
+    assert_nothing_was_lost(killed("postgres", 2), 2)

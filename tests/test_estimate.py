@@ -1,0 +1,320 @@
+"""Estimates: on paper with exact figures, on the demo data beside what a run takes, and without asking anybody."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from jurygraph.eval.datasets import Dataset
+from jurygraph.eval.estimate import Estimate, Part, estimate, estimate_table
+from jurygraph.eval.estimate.rehearsal import Heard
+from jurygraph.eval.estimate.tokens import tokens_in
+from jurygraph.eval.estimate.voices import manners
+from jurygraph.eval.items import CompareItem, ScoreItem
+from jurygraph.eval.plan import Plan, plan
+from jurygraph.graphs.registry import protocols
+from jurygraph.nodes import prices
+from jurygraph.nodes.models import LoadedModel, wrap
+from jurygraph.nodes.planner import steps_kept
+from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.state import UsageError
+from jurygraph.state.calls import CallRange, Range
+from jurygraph.state.verdict import Verdict
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+from rich.console import Console
+
+from .loopback import Provider
+
+CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
+DEMO = {"score": "demo", "compare": "demo-pairs"}
+PAIRS = Dataset.of(
+    "pairs",
+    [
+        CompareItem(id=str(number), question="How long?", answer_1="Nine days.", answer_2="No idea.")
+        for number in range(10)
+    ],
+)
+
+OPENAI_CHAT = ChatOpenAI(model="gpt-4o-mini", api_key=SecretStr("none"), base_url="http://127.0.0.1:9")
+
+
+def never(metadata: Any, prompt: str) -> Exception:
+    return AssertionError("a model was called")
+
+
+def unasked() -> ScriptedModel:
+    return ScriptedModel(script=never)
+
+
+def part(model: str, calls: Range[int], tokens: Range[int], cost: Range[float] | None) -> Part:
+    return Part("debate", model, calls, tokens, tokens, cost)
+
+
+# On paper
+
+
+ON_PAPER = Estimate(
+    {"debate": 10},
+    (
+        part("openai:gpt-4o-mini", Range(10, 50), Range(1000, 9000), Range(0.5, 2.0)),
+        part("own", Range(10, 40), Range(500, 700), None),
+    ),
+    rehearsed=8,
+)
+
+
+def test_a_total_is_the_sum_and_its_cost_unknown_where_that_of_any_part_is() -> None:
+    total = ON_PAPER.total
+    assert (total.calls, total.input_tokens) == (Range(20, 90), Range(1500, 9700))
+    assert total.cost_usd is None
+    known = Estimate({}, (ON_PAPER.parts[0], ON_PAPER.parts[0]), 8)
+    assert known.total.cost_usd == Range(1.0, 4.0)
+    assert ON_PAPER.of("debate").calls == total.calls
+    assert ON_PAPER.of("chateval").calls == Range(0, 0)
+
+
+def test_a_budget_is_exceeded_where_the_least_is_above_it() -> None:
+    assert ON_PAPER.exceeds() == ()
+    assert ON_PAPER.exceeds(max_calls=20, max_tokens=3000, max_cost=0.5) == ()
+    assert ON_PAPER.exceeds(max_calls=19) == ("at least 20 calls are needed, and 19 are allowed",)
+    assert ON_PAPER.exceeds(max_tokens=2999) == (
+        "about 3,000 tokens are needed at least, and 2,999 are allowed",
+    )
+    assert ON_PAPER.exceeds(max_cost=0.4) == ("about $0.50 are needed at least, and $0.40 are allowed",)
+
+
+def heard(number: int, tokens: float, model: LoadedModel, said: float = 200.0) -> Heard:
+    return Heard("critic", number, model, "critique", tokens, several=1, reply_tokens=said)
+
+
+def test_prompts_grow_along_a_straight_line() -> None:
+    model = wrap(unasked())
+    critic = manners([heard(1, 100, model), heard(2, 150, model), heard(3, 200, model)])["critic"]
+    assert critic.first == pytest.approx(100)
+    assert (critic.growth.least, critic.growth.most) == pytest.approx((25, 100))
+    prompts = [critic.prompt(calls) for calls in (Range(0, 1), Range(1, 3), Range(5, 5))]
+    assert [prompt.least for prompt in prompts] == pytest.approx([100, 100, 150])
+    assert [prompt.most for prompt in prompts] == pytest.approx([100, 200, 300])
+
+
+def test_the_line_is_steeper_where_models_say_more_than_the_offline_judge() -> None:
+    model = wrap(unasked())
+    critic = manners([heard(1, 100, model, said=100), heard(2, 150, model, said=100)])["critic"]
+    assert critic.growth.most == pytest.approx(2 * 100), "150 words are 200 tokens"
+
+
+def test_prompts_that_do_not_grow_are_as_long_as_their_mean() -> None:
+    model = wrap(unasked())
+    critic = manners([heard(1, 120, model), heard(1, 100, model), heard(2, 80, model)])["critic"]
+    assert (critic.first, critic.growth) == (100, Range(0, 0))
+
+
+def test_one_request_for_several_replies_brings_as_many() -> None:
+    model = wrap(unasked())
+    several = manners([Heard("scorer", 1, model, "pair", 100, several=3)])["scorer"]
+    assert several.replies(Range(2, 6)) == Range(6, 6)
+    alone = manners([Heard("scorer", 1, model, "pair", 100, several=1)])["scorer"]
+    assert alone.replies(Range(2, 6)) == Range(2, 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("It rained all day. " * 10, 47.5),
+        ("Es fängt an zu regnen.", 22 / 4),
+        ("今日は一日中雨が降った", 11 / 1.3),
+        ("오늘은 비가 왔다", 7 / 1.3 + 2 / 4),
+        ("Весь день шёл дождь", 16 / 2.5 + 3 / 4),
+        ("", 0),
+    ],
+)
+def test_tokens_by_script(text: str, tokens: float) -> None:
+    assert tokens_in(text) == pytest.approx(tokens)
+
+
+# Of a plan
+
+
+def test_a_prompt_is_measured_as_it_will_be_sent() -> None:
+    model = ScriptedModel(script=lambda metadata, prompt: "Total of answer 1: 90\nTotal of answer 2: 60")
+    prepared = plan("baseline", PAIRS, models={"*": model}, settings={"structured": "off"})
+    found = estimate(prepared)
+    assert model.calls == []
+    for _, item, _ in prepared.units():
+        assert isinstance(item, CompareItem)
+        prepared.graphs["baseline"].invoke({"task": item.task().model_dump(mode="json")})
+    between_two_messages = len("\n\n")
+    sent = sum((len(call.prompt) - between_two_messages) / 4 for call in model.calls)
+    assert found.total.input_tokens == Range(round(sent), round(sent))
+    assert found.total.calls == Range(10, 10)
+    assert found.total.output_tokens == Range(10 * 100, 10 * 400), "half to twice of 150 words"
+
+
+def test_everything_is_multiplied() -> None:
+    once = estimate(plan("single", "demo", aspects=["fluency"], limit=8))
+    many = estimate(plan(["single", "ensemble"], "demo", aspects=["fluency"], limit=8, repeats=3))
+    assert once.verdicts == {"single": 8}
+    assert many.verdicts == {"single": 24, "ensemble": 24}
+    assert many.of("single").calls == once.total.calls * 3
+    assert many.of("single").input_tokens.least == pytest.approx(once.total.input_tokens.least * 3, abs=2)
+    assert many.total.calls == Range(24 + 72, 24 + 72)
+
+
+def test_aspects_share_the_items_and_the_planner_is_asked_once_for_each() -> None:
+    found = estimate(
+        plan("geval", "demo", aspects=["fluency", "coherence"], limit=5, settings={"samples": 3})
+    )
+    assert found.verdicts == {"geval": 10}
+    assert found.total.calls == Range(2 + 30, 2 + 30)
+
+
+def test_what_is_done_is_not_estimated_again() -> None:
+    prepared = plan("geval", "demo", aspects=["fluency"], limit=5, settings={"samples": 3})
+    assert estimate(prepared, done={"geval": 3}).total.calls == Range(2 * 3, 1 + 2 * 3)
+    nothing = estimate(prepared, done={"geval": 5})
+    assert (nothing.verdicts, nothing.parts, nothing.total.calls) == ({"geval": 0}, (), Range(0, 0))
+
+
+def test_a_limit_of_tokens_is_the_most_that_a_reply_has() -> None:
+    total = estimate(
+        plan("debate", PAIRS, settings={"max_tokens": 70, "n": 2}, models={"*": OPENAI_CHAT})
+    ).total
+    assert total.calls == Range(20, 50)
+    assert total.output_tokens == Range(20 * 70, 50 * 70)
+
+
+def test_each_model_has_its_share() -> None:
+    models: dict[str, Any] = {"*": unasked(), "juror": OPENAI_CHAT, "juror_2": "offline"}
+    found = estimate(plan("samre", PAIRS, models=models))
+    calls = {part.model: part.calls for part in found.parts}
+    scripted = next(model for model in calls if model not in ("offline", "openai:gpt-4o-mini"))
+    assert calls[scripted] == Range(10 * 6, 10 * 12)
+    assert calls["openai:gpt-4o-mini"] == Range(40, 40)
+    assert calls["offline"] == Range(10, 10)
+
+
+def test_prices_are_those_of_the_list_and_unknown_is_not_nothing() -> None:
+    models: dict[str, Any] = {"*": unasked(), "critic": OPENAI_CHAT, "commander": "offline"}
+    settings = {"n": 1, "commander": "llm"}
+    found = {
+        part.model: part for part in estimate(plan("debate", PAIRS, models=models, settings=settings)).parts
+    }
+    critic = found.pop("openai:gpt-4o-mini")
+    a_call = prices.cost_usd(
+        "openai:gpt-4o-mini", critic.input_tokens.least // 10, 0, critic.output_tokens.least // 10
+    )
+    assert a_call is not None
+    assert critic.cost_usd is not None
+    assert critic.cost_usd.least == pytest.approx(10 * a_call, rel=0.01)
+    assert found.pop("offline").cost_usd == Range(0.0, 0.0)
+    assert [part.cost_usd for part in found.values()] == [None]
+
+
+def test_the_expensive_protocol_is_heard_though_the_cheap_one_is_never_in_doubt() -> None:
+    settings = {"cheap": "debate", "cheap_settings": {"n": 1}, "expensive": "chateval"}
+    found = estimate(plan("cascade", "demo", aspects=["fluency"], limit=8, settings=settings)).total
+    alone = estimate(plan("chateval", "demo", aspects=["fluency"], limit=8)).total
+    cheap = estimate(plan("debate", "demo", aspects=["fluency"], limit=8, settings={"n": 1})).total
+    assert found.calls == cheap.calls + CallRange(0, alone.calls.most)
+    assert found.input_tokens.most == pytest.approx(cheap.input_tokens.most + alone.input_tokens.most, abs=2)
+
+
+def test_few_are_rehearsed_and_always_the_same() -> None:
+    prepared = plan("debate", "demo")
+    assert estimate(prepared) == estimate(prepared)
+    assert estimate(prepared).rehearsed == 8
+    assert estimate(plan("debate", "demo", limit=3)).rehearsed == 3
+
+
+# Nobody is asked
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+@pytest.mark.parametrize("structured", ["auto", "off"])
+def test_no_model_is_asked(name: str, kind: str, structured: str) -> None:
+    model = unasked()
+    models = {"*": model}
+    found = estimate(plan(name, DEMO[kind], limit=3, models=models, settings={"structured": structured}))
+    assert model.calls == []
+    assert {part.model for part in found.parts} == {wrap(model).label}
+    assert found.total.cost_usd is None
+
+
+@pytest.mark.parametrize("name", ["faireval", "geval"])
+def test_a_model_is_not_taken_for_less_than_it_can_do(provider: Provider, name: str) -> None:
+    """A rehearsed reply that lacks what was asked for would have the run do without it."""
+    chat = ChatOpenAI(model="gpt-4o-mini")
+    prepared = plan(name, PAIRS if name == "faireval" else "demo", limit=2, models={"*": chat})
+    first = estimate(prepared)
+    assert provider.requests == []
+    assert estimate(prepared) == first
+    panel = prepared.graphs[name].builder.panel  # type: ignore[attr-defined]
+    model = asyncio.run(panel.hearing(None, print)).model_of("scorer")
+    assert (model.gives("n"), model.gives("logprobs"), model.warnings) == (True, True, [])
+
+
+def test_what_would_stop_a_run_is_told_by_the_estimate() -> None:
+    with pytest.raises(UsageError, match="weighting=logprobs"):
+        estimate(plan("geval", "demo", limit=2, settings={"weighting": "logprobs"}))
+
+
+def test_it_is_made_in_a_running_loop_as_well() -> None:
+    async def in_a_notebook() -> Estimate:
+        return estimate(plan("single", PAIRS))
+
+    assert asyncio.run(in_a_notebook()).total.calls == Range(20, 20)
+
+
+# Beside a run
+
+
+async def run(prepared: Plan) -> tuple[int, int]:
+    """The calls and prompts' tokens that carrying out a plan takes."""
+    verdicts = []
+    with steps_kept():
+        for key, item, aspect in prepared.units():
+            if isinstance(item, ScoreItem):
+                assert aspect is not None
+                task = item.task(aspect).model_dump(mode="json")
+            else:
+                task = item.task().model_dump(mode="json")
+            verdicts.append(Verdict.of(await prepared.graphs[key.protocol].ainvoke({"task": task})))
+    return sum(verdict.calls for verdict in verdicts), sum(verdict.input_tokens for verdict in verdicts)
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_a_run_takes_what_was_estimated(name: str, kind: str) -> None:
+    prepared = plan(name, DEMO[kind], limit=8, settings={"structured": "off"})
+    found = estimate(prepared).total
+    calls, tokens = asyncio.run(run(prepared))
+    assert calls in found.calls
+    assert 0.95 * found.input_tokens.least <= tokens <= 1.05 * found.input_tokens.most
+
+
+# The table
+
+
+def shown(found: Estimate) -> list[str]:
+    """The table's lines, their cells one space apart."""
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(estimate_table(found))
+    return [" ".join(line.split()) for line in capture.get().splitlines()]
+
+
+def test_the_table_shows_each_model_and_all_together() -> None:
+    lines = shown(ON_PAPER)
+    assert "debate openai:gpt-4o-mini 10 10 to 50 1k to 9k 1k to 9k $0.50 to $2.00" in lines
+    assert "debate own 10 10 to 40 500 to 700 500 to 700 unknown" in lines
+    assert "all 10 20 to 90 1.5k to 9.7k 1.5k to 9.7k unknown" in lines
+
+
+def test_a_table_of_nothing_left_says_nothing() -> None:
+    lines = shown(Estimate({"debate": 0}, (), 8))
+    assert "all 0 0 0 0 $0" in lines
+
+
+def test_one_part_needs_no_total() -> None:
+    assert not any(line.startswith("all ") for line in shown(estimate(plan("single", PAIRS))))

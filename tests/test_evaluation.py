@@ -1,0 +1,127 @@
+"""What a run came to: the same figures whether results are in memory or stay in their file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import Evaluation, Result
+from jurygraph.eval.agreement import PreferenceAgreement, ScoreAgreement
+from jurygraph.eval.results import ResultsFile
+from jurygraph.eval.tables import agreement_tables, overview_table
+from rich.console import Console
+
+MANIFEST = {"data": {"labels": "people"}, "protocols": {"debate": {}, "more": {}}}
+SPENT: dict[str, Any] = {"calls": 2, "input_tokens": 1_000, "output_tokens": 100, "cost_usd": 0.25}
+RESULTS = [
+    *(
+        Result(
+            item=f"i{n}",
+            group=f"g{n % 2}",
+            aspect="wit",
+            protocol="debate",
+            status="ok",
+            score=score,
+            human=human,
+            rounds=rounds,
+            stop_reason="no_issue" if rounds == 1 else "max_rounds",
+            score_by_round=(3.0, score),
+            **SPENT,
+        )
+        for n, (score, human, rounds) in enumerate(
+            [(3.0, 2.5, 4), (1.0, 1.0, 1), (5.0, 4.0, 3), (2.0, 2.5, 2)]
+        )
+    ),
+    Result(item="i9", aspect="wit", protocol="debate", status="failed", error="mumble", human=4.0, **SPENT),
+    *(
+        Result(
+            item=f"p{n}",
+            protocol="more",
+            status="ok",
+            scores=(3.0, 2.0),
+            winner="1",
+            human=human,
+            rounds=9,
+            stop_reason="complete",
+            score_by_round=((3.0, 2.0),),
+            **{**SPENT, "cost_usd": None},
+        )
+        for n, human in enumerate(["1", "tie", "1"])
+    ),
+]
+
+
+@pytest.fixture(params=["in memory", "in a file"])
+def evaluation(request: pytest.FixtureRequest, tmp_path: Path) -> Evaluation:
+    results: Sequence[Result] = tuple(RESULTS)
+    if request.param == "in a file":
+        file = ResultsFile(tmp_path)
+        for result in reversed(RESULTS):
+            file.add(result)
+        results = file.finish(result.key for result in RESULTS)
+    return Evaluation(results, MANIFEST)
+
+
+def printed(*tables: Any) -> str:
+    console = Console(width=120)
+    with console.capture() as captured:
+        for table in tables:
+            console.print(table)
+    return captured.get()
+
+
+def test_results_and_failures(evaluation: Evaluation) -> None:
+    assert list(evaluation.results) == RESULTS
+    assert [result.item for result in evaluation.failed] == ["i9"]
+    assert evaluation.stopped is None
+
+
+def test_agreement_of_one_protocol(evaluation: Evaluation) -> None:
+    wit = evaluation.agreement("debate")["wit"]
+    assert isinstance(wit, ScoreAgreement)
+    assert (wit.n, wit.left_out, wit.groups) == (4, 1, 2)
+    assert wit.over_rows["spearman"].value == pytest.approx(0.9486832980505138)
+    assert wit.per_group["pearson"].value == pytest.approx(1.0)
+    preference = evaluation.agreement("more")["preference"]
+    assert preference == PreferenceAgreement(n=3, left_out=0, accuracy=2 / 3, kappa=0.0, ties=0)
+
+
+def test_agreement_wants_to_know_of_which_protocol(evaluation: Evaluation) -> None:
+    with pytest.raises(ValueError, match="name one of debate, more"):
+        evaluation.agreement()
+    assert evaluation.agreement("samre") == {}
+    alone = Evaluation(RESULTS[:5], MANIFEST)
+    assert alone.agreement() == alone.agreement("debate") == evaluation.agreement("debate")
+
+
+def test_overviews(evaluation: Evaluation) -> None:
+    debate = evaluation.figures.overviews["debate", "wit"]
+    assert (debate.judged, debate.failed, debate.calls, debate.tokens) == (4, 1, 10, 5_500)
+    assert (debate.score.value, debate.rounds.value, debate.cost_usd) == (2.75, 2.5, 1.25)
+    assert debate.stop_reasons == {"max_rounds": 3, "no_issue": 1}
+    more = evaluation.figures.overviews["more", None]
+    assert (more.judged, more.score.value, more.cost_usd) == (3, None, None)
+
+
+def test_tables(evaluation: Evaluation) -> None:
+    text = printed(overview_table(evaluation), *agreement_tables(evaluation))
+    rows = [" ".join(line.split()) for line in text.splitlines()]
+    assert "debate wit 4 1 2.75 2.50 10 5.5k $1.2500 max_rounds 3, no_issue 1" in rows
+    assert "more preference 3 0 - 9.00 6 3.3k unknown complete 3" in rows
+    assert "debate wit 4 0.956 0.949 0.913 2 1.000 1.000 1.000 0" in rows
+    assert "more 3 0.667 0.000 0" in rows
+
+
+def test_the_debate_that_is_most_worth_reading_changed_its_score(evaluation: Evaluation) -> None:
+    example = evaluation.most_worth_reading()
+    assert example is not None
+    assert example.item == "i2"
+
+
+def test_no_results(tmp_path: Path) -> None:
+    for results in ((), ResultsFile(tmp_path).finish([])):
+        nothing = Evaluation(results, MANIFEST)
+        assert (len(nothing.failed), nothing.agreement(), nothing.most_worth_reading()) == (0, {}, None)
+        assert "debate" not in printed(overview_table(nothing), *agreement_tables(nothing))

@@ -1,0 +1,309 @@
+"""A run that is interrupted, at whatever moment and in whatever way, loses nothing that was finished and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from jurygraph.eval import Evaluation, evaluate
+from jurygraph.eval.commands import run as run_command
+from jurygraph.eval.results import ResultsFile
+
+from .loopback import Answer, Failure, Hang, Provider, Request
+from .processes import Command, Simulated, pairs, signalled, simulated_provider, started, until, when
+from .test_running import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
+
+MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
+def arguments(protocol: str, data: Path, out: Path, *more: str) -> list[str]:
+    return ["run", protocol, "--data", str(data), *MODEL_OPTIONS, "--out", str(out), *more]
+
+
+def kept(out: Path) -> int:
+    """Calls in the journal."""
+    with closing(sqlite3.connect(out / "journal.sqlite")) as journal:
+        return int(journal.execute("SELECT count(*) FROM jurygraph_calls").fetchone()[0])
+
+
+def slowly(answer: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
+    """So that there are always calls in flight."""
+
+    def script(request: Request) -> Answer:
+        time.sleep(0.01)
+        return answer(request)
+
+    return script
+
+
+def lock_is_free(out: Path) -> bool:
+    with FileLock(out / "run.lock", blocking=False):
+        return True
+
+
+def test_the_first_signal_lets_calls_in_flight_finish_and_says_how_to_go_on(
+    provider: Provider, tmp_path: Path
+) -> None:
+    provider.play(by=slowly(debater))
+    data, out = dataset(tmp_path, 40), tmp_path / "out"
+    with started(*arguments("debate", data, out, "--concurrency", "4"), cwd=tmp_path) as process:
+        until(lambda: len(provider.requests) >= 30, process)
+        process.send_signal(signal.SIGTERM)
+        printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors == ""
+    made = len(provider.requests)
+    assert kept(out) == made, "a call in flight was not let finish"
+    assert f"paid in all: {made} calls" in printed
+    assert "stopped by SIGTERM\n" in printed
+    assert f"of 40 verdicts are there, and kept. The same command with --out {out} goes on." in printed
+    provider.play(by=debater)
+    whole = evaluate("debate", data, models=MODEL, settings=PLAIN, out=out)
+    assert most_repeated(provider) == 1
+    assert results(whole) == results(evaluate("debate", data, models=MODEL, settings=PLAIN))
+
+
+def test_the_second_signal_ends_it_at_once(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: Hang(300) if "Number 9." in request.user else scorer(request))
+    data, out = dataset(tmp_path, 10), tmp_path / "out"
+    log = out / "log.jsonl"
+    with started(*arguments("single", data, out, "--grace", "300"), cwd=tmp_path) as process:
+        until(lambda: len(provider.requests) == 10 and kept(out) == 9, process)
+        process.send_signal(signal.SIGINT)
+        until(lambda: '"stopping"' in log.read_text())
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "9 of 10 verdicts are there, and kept" in printed
+
+
+def test_a_call_that_waits_for_its_next_attempt_is_not_waited_for(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
+    provider.play(by=lambda request: Failure(429, "Slow down.", headers={"Retry-After": "3000"}))
+    log = tmp_path / "out" / "log.jsonl"
+    signalled(lambda: log.exists() and "another attempt" in log.read_text(), signal.SIGINT)
+    begun = time.monotonic()
+    assert command(*arguments("single", dataset(tmp_path), tmp_path / "out", "--grace", "300")) == 130
+    assert time.monotonic() - begun < 60
+    assert "0 of 6 verdicts are there" in command.printed
+    assert "failed" not in command.printed.replace(" failed ", "")
+
+
+def test_a_call_that_waits_for_its_turn_is_not_waited_for(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
+    provider.play(by=scorer)
+    data, out = dataset(tmp_path), tmp_path / "out"
+    signalled(lambda: len(provider.requests) == 1, signal.SIGTERM)
+    begun = time.monotonic()
+    assert command(*arguments("single", data, out, "--grace", "300", "--requests-per-minute", "0.1")) == 130
+    assert time.monotonic() - begun < 60
+    assert len(provider.requests) == kept(out) == 1
+
+
+def test_a_failed_attempt_is_not_repeated_once_the_run_is_to_end(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
+    gate = threading.Event()
+
+    def fails_late(request: Request) -> Answer:
+        gate.wait(60)
+        return Failure(500, "Out of order.")
+
+    provider.play(by=fails_late)
+    data, out, log = dataset(tmp_path, 1), tmp_path / "out", tmp_path / "out" / "log.jsonl"
+    signalled(lambda: len(provider.requests) == 1, signal.SIGINT)
+    when(lambda: log.exists() and '"stopping"' in log.read_text(), gate.set)
+    assert command(*arguments("single", data, out, "--grace", "300")) == 130
+    assert len(provider.requests) == 1
+    assert "0 of 1 verdicts are there" in command.printed
+
+
+def test_a_journal_that_is_held_up_is_waited_for(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
+    """Replies that have come are written before the run ends, also those of calls that were cut short."""
+    provider.play(by=scorer)
+    data, out = dataset(tmp_path, 30), tmp_path / "out"
+    log = out / "log.jsonl"
+
+    def hold_up() -> None:
+        until(lambda: len(provider.requests) >= 5)
+        with closing(sqlite3.connect(out / "journal.sqlite", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            until(lambda: len(provider.requests) >= 8)
+            os.kill(os.getpid(), signal.SIGINT)
+            until(lambda: '"stopping"' in log.read_text())
+
+    holding = threading.Thread(target=hold_up)
+    holding.start()
+    assert command(*arguments("single", data, out, "--grace", "0.01", "--concurrency", "4")) == 130
+    holding.join()
+    assert kept(out) == len(provider.requests) < 30
+
+
+@SIGNALS
+def test_before_the_first_call_nothing_has_begun(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(run_command, "estimate", lambda *_: os.kill(os.getpid(), number))
+    monkeypatch.chdir(tmp_path)
+    assert command("run", "debate", "--data", "demo", "--out", "out", "--dry-run") == 130
+    assert command.errors == "interrupted before the first call; nothing has begun\n"
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@SIGNALS
+def test_when_all_is_judged_there_is_nothing_to_interrupt(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    finish = ResultsFile.finish
+
+    def late(self: ResultsFile, keys: Any) -> Any:
+        os.kill(os.getpid(), number)
+        return finish(self, keys)
+
+    monkeypatch.setattr(ResultsFile, "finish", late)
+    assert command("run", "debate", "--data", "demo", "--limit", "1", "--out", tmp_path / "out") == 0
+    assert "stopped by" not in command.printed
+
+
+@SIGNALS
+def test_while_tables_are_printed_the_results_are_safe(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(run_command, "print_evaluation", lambda *_: os.kill(os.getpid(), number))
+    out = tmp_path / "out"
+    assert command("run", "debate", "--data", "demo", "--limit", "1", "--out", out) == 130
+    assert "interrupted; what was done is kept." in command.errors
+    assert len((out / "results.jsonl").read_text().splitlines()) == 4
+
+
+def in_a_script(judge: Callable[[], Any]) -> None:
+    judge()
+
+
+def in_a_running_loop(judge: Callable[[], Any]) -> None:
+    """As a notebook's cell."""
+
+    async def cell() -> None:
+        judge()
+
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(cell())
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("where", [in_a_script, in_a_running_loop])
+def test_ctrl_c_in_evaluate_leaves_nothing_running(
+    provider: Provider, tmp_path: Path, where: Callable[[Callable[[], Any]], None]
+) -> None:
+    provider.play(by=slowly(debater))
+    data, out = dataset(tmp_path, 60), tmp_path / "out"
+    signalled(lambda: len(provider.requests) >= 20, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        where(lambda: evaluate("debate", data, models=MODEL, settings=PLAIN, out=out, concurrency=4))
+    assert lock_is_free(out), "the run goes on in the background"
+    finished = kept(out)
+    assert finished >= len(provider.requests) - 4
+    provider.play(by=debater)
+    whole = evaluate("debate", data, models=MODEL, settings=PLAIN, out=out)
+    assert len(whole.results) == 60
+    assert most_repeated(provider) <= 2
+    assert len(provider.requests) <= kept(out) + 4
+
+
+SCRIPT = """
+import sys
+from jurygraph.eval import evaluate
+evaluate("debate", sys.argv[1], models={"*": "openai:gpt-4o-mini"}, settings={"structured": "off"}, out="out")
+"""
+
+
+def test_a_script_ends_on_ctrl_c(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: Hang(300) if len(provider.requests) > 10 else debater(request))
+    data = dataset(tmp_path, 30)
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(data)], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        until(lambda: len(provider.requests) > 20, process)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
+    with simulated_provider(monkeypatch) as provider:
+        yield provider
+
+
+ALL_PROTOCOLS = {
+    "scores": ("debate,multiagent,chateval,ensemble,single,geval,repeated,cascade", ("--aspect", "fluency")),
+    "pairs": ("more,samre,faireval,baseline,calibrated,chateval,repeated", ()),
+}
+
+
+MOST_UNKEPT = 6
+"""Calls in flight, a reply that is being written counted as such."""
+
+
+def unplanned(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Results without G-Eval's planner, who is on the bill of whichever verdict asked for the steps first."""
+    rows = results(evaluation)
+    for row in rows:
+        if row["protocol"] == "geval":
+            row["said"] = [turn for turn in row["said"] if turn[0] != "planner"]
+            for name in ("calls", "input_tokens", "output_tokens", "cost_usd"):
+                del row[name]
+    return rows
+
+
+@pytest.mark.parametrize("kind", ALL_PROTOCOLS)
+def test_whatever_the_protocol_a_killed_run_ends_as_an_undisturbed_one(
+    simulated: Simulated, tmp_path: Path, kind: str
+) -> None:
+    protocols, more = ALL_PROTOCOLS[kind]
+    data = dataset(tmp_path, 2) if kind == "scores" else pairs(tmp_path, 2)
+    aspects = ["fluency"] if kind == "scores" else []
+    settings: dict[str, Any] = {"models": {"*": "openai:gpt-4o-mini"}, "aspects": aspects, "repeats": 2}
+    undisturbed = evaluate(protocols.split(","), data, **settings)
+    assert not undisturbed.failed
+    needed = simulated.stats()["requests"]
+    simulated.reset()
+
+    out = tmp_path / "out"
+    command = ["run", protocols, "--data", str(data), *more, "--repeats", "2", "--concurrency", "6"]
+    with started(*command, "--model", "openai:gpt-4o-mini", "--out", str(out), cwd=tmp_path) as process:
+        until(lambda: simulated.stats()["requests"] > needed / 2, process)
+        process.kill()
+    until(lambda: not simulated.stats()["in_flight"])
+    lost = simulated.stats()["requests"] - kept(out)
+    assert lost <= MOST_UNKEPT
+    whole = evaluate(protocols.split(","), data, out=out, **settings)
+    assert unplanned(whole) == unplanned(undisturbed)
+    assert simulated.stats()["requests"] - lost == needed, "a finished call was made again"

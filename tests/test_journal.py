@@ -1,0 +1,275 @@
+"""The journal keeps calls and serves them again: in a file, in a shared file and in Postgres."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval.journal import Batch, Journal, Totals, prune, summarize
+from jurygraph.eval.journal.filter import KeyFilter
+from jurygraph.eval.journal.places import place
+from jurygraph.eval.journal.store import Store
+from jurygraph.state.errors import UsageError
+
+from .journal_places import entry, key, somewhere
+
+KINDS = ["file", "shared file", "postgres"]
+
+
+@pytest.fixture(params=KINDS)
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with somewhere(request.param, tmp_path) as there:
+        yield there
+
+
+async def test_a_kept_reply_is_served_from_then_on(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+    assert await journal.reserve(key(1)) is None
+    await journal.keep(key(1), entry("first"))
+    assert await journal.reserve(key(1)) == b"first"
+    await journal.close()
+
+    again = await Journal.open(where, run="b")
+    assert await again.reserve(key(1)) == b"first"
+    assert await again.reserve(key(2)) is None
+    await again.close()
+
+
+async def test_many_calls_at_once_are_all_kept(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+
+    async def call(number: int) -> None:
+        assert await journal.reserve(key(number)) is None
+        await journal.keep(key(number), entry(str(number)))
+
+    await asyncio.gather(*(call(number) for number in range(300)))
+    await journal.close()
+
+    again = await Journal.open(where, run="b")
+    replies = await asyncio.gather(*(again.reserve(key(number)) for number in range(300)))
+    await again.close()
+    assert replies == [str(number).encode() for number in range(300)]
+
+
+async def test_a_runs_spending_is_carried_over_its_openings(where: str) -> None:
+    for number in range(3):
+        journal = await Journal.open(where, run="a")
+        await journal.keep(key(number), entry())
+        await journal.close()
+    other = await Journal.open(where, run="b")
+    await other.keep(key(9), entry())
+    await other.close()
+
+    journal = await Journal.open(where, run="a")
+    totals = journal.totals()
+    await journal.close()
+    assert totals == Totals(3, 3, 300, 120, 60, 15, 0.75)
+
+
+async def test_one_unknown_price_makes_the_sum_unknown(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+    assert journal.totals().cost_usd == 0.0
+    await journal.keep(key(1), entry(cost=0.5))
+    await journal.keep(key(2), entry(cost=None))
+    await journal.keep(key(3), entry(cost=0.5))
+    assert journal.totals().cost_usd is None
+    await journal.close()
+
+    journal = await Journal.open(where, run="a")
+    assert journal.totals().cost_usd is None
+    assert journal.totals().calls == 3
+    await journal.close()
+
+
+async def test_a_disowned_reply_is_not_served_but_stays_counted(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+    await journal.keep(key(1), entry("unusable"))
+    await journal.keep(key(2), entry("usable"))
+    await journal.disown([key(1)])
+    assert await journal.reserve(key(1)) is None
+    await journal.keep(key(1), entry("better"))
+    assert await journal.reserve(key(1)) == b"better"
+    assert await journal.reserve(key(2)) == b"usable"
+    await journal.close()
+
+    again = await Journal.open(where, run="a")
+    assert await again.reserve(key(1)) == b"better"
+    assert again.totals().calls == 3
+    await again.close()
+
+
+async def test_a_fresh_run_passes_over_what_was_kept_before_it(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+    await journal.keep(key(1), entry("old"))
+    await journal.keep(key(2), entry("old"))
+    await journal.close()
+
+    fresh = await Journal.open(where, run="b", fresh=True)
+    assert await fresh.reserve(key(1)) is None
+    await fresh.keep(key(1), entry("new"))
+    assert await fresh.reserve(key(1)) == b"new"
+    assert fresh.totals().calls == 1
+    await fresh.close()
+
+    resumed = await Journal.open(where, run="b", fresh=True)
+    assert await resumed.reserve(key(1)) == b"new"
+    assert await resumed.reserve(key(2)) is None
+    await resumed.close()
+
+    later = await Journal.open(where, run="a")
+    assert await later.reserve(key(1)) == b"new"
+    assert await later.reserve(key(2)) == b"old"
+    await later.close()
+
+
+async def test_a_call_whose_waiting_is_cancelled_is_written_all_the_same(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+    keeping = asyncio.create_task(journal.keep(key(1), entry("paid for")))
+    await asyncio.sleep(0)
+    keeping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await keeping
+    await journal.close()
+
+    again = await Journal.open(where, run="a")
+    assert await again.reserve(key(1)) == b"paid for"
+    assert again.totals().calls == 1
+    await again.close()
+
+
+async def test_what_is_queued_when_the_journal_closes_is_written(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+    keeping = [asyncio.create_task(journal.keep(key(number), entry())) for number in range(50)]
+    await asyncio.sleep(0)
+    await journal.close()
+    await asyncio.gather(*keeping)
+    assert summarize(where).spent.calls == 50
+
+
+async def test_a_call_written_again_after_a_doubtful_end_is_one_call(where: str) -> None:
+    store = Store(place(where), "a", shared=True, fresh=False, patience=5, lease=60)
+    row = (store.opening << 32, key(1), "m", b"{}", 1, 10, 0, 5, 0, 0.5, 1.0)
+    store.write([row])
+    store.write([row])
+    assert store.totals().calls == 1
+    store.close()
+
+
+async def test_batches_are_noted_changed_and_settled(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+    await journal.note_batch("batch_1", {"calls": 2})
+    await journal.note_batch("batch_2", {"calls": 5})
+    await journal.note_batch("batch_1", {"calls": 3})
+    await journal.settle_batch("batch_2")
+    await journal.close()
+
+    again = await Journal.open(where, run="a")
+    found = {batch.id: batch for batch in await again.batches()}
+    await again.close()
+    first = found["batch_1"]
+    assert first == Batch("batch_1", "a", False, first.created, {"calls": 3})
+    assert found["batch_2"].settled
+
+    other = await Journal.open(where, run="b")
+    assert await other.batches() == []
+    await other.close()
+
+
+async def test_a_summary_says_what_was_spent_by_model_and_by_run(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+    await journal.keep(key(1), entry(model="small"))
+    await journal.keep(key(2), entry(model="large", cost=None))
+    await journal.close()
+    other = await Journal.open(where, run="b")
+    await other.keep(key(3), entry(model="small"))
+    await other.disown([key(3)])
+    await other.close()
+
+    summary = summarize(where)
+    assert summary.version == 1
+    assert summary.bytes > 0
+    assert {name: (spent.calls, spent.cost_usd) for name, spent in summary.by_model.items()} == {
+        "large": (1, None),
+        "small": (2, 0.5),
+    }
+    assert {run: spent.calls for run, spent in summary.by_run.items()} == {"a": 2, "b": 1}
+    assert (summary.spent.calls, summary.replies, summary.disowned, summary.claims) == (3, 3, 1, 0)
+    assert summary.oldest is not None
+    assert summary.newest is not None
+    assert summary.oldest <= summary.newest
+
+
+@pytest.mark.parametrize(
+    ("choice", "gone", "left"),
+    [
+        ({"disowned": True}, 1, {1, 2, 3}),
+        ({"run": "a"}, 2, {3}),
+        ({"older_than_days": -1}, 4, set()),
+        ({"older_than_days": 1}, 0, {1, 2, 3}),
+        ({"run": "a", "disowned": True}, 0, {1, 2, 3}),
+    ],
+)
+async def test_pruned_replies_are_gone_and_their_cost_is_not(
+    where: str, choice: dict[str, Any], gone: int, left: set[int]
+) -> None:
+    for run, numbers in {"a": (1, 2), "b": (3,)}.items():
+        journal = await Journal.open(where, run=run)
+        for number in numbers:
+            await journal.keep(key(number), entry())
+        await journal.close()
+    journal = await Journal.open(where, run="b")
+    await journal.keep(key(4), entry())
+    await journal.disown([key(4)])
+    await journal.close()
+
+    before = summarize(where)
+    assert prune(where, **choice) == gone
+
+    after = summarize(where)
+    assert after.replies == before.replies - gone
+    assert after.spent == before.spent
+    journal = await Journal.open(where, run="c")
+    served = {number for number in (1, 2, 3, 4) if await journal.reserve(key(number)) is not None}
+    await journal.close()
+    assert served == left
+
+
+async def test_pruning_gives_the_disk_its_room_back(tmp_path: Path) -> None:
+    file = tmp_path / "journal.sqlite"
+    journal = await Journal.open(file, run="a")
+    await asyncio.gather(*(journal.keep(key(n), entry(os.urandom(2000).hex())) for n in range(100)))
+    await journal.close()
+    before = summarize(file).bytes
+    assert prune(file, run="a") == 100
+    assert summarize(file).bytes < before / 5
+
+
+async def test_pruning_without_a_choice_or_of_a_run_that_is_not_there_is_refused(where: str) -> None:
+    journal = await Journal.open(where, run="a")
+    await journal.close()
+    with pytest.raises(UsageError, match="nothing says which replies"):
+        prune(where)
+    with pytest.raises(UsageError, match="no run 'z'; it has a"):
+        prune(where, run="z")
+
+
+async def test_a_call_takes_less_than_half_a_kilobyte_beside_its_reply(tmp_path: Path) -> None:
+    reply = os.urandom(750).hex()
+    journal = await Journal.open(tmp_path / "journal.sqlite", run="a")
+    for _ in range(20):
+        await asyncio.gather(*(journal.keep(os.urandom(16), entry(reply)) for _ in range(64)))
+    await journal.close()
+    assert (tmp_path / "journal.sqlite").stat().st_size / 1280 - len(reply) < 512
+
+
+def test_the_filter_misses_no_key_and_is_seldom_wrong_about_strangers() -> None:
+    seen = KeyFilter()
+    noted = [os.urandom(16) for _ in range(100_000)]
+    for one in noted:
+        seen.add(one)
+    assert all(seen.may_hold(one) for one in noted)
+    assert sum(seen.may_hold(os.urandom(16)) for _ in range(10_000)) < 20

@@ -1,0 +1,72 @@
+"""``jurygraph journal``: what is shown, and that nothing is deleted unasked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import typer
+from jurygraph.eval.commands.journal import journal as command
+from jurygraph.eval.journal import Journal, summarize
+from jurygraph.state.errors import UsageError
+from typer.testing import CliRunner
+
+from .journal_places import entry, key, schema
+
+app = typer.Typer()
+app.command()(command)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    asyncio.run(_two_runs(str(tmp_path / "journal.sqlite")))
+    return tmp_path
+
+
+async def _two_runs(where: str) -> None:
+    for number, (run, model, cost) in enumerate([("ab12", "small", 0.25), ("cd34", "large", None)]):
+        journal = await Journal.open(where, run=run)
+        await journal.keep(key(number), entry(model=model, cost=cost))
+        await journal.disown([key(1)])
+        await journal.close()
+
+
+def _shown(*arguments: str) -> str:
+    return CliRunner().invoke(app, list(arguments), catch_exceptions=False).output
+
+
+def test_a_folders_journal_is_shown_with_what_each_model_and_run_spent(folder: Path) -> None:
+    shown = _shown(str(folder))
+    assert "version 1" in shown
+    assert "2 calls, 2 replies kept" in " ".join(shown.split())
+    for words in (["small", "1", "100", "40", "20", "0.2500"], ["cd34", "1", "100", "40", "20", "unknown"]):
+        assert any([cell for cell in line.split() if cell != "│"] == words for line in shown.splitlines())
+
+
+def test_nothing_is_deleted_without_prune(folder: Path) -> None:
+    with pytest.raises(UsageError, match="add --prune to delete it"):
+        _shown(str(folder), "--run", "ab12")
+    with pytest.raises(UsageError, match="--prune needs --older-than DAYS"):
+        _shown(str(folder), "--prune")
+    assert summarize(folder / "journal.sqlite").replies == 2
+
+
+def test_prune_deletes_what_is_named(folder: Path) -> None:
+    assert "deleted 1 reply" in _shown(str(folder / "journal.sqlite"), "--disowned", "--prune")
+    assert "deleted 1 reply" in _shown(str(folder), "--run", "ab12", "--prune")
+    assert "deleted 0 replies" in _shown(str(folder), "--older-than", "0", "--prune")
+
+
+def test_a_journal_in_postgres_is_shown_by_its_url() -> None:
+    with schema() as url:
+        asyncio.run(_two_runs(url))
+        assert "2 calls" in _shown(url)
+
+
+def test_a_place_without_a_journal_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"journal\.sqlite: no journal there"):
+        _shown(str(tmp_path))
+    with schema() as url, pytest.raises(UsageError, match="no journal there"):
+        _shown(url)
+    assert not (tmp_path / "journal.sqlite").exists()

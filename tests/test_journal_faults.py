@@ -1,0 +1,374 @@
+"""A journal that is damaged, locked, full or gone: nothing is lost, nothing hangs, and the word is clear."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from jurygraph.eval.journal import Journal, JournalError, summarize
+from sqlalchemy import Engine, event, make_url
+
+from .journal_places import POSTGRES, entry, key, schema
+
+BIG = "x" * 20_000
+
+
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    with schema() as url:
+        yield url
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "journal.sqlite"
+
+
+class Room:
+    """How many pages a database may have: a disk that fills up, and is cleared."""
+
+    def __init__(self) -> None:
+        self.pages = 1_000_000
+
+    def limit(self, connection: Any, _record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {self.pages}")
+
+
+@pytest.fixture
+def room() -> Iterator[Room]:
+    disk = Room()
+    event.listen(Engine, "connect", disk.limit)
+    yield disk
+    event.remove(Engine, "connect", disk.limit)
+
+
+class Proxy:
+    """A way to Postgres that can be cut."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._pipes: set[asyncio.StreamWriter] = set()
+
+    async def restore(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        assert self._server
+        self._server.close()
+        for pipe in self._pipes:
+            pipe.transport.abort()
+        self._pipes.clear()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        target = make_url(POSTGRES)
+        inner, outer = await asyncio.open_connection(target.host, target.port or 5432)
+        self._pipes |= {writer, outer}
+        await asyncio.gather(self._pump(reader, outer), self._pump(inner, writer))
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+
+async def test_a_journal_of_another_version_is_refused(file: Path) -> None:
+    journal = await Journal.open(file, run="a")
+    await journal.close()
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE jurygraph_journal SET version = 99")
+    database.close()
+    with pytest.raises(
+        ValueError, match=r"journal.sqlite: made by version 99 .* reads 1\. Use the jurygraph"
+    ):
+        await Journal.open(file, run="a")
+    with pytest.raises(ValueError, match="made by version 99"):
+        summarize(file)
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(file: Path) -> None:
+    diary = _diary(file)
+    with pytest.raises(ValueError, match=r"journal.sqlite: file is not a database; .*put it aside"):
+        await Journal.open(file, run="a")
+    assert _diary(file) == diary
+
+
+async def test_another_programs_database_is_refused(file: Path) -> None:
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE recipes (name TEXT)")
+    database.close()
+    with pytest.raises(ValueError, match=r"a database, but no journal \(it holds recipes\)"):
+        await Journal.open(file, run="a")
+
+
+async def test_damage_found_late_ends_all_calls_with_a_clear_word(file: Path) -> None:
+    journal = await Journal.open(file, run="a")
+    await asyncio.gather(*(journal.keep(key(number), entry(BIG)) for number in range(50)))
+    _damage(file)
+    told = await asyncio.wait_for(
+        asyncio.gather(*(journal.reserve(key(number)) for number in range(50)), return_exceptions=True), 20
+    )
+    assert any(isinstance(one, JournalError) for one in told)
+    with pytest.raises(JournalError, match=r"journal.sqlite: .*malformed.*damaged"):
+        await journal.keep(key(1), entry())
+    await journal.close()
+
+
+async def test_a_lock_that_passes_is_waited_out(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = await Journal.open(file, run="a")
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    keeping = asyncio.create_task(journal.keep(key(1), entry("patient")))
+    await asyncio.sleep(4)
+    assert not keeping.done()
+    other.execute("ROLLBACK")
+    other.close()
+    await asyncio.wait_for(keeping, 20)
+    assert await journal.reserve(key(1)) == b"patient"
+    await journal.close()
+    assert "database is locked; another program holds it" in caplog.text
+
+
+async def test_a_lock_that_lasts_ends_all_calls(file: Path) -> None:
+    journal = await Journal.open(file, run="a", patience=1)
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    keeping = [asyncio.create_task(journal.keep(key(number), entry())) for number in range(3)]
+    told = await asyncio.wait_for(asyncio.gather(*keeping, return_exceptions=True), 30)
+    assert all(isinstance(one, JournalError) and "close that program" in str(one) for one in told)
+    with pytest.raises(JournalError, match="locked"):
+        await journal.keep(key(9), entry())
+    await asyncio.wait_for(journal.close(), 30)
+    other.close()
+
+
+async def test_a_full_disk_is_waited_out_while_calls_wait(
+    file: Path, room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    room.pages = 40
+    journal = await Journal.open(file, run="a", patience=60)
+    keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(40)]
+    await asyncio.sleep(1)
+    assert not all(task.done() for task in keeping)
+    room.pages = 1_000_000
+    await asyncio.wait_for(asyncio.gather(*keeping), 30)
+    await journal.close()
+    assert summarize(file).spent.calls == 40
+    warning = next(record for record in caplog.records if record.levelno == logging.WARNING)
+    assert "database or disk is full; make room on the disk; trying again in" in warning.getMessage()
+    assert "for 60 s at most" in warning.getMessage()
+
+
+async def test_a_disk_that_stays_full_ends_all_calls_and_keeps_what_was_kept(file: Path, room: Room) -> None:
+    room.pages = 40
+    journal = await Journal.open(file, run="a", patience=1)
+    await journal.keep(key(0), entry("kept"))
+    keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(1, 40)]
+    told = await asyncio.wait_for(asyncio.gather(*keeping, return_exceptions=True), 30)
+    assert all(isinstance(one, JournalError) and "disk is full" in str(one) for one in told)
+    for later in (journal.keep(key(41), entry()), journal.reserve(key(0)), journal.reserve(os.urandom(16))):
+        with pytest.raises(JournalError, match="disk is full"):
+            await asyncio.wait_for(later, 5)
+    await asyncio.wait_for(journal.close(), 10)
+
+    room.pages = 1_000_000
+    again = await Journal.open(file, run="a")
+    assert await again.reserve(key(0)) == b"kept"
+    await again.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody may write")
+async def test_a_folder_that_cannot_be_written_is_told_before_any_call() -> None:
+    with pytest.raises(ValueError, match=r"/proc/journal.sqlite: .*writable, or choose another place"):
+        await asyncio.wait_for(Journal.open("/proc/journal.sqlite", run="a"), 30)
+
+
+async def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path / "runs" / "new" / "journal.sqlite", run="a")
+    await journal.keep(key(1), entry())
+    await journal.close()
+    assert summarize(tmp_path / "runs" / "new" / "journal.sqlite").spent.calls == 1
+
+
+@pytest.mark.parametrize(
+    "where", ["mysql://db.example/x", "redis://db.example", "sqlite://", "postgresql+asyncpg://h/d"]
+)
+async def test_another_kind_of_database_is_refused_with_what_is_possible(where: str) -> None:
+    with pytest.raises(ValueError, match=r"possible are a file .* sqlite:///FILE or postgresql://"):
+        await Journal.open(where, run="a")
+
+
+async def test_postgres_without_its_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"pip install 'jurygraph\[postgres\]'"):
+        await Journal.open("postgresql://db.example/x", run="a")
+
+
+async def test_a_server_that_is_not_there_is_told_soon_and_the_password_is_not(unused_tcp_port: int) -> None:
+    url = f"postgresql://me:hunter2@127.0.0.1:{unused_tcp_port}/test"
+    with pytest.raises(ValueError, match=f"postgresql://me@127.0.0.1:{unused_tcp_port}/test: ") as told:
+        await asyncio.wait_for(Journal.open(url, run="a", patience=1), 30)
+    assert "hunter2" not in str(told.value)
+
+
+async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
+    postgres: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxy = Proxy()
+    await proxy.restore()
+    url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
+    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", patience=120)
+
+    async def call(number: int) -> None:
+        assert await journal.reserve(key(number)) is None
+        await asyncio.sleep(0.002 * number)
+        await journal.keep(key(number), entry(str(number)))
+
+    calling = [asyncio.create_task(call(number)) for number in range(500)]
+    for _ in range(3):
+        await asyncio.sleep(0.2)
+        await proxy.cut()
+        await asyncio.sleep(0.3)
+        await proxy.restore()
+    await asyncio.wait_for(asyncio.gather(*calling), 60)
+    await journal.close()
+    await proxy.cut()
+
+    assert "trying again in" in caplog.text
+    summary = summarize(postgres)
+    assert (summary.spent.calls, summary.claims) == (500, 0)
+    again = await Journal.open(postgres, run="b")
+    replies = await asyncio.gather(*(again.reserve(key(number)) for number in range(500)))
+    await again.close()
+    assert replies == [str(number).encode() for number in range(500)]
+
+
+async def test_sessions_that_the_server_ends_are_made_anew(postgres: str) -> None:
+    journal = await Journal.open(f"{postgres}&application_name=jurygraph-ended", run="a")
+    with psycopg.connect(POSTGRES, autocommit=True) as server:
+        for number in range(20):
+            ended = server.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'jurygraph-ended'"
+            ).fetchall()
+            assert ended
+            await asyncio.wait_for(journal.keep(key(number), entry()), 20)
+    await journal.close()
+    assert summarize(postgres).spent.calls == 20
+
+
+async def test_a_postgres_that_stays_away_ends_all_calls(postgres: str) -> None:
+    proxy = Proxy()
+    await proxy.restore()
+    url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
+    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", patience=1)
+    await proxy.cut()
+    with pytest.raises(JournalError, match=r"127\.0\.0\.1"):
+        await asyncio.wait_for(journal.keep(key(1), entry()), 30)
+    await asyncio.wait_for(journal.close(), 30)
+
+
+KILLED = """
+import asyncio, os, sys
+from jurygraph.eval.journal import Entry, Journal
+
+async def main():
+    journal = await Journal.open(sys.argv[1], run="a")
+    async def work():
+        while True:
+            key = os.urandom(16)
+            assert await journal.reserve(key) is None
+            await journal.keep(key, Entry("m", key * 100, 1, 1, 0, 1, 0, 0.001, 0.1))
+            os.write(1, key)
+    await asyncio.gather(*(work() for _ in range(16)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "shared file", "postgres"])
+@pytest.mark.parametrize("seconds", [0.05, 0.35])
+async def test_what_was_kept_survives_kill_9(
+    kind: str, seconds: float, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    where = request.getfixturevalue("postgres") if kind == "postgres" else str(tmp_path / "journal.sqlite")
+    where = f"sqlite:///{where}" if kind == "shared file" else where
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", KILLED, where, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout
+    told = await process.stdout.readexactly(16)
+    await asyncio.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    told += await process.stdout.read()
+    await process.wait()
+    kept = [told[start : start + 16] for start in range(0, len(told) // 16 * 16, 16)]
+
+    journal = await Journal.open(where, run="a")
+    for one in kept:
+        assert await asyncio.wait_for(journal.reserve(one), 5) == one * 100
+    assert len(kept) <= journal.totals().calls <= len(kept) + 16
+    await journal.close()
+
+
+async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(file: Path) -> None:
+    program = """
+import asyncio, sys
+from jurygraph.eval.journal import Entry, Journal
+
+async def main():
+    journal = await Journal.open(sys.argv[1], run="a")
+    for number in range(10):
+        asyncio.create_task(journal.keep(bytes([number]) * 16, Entry("m", b"{}", 1, 1, 0, 1, 0, 0.1, 0.1)))
+    await asyncio.sleep(0)
+
+asyncio.run(main())
+"""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, str(file))
+    assert await asyncio.wait_for(process.wait(), 60) == 0
+    assert summarize(file).spent.calls == 10
+
+
+def _diary(file: Path) -> str:
+    """What stands in a file that is no database, and is put there at first."""
+    if not file.exists():
+        file.write_text("Dear diary, " * 500)
+    return file.read_text()
+
+
+def _damage(file: Path) -> None:
+    """All pages but the first are overwritten, and whoever has the file open has to read them again."""
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.execute("CREATE TABLE unrelated (name)")
+    other.close()
+    with file.open("r+b") as database:
+        database.seek(8192)
+        database.write(os.urandom(file.stat().st_size - 8192))
+
+
+async def test_a_file_that_is_deleted_while_in_use_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "journal.sqlite"
+    journal = await Journal.open(file, run="a")
+    await journal.keep(key(1), entry("kept"))
+    file.unlink()
+    with pytest.raises(JournalError, match=r"removed or replaced while it was in use"):
+        await journal.keep(key(2), entry("lost"))
+    with pytest.raises(JournalError, match=r"removed or replaced"):
+        await journal.reserve(key(3))
+    await journal.close()

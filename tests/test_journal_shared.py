@@ -1,0 +1,189 @@
+"""Several processes on one journal: each call is made once, and a dead process holds nobody up for long."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jurygraph.eval.journal import Journal, JournalError, summarize
+from jurygraph.eval.journal.places import place
+from jurygraph.eval.journal.store import Store
+from jurygraph.eval.journal.tables import openings
+from sqlalchemy import update
+
+from .journal_places import entry, key, somewhere
+
+IDENTICAL_WORK = """
+import asyncio, random, sys
+from jurygraph.eval.journal import Entry, Journal
+
+where, run, log, calls = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+
+async def main():
+    journal = await Journal.open(where, run=run, shared=True)
+    async def one(number):
+        key = number.to_bytes(4, "big") * 4
+        reply = await journal.reserve(key)
+        if reply is None:
+            with open(log, "a") as made:
+                made.write(f"{number}\\n")
+            await asyncio.sleep(random.uniform(0.01, 0.05))
+            reply = str(number).encode()
+            await journal.keep(key, Entry("m", reply, 1, 1, 0, 1, 0, 0.001, 0.1))
+        assert reply == str(number).encode()
+    numbers = list(range(calls))
+    random.Random(run).shuffle(numbers)
+    queue = iter(numbers)
+    async def work():
+        for number in queue:
+            await one(number)
+    await asyncio.gather(*(work() for _ in range(16)))
+    await journal.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(params=["shared file", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with somewhere(request.param, tmp_path) as there:
+        yield there
+
+
+async def test_identical_work_in_three_processes_makes_each_call_once(where: str, tmp_path: Path) -> None:
+    log = tmp_path / "calls.txt"
+    processes = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", IDENTICAL_WORK, where, run, str(log), "200", stderr=asyncio.subprocess.PIPE
+        )
+        for run in ("a", "b", "c")
+    ]
+    ends = await asyncio.wait_for(asyncio.gather(*(process.communicate() for process in processes)), 120)
+    assert [process.returncode for process in processes] == [0, 0, 0], ends
+    made = Counter(log.read_text().split())
+    assert made == Counter(str(number) for number in range(200))
+    summary = summarize(where)
+    assert (summary.spent.calls, summary.claims) == (200, 0)
+
+
+async def test_whoever_asks_second_is_served_the_reply_of_the_first(where: str) -> None:
+    first = await Journal.open(where, run="a")
+    second = await Journal.open(where, run="b")
+    assert await first.reserve(key(1)) is None
+    waiting = asyncio.create_task(second.reserve(key(1)))
+    assert await asyncio.wait([waiting], timeout=0.6) == (set(), {waiting})
+    await first.keep(key(1), entry("the first's"))
+    assert await asyncio.wait_for(waiting, 5) == b"the first's"
+    assert second.totals().calls == 0
+    await first.close()
+    await second.close()
+
+
+async def test_a_released_call_is_for_the_next_to_make(where: str) -> None:
+    first = await Journal.open(where, run="a")
+    second = await Journal.open(where, run="b")
+    assert await first.reserve(key(1)) is None
+    waiting = asyncio.create_task(second.reserve(key(1)))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    await first.release(key(1))
+    assert await asyncio.wait_for(waiting, 5) is None
+    await first.close()
+    await second.close()
+
+
+async def test_a_dead_process_holds_its_claims_until_its_lease_is_over(where: str) -> None:
+    dead = _dead_process(where, lease=2)
+    journal = await Journal.open(where, run="b", lease=2)
+    began = time.monotonic()
+    assert await asyncio.wait_for(journal.reserve(key(1)), 20) is None
+    assert 0.5 < time.monotonic() - began < 10
+    await journal.close()
+    dead.disconnect()
+
+
+async def test_a_lease_that_ends_long_after_now_is_of_a_clock_set_back_and_holds_nobody_up(
+    where: str,
+) -> None:
+    dead = _dead_process(where, lease=60)
+    far = update(openings).values(alive_until=4_000_000_000)
+    dead.transact(lambda connection: connection.execute(far))
+    journal = await Journal.open(where, run="b", lease=60)
+    assert await asyncio.wait_for(journal.reserve(key(1)), 5) is None
+    await journal.close()
+    dead.disconnect()
+
+
+async def test_a_living_process_keeps_its_claims_beyond_the_lease(where: str) -> None:
+    first = await Journal.open(where, run="a", lease=2)
+    second = await Journal.open(where, run="b", lease=2)
+    assert await first.reserve(key(1)) is None
+    waiting = asyncio.create_task(second.reserve(key(1)))
+    await asyncio.sleep(3.5)
+    assert not waiting.done()
+    await first.keep(key(1), entry("slow"))
+    assert await asyncio.wait_for(waiting, 5) == b"slow"
+    await first.close()
+    await second.close()
+
+
+async def test_a_run_taken_up_again_does_not_wait_for_its_own_dead_process(where: str) -> None:
+    dead = _dead_process(where, lease=600)
+    journal = await Journal.open(where, run="dead")
+    assert await asyncio.wait_for(journal.reserve(key(1)), 5) is None
+    await journal.close()
+    dead.disconnect()
+
+
+async def test_a_call_that_nobody_waits_for_any_more_is_not_claimed(where: str) -> None:
+    first = await Journal.open(where, run="a")
+    second = await Journal.open(where, run="b")
+    asking = asyncio.create_task(first.reserve(key(1)))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert await asyncio.wait_for(second.reserve(key(1)), 5) is None
+    await first.close()
+    await second.close()
+
+
+async def test_a_journal_closed_by_one_frees_what_it_had_claimed(where: str) -> None:
+    first = await Journal.open(where, run="a")
+    assert await first.reserve(key(1)) is None
+    await first.close()
+    assert summarize(where).claims == 0
+
+
+async def test_many_open_a_new_journal_at_once(where: str) -> None:
+    journals = await asyncio.gather(*(Journal.open(where, run=str(number)) for number in range(8)))
+    for number, journal in enumerate(journals):
+        await journal.keep(key(number), entry())
+    await asyncio.gather(*(journal.close() for journal in journals))
+    summary = summarize(where)
+    assert {run: spent.calls for run, spent in summary.by_run.items()} == {str(n): 1 for n in range(8)}
+
+
+def _dead_process(where: str, lease: float) -> Store:
+    """One that has claimed a call and will neither make it nor renew its lease."""
+    store = Store(place(where), "dead", shared=True, fresh=False, patience=5, lease=lease)
+    assert store.reserve([key(1)]) == ({}, {key(1)})
+    return store
+
+
+async def test_whoever_waits_for_another_process_is_told_when_the_journal_closes(where: str) -> None:
+    dead = _dead_process(where, lease=600)
+    journal = await Journal.open(where, run="b", lease=600)
+    waiting = asyncio.create_task(journal.reserve(key(1)))
+    await asyncio.sleep(0.3)
+    await journal.close()
+    with pytest.raises(JournalError, match="the journal is closed"):
+        await asyncio.wait_for(waiting, 5)
+    with pytest.raises(JournalError, match="the journal is closed"):
+        await asyncio.wait_for(journal.keep(key(2), entry()), 5)
+    dead.disconnect()

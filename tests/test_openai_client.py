@@ -1,0 +1,392 @@
+"""The lean client of OpenAI beside LangChain's own: the same requests and results. What identifies a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+from jurygraph.graphs import single
+from jurygraph.nodes import connections, models
+from jurygraph.nodes.attempts import attempt
+from jurygraph.nodes.calling import Call, NotTakenError
+from jurygraph.nodes.models import LoadedModel
+from jurygraph.nodes.openai_chat import LeanChatOpenAI
+from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.state.errors import ModelCallError
+from jurygraph.state.settings import ModelSpec
+from langchain_core.caches import InMemoryCache
+from langchain_core.callbacks import AsyncCallbackHandler, get_usage_metadata_callback
+from langchain_core.globals import set_llm_cache
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.outputs import ChatResult
+from langchain_core.runnables import RunnableLambda
+from langchain_google_genai import ChatGoogleGenerativeAI
+from langchain_openai import ChatOpenAI
+from openai import DefaultAsyncHttpxClient
+from pydantic import SecretStr
+
+from .loopback import Answer, Broken, Failure, Provider, Request, Reset, Text, Usage
+from .loopback_debate import OPENAI, SCORE_TASK
+
+MESSAGES = [
+    SystemMessage("You judge."),
+    HumanMessage("Judge."),
+    AIMessage("Score: 9"),
+    HumanMessage("Again."),
+]
+SCHEMA = {
+    "title": "score_reply",
+    "type": "object",
+    "properties": {"score": {"type": "integer"}},
+    "required": ["score"],
+    "additionalProperties": False,
+}
+TOP = ({"4": 0.75, "5": 0.25}, {".": 1.0})
+FULL = Usage(input=100, cached=40, output=20, reasoning=5)
+
+
+async def loaded(name: str = OPENAI) -> LoadedModel:
+    return models.load(ModelSpec.parse(name), asyncio.get_running_loop())
+
+
+def asked(model: LoadedModel, **parameters: Any) -> Call:
+    return Call(model, [HumanMessage("Judge.")], None, {"agent": "scorer", "round": 0}, parameters)
+
+
+# The same as LangChain's own client
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Text]] = {
+    "text": ({"temperature": 0.0}, {}, Text("Score: 4", usage=FULL)),
+    "every parameter": (
+        {"temperature": 0.5, "top_p": 0.9, "seed": 3, "max_tokens": 50, "model_kwargs": {"user": "me"}},
+        {"stop": ["END"]},
+        Text("Score: 4"),
+    ),
+    "cut off": ({}, {}, Text("Sco", finish="length")),
+    "filtered": ({}, {}, Text("", finish="blocked")),
+    "refusal": ({}, {}, Text(refusal="I cannot.")),
+    "no usage": ({}, {}, Text("Score: 4", usage=None)),
+    "log-probabilities": ({}, {"logprobs": True, "top_logprobs": 2}, Text("4.", top=TOP)),
+    "schema": (
+        {},
+        {
+            "extra_body": {
+                "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
+            }
+        },
+        Text(fields={"score": 4}),
+    ),
+    "function call": (
+        {},
+        {
+            "tools": [{"type": "function", "function": {"name": "score_reply", "parameters": SCHEMA}}],
+            "tool_choice": {"type": "function", "function": {"name": "score_reply"}},
+        },
+        Text(fields={"score": 4}),
+    ),
+    "several": ({}, {"n": 3}, Text("Score: 4")),
+    "reasoning model": ({"model": "o3-mini", "reasoning_effort": "low"}, {}, Text("Score: 4", usage=FULL)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_requests_and_results_are_those_of_langchains_client(provider: Provider, case: str) -> None:
+    fields, options, answer = CASES[case]
+    given = {"model": "gpt-4o-mini", **fields}
+    async with DefaultAsyncHttpxClient() as http_client:
+        theirs = ChatOpenAI(**given, http_async_client=http_client)
+        ours = LeanChatOpenAI(**given, http_async_client=http_client)
+        ours.prepare()
+        provider.play(by=lambda _: answer)
+        results = [await chat.agenerate([list(MESSAGES)], **options) for chat in (theirs, ours)]
+        complete = await ours.complete(MESSAGES, **options)
+    expected, found = (
+        [_without_id(generation.message) for generation in result.generations[0]]  # type: ignore[union-attr]
+        for result in results
+    )
+    assert found == expected
+    assert [_without_id(message) for message in complete] == expected
+    assert provider.requests[0].body == provider.requests[1].body == provider.requests[2].body
+    assert _told(provider.requests[1]) == _told(provider.requests[0])
+
+
+def _without_id(message: BaseMessage) -> dict[str, Any]:
+    """What a message says; theirs spells out what a reply leaves open, as None or an empty text."""
+    told: dict[str, Any] = _without_blanks(message.model_dump(exclude={"id"}))
+    return told
+
+
+def _without_blanks(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {name: _without_blanks(inner) for name, inner in value.items()}
+        return {name: inner for name, inner in kept.items() if inner not in (None, "", {}, [])}
+    return [_without_blanks(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _told(request: Request) -> Mapping[str, str]:
+    """The headers that say who asks, and how."""
+    names = ("authorization", "user-agent", "content-type", "openai-organization", "x-stainless-lang")
+    return {name: request.headers[name] for name in names if name in request.headers}
+
+
+async def test_key_organization_and_project_are_those_of_the_environment(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    provider.play("Score: 4")
+    await attempt(asked(await loaded()))
+    headers = provider.requests[0].headers
+    assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
+    assert headers["authorization"] == "Bearer test-key"
+
+
+async def test_a_proxy_of_the_environment_is_used(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", provider.url)
+    with pytest.raises(ModelCallError):
+        await attempt(asked(await loaded("openai:gpt-4o-mini?base_url=http://api.example.test/v1")))
+    # The loopback provider passes nothing on, but a proxy is asked for the whole address.
+    assert provider.asked_for == ["http://api.example.test/v1/chat/completions"]
+
+
+def test_what_needs_no_proxy_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy.example.test:3128")
+    monkeypatch.setenv("no_proxy", "127.0.0.1,.inside.test")
+    assert connections.proxy_for("https://api.example.test/v1") == "http://proxy.example.test:3128"
+    assert connections.proxy_for("https://api.inside.test/v1") is None
+    assert connections.proxy_for("http://api.example.test/v1") is None
+
+
+async def test_the_responses_api_is_left_to_langchains_client(provider: Provider) -> None:
+    async with DefaultAsyncHttpxClient() as http_client:
+        chat = LeanChatOpenAI(
+            model="gpt-4o-mini", use_responses_api=True, max_retries=0, http_async_client=http_client
+        )
+        chat.prepare()
+        with pytest.raises(Exception, match="Invalid URL"):
+            await chat.ainvoke("Judge.")
+    assert [request.path for request in provider.requests] == ["/v1/responses"]
+
+
+# Who listens hears of every call
+
+
+class Listener(AsyncCallbackHandler):
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
+    ) -> None:
+        self.heard.append(str(messages[0][0].content))
+
+
+async def test_a_call_that_nobody_hears_takes_the_short_way(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.play("Score: 4", "Score: 4")
+    taken = _counted(monkeypatch)
+    model = await loaded()
+    short = await attempt(asked(model))
+    with get_usage_metadata_callback() as usage:
+        long = await attempt(asked(model))
+    assert taken == ["short"]
+    assert usage.usage_metadata["gpt-4o-mini"]["input_tokens"] == 100
+    assert {**vars(short), "seconds": 0} == {**vars(long), "seconds": 0}
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    taken: list[str] = []
+    complete = LeanChatOpenAI.complete
+
+    async def counted(self: LeanChatOpenAI, *args: Any, **kwargs: Any) -> list[BaseMessage]:
+        taken.append("short")
+        return await complete(self, *args, **kwargs)
+
+    monkeypatch.setattr(LeanChatOpenAI, "complete", counted)
+    return taken
+
+
+async def test_callbacks_of_the_run_hear_of_a_call(provider: Provider) -> None:
+    provider.play("Score: 4")
+    model, listener = await loaded(), Listener()
+
+    async def node(_: Any) -> str:
+        return (await attempt(asked(model))).text
+
+    assert await RunnableLambda(node).ainvoke(None, {"callbacks": [listener]}) == "Score: 4"
+    assert listener.heard == ["Judge."]
+
+
+async def test_a_cache_of_langchains_is_asked_first(provider: Provider) -> None:
+    provider.play("Score: 4")
+    model = await loaded()
+    set_llm_cache(InMemoryCache())
+    try:
+        texts = [(await attempt(asked(model))).text for _ in range(2)]
+    finally:
+        set_llm_cache(None)
+    assert texts == ["Score: 4"] * 2
+    assert len(provider.requests) == 1
+
+
+# What a model does not take
+
+
+async def test_a_reply_says_without_what_it_was_asked_for_again(provider: Provider) -> None:
+    def by(request: Request) -> Answer:
+        for field in ("temperature", "top_p"):
+            if field in request.parameters:
+                return Failure(400, f"Unsupported parameter: '{field}'", field, "unsupported_parameter")
+        return "Score: 4"
+
+    provider.play(by=by)
+    model = await loaded(f"{OPENAI}?temperature=0.5&top_p=0.5")
+    identity = dict(model.identity)
+    first, second = await attempt(asked(model)), await attempt(asked(model))
+    assert (first.dropped, second.dropped) == (("temperature", "top_p"), ())
+    assert model.identity == identity == {"name": OPENAI, "temperature": 0.5, "top_p": 0.5}
+
+
+async def test_what_shapes_a_reply_is_not_dropped_in_silence(provider: Provider) -> None:
+    provider.play(Failure(400, "logprobs are not supported", "logprobs"))
+    model = await loaded()
+    with pytest.raises(NotTakenError) as raised:
+        await attempt(asked(model, logprobs=True, top_logprobs=5))
+    assert (raised.value.parameter, raised.value.retryable) == ("logprobs", False)
+
+
+# Connections
+
+
+async def test_calls_side_by_side_share_as_many_connections(provider: Provider) -> None:
+    provider.play(by=lambda _: "Score: 4")
+    several = [await loaded(), await loaded("openai:gpt-4o"), (await loaded()).tuned(0.3, None)]
+    for _ in range(3):
+        await asyncio.gather(*(attempt(asked(several[number % 3])) for number in range(12)))
+    assert len(provider.requests) == 36
+    assert provider.connections <= 12
+
+
+@pytest.mark.parametrize("fault", [Reset(), Broken()], ids=str)
+async def test_after_a_fault_there_is_one_more_connection(provider: Provider, fault: Answer) -> None:
+    provider.play("Score: 4", fault, "Score: 4", "Score: 4")
+    model = await loaded()
+    results = [(await asyncio.gather(attempt(asked(model)), return_exceptions=True))[0] for _ in range(4)]
+    assert [isinstance(result, Exception) for result in results] == [False, True, False, False]
+    assert provider.connections == 2
+
+
+@pytest.mark.parametrize("name", [OPENAI, "google"])
+@pytest.mark.parametrize("tuned", [False, True])
+def test_connections_end_with_their_loop(provider: Provider, name: str, tuned: bool) -> None:
+    spec = name.replace("google", f"google_genai:gemini-2.0-flash?base_url={provider.url}")
+
+    async def once() -> str:
+        model = await loaded(spec)
+        return (await attempt(asked(model.tuned(0.3, None) if tuned else model))).text
+
+    provider.play(by=lambda _: "Score: 4")
+    before = set(connections._SESSIONS)
+    assert [asyncio.run(once()) for _ in range(3)] == ["Score: 4"] * 3
+    assert set(connections._SESSIONS) == before
+
+
+def test_connections_of_a_sync_program_end_with_it(provider: Provider) -> None:
+    graph = single.build(models={"*": OPENAI}, structured="off").compile()
+    given: Any = {"task": SCORE_TASK}
+    provider.play("Score: 4", "Score: 4")
+    for _ in range(2):
+        assert graph.invoke(given)["verdict"]["score"] == 4
+        opened = list(connections._SESSIONS.values())
+        assert [session.closed for session in opened] == [False]
+        connections._close_at_exit()
+        assert [session.closed for session in opened] == [True]
+    assert connections._SESSIONS == {}
+
+
+# What identifies a model
+
+
+def chat(**fields: Any) -> ChatOpenAI:
+    given: dict[str, Any] = {"model": "gpt-4o-mini", "api_key": SecretStr("sk-secret"), **fields}
+    return ChatOpenAI(**given)
+
+
+def gemini(**fields: Any) -> ChatGoogleGenerativeAI:
+    return ChatGoogleGenerativeAI(model="gemini-2.0-flash", api_key=SecretStr("sk-secret"), **fields)
+
+
+@pytest.mark.parametrize("make", [chat, gemini])
+def test_the_identity_of_a_chat_model_holds_its_parameters_and_no_secret(
+    make: Callable[..., BaseChatModel],
+) -> None:
+    plain = models.wrap(make()).identity
+    assert models.wrap(make()).identity == plain
+    assert json.loads(json.dumps(plain)) == plain
+    assert "sk-secret" not in json.dumps(plain)
+    for fields in (
+        {"temperature": 0.0},
+        {"temperature": 0.5},
+        {"top_p": 0.5},
+        {"seed": 0},
+        {"stop": ["END"]},
+    ):
+        if set(fields) <= set(type(make()).model_fields):
+            assert models.wrap(make(**fields)).identity != plain, fields
+
+
+def test_where_and_how_patiently_a_model_is_asked_is_no_part_of_its_identity() -> None:
+    plain = models.wrap(chat()).identity
+    elsewhere = {
+        "base_url": "http://127.0.0.1:1/v1",
+        "api_key": SecretStr("sk-other"),
+        "organization": "org-1",
+        "max_retries": 3,
+        "timeout": 5.0,
+        "default_headers": {"X-Auth": "sk-secret"},
+        "metadata": {"team": "a"},
+        "tags": ["a"],
+    }
+    assert models.wrap(chat(**elsewhere)).identity == plain
+
+
+def test_secrets_in_free_parameters_are_left_out() -> None:
+    identity = models.wrap(chat(model_kwargs={"user": "me", "extra": {"api_key": "sk-secret"}})).identity
+    assert identity["parameters"]["model_kwargs"] == {"user": "me"}
+
+
+def test_tuning_changes_the_identity_and_dropping_does_not() -> None:
+    model = models.wrap(chat(temperature=0.5))
+    tuned = model.tuned(0.2, 50)
+    assert (tuned.identity["temperature"], tuned.identity["max_tokens"]) == (0.2, 50)
+    assert tuned.identity != model.identity
+    before = dict(tuned.identity)
+    assert tuned.drop("temperature")
+    assert tuned.identity == before
+
+
+async def test_named_models_are_their_specifications() -> None:
+    assert (await loaded("offline")).identity == {"name": "offline"}
+
+
+async def test_who_plays_roles() -> None:
+    assert (await loaded("offline")).plays_roles
+    assert models.wrap(ScriptedModel(script={})).plays_roles
+    assert not models.wrap(chat()).plays_roles
+
+
+def test_models_of_other_classes_are_other_models() -> None:
+    class Mine(ChatOpenAI):
+        def _create_chat_result(self, *args: Any, **kwargs: Any) -> ChatResult:
+            return super()._create_chat_result(*args, **kwargs)
+
+    mine = Mine(model="gpt-4o-mini", api_key=SecretStr("sk-secret"))
+    assert models.wrap(mine).identity != models.wrap(chat()).identity

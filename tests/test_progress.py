@@ -1,0 +1,154 @@
+"""Live progress: right after a resume, readable on a narrow terminal, and next to free."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jurygraph.eval.journal import Totals
+from jurygraph.eval.progress import LiveProgress, Rate, _Minutes
+from jurygraph.eval.running.counts import Counts
+from jurygraph.eval.running.logs import FILE, logging_to
+from jurygraph.eval.running.stopping import Stop
+from rich.cells import cell_len
+from rich.console import Console
+
+SPENT = Totals(requests=200_000, input_tokens=100_000_000, output_tokens=1_000_000, cost_usd=123.4)
+
+
+def resumed(wanted: int = 10_000, there: int = 9_000, spent: Totals = SPENT) -> Counts:
+    counts = Counts()
+    counts.take_up(wanted, there, spent)
+    return counts
+
+
+def shown(
+    counts: Counts, *, stop: Stop | None = None, width: int = 80, during: Callable[[], None] | None = None
+) -> list[str]:
+    """The last picture, line by line."""
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=width, legacy_windows=False)
+    with LiveProgress(console, counts, stop or Stop()):
+        if during:
+            during()
+        time.sleep(0.8)
+    plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", out.getvalue())
+    drawn = [picture for picture in re.split(r"\r+", plain) if "/" in picture]
+    return drawn[-1].strip("\n").splitlines()
+
+
+def seconds_left(line: str) -> int:
+    hours, minutes, seconds = re.findall(r"left\s+(\d+):(\d\d):(\d\d)", line)[0]
+    return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+
+
+def at_work(counts: Counts, *, seconds: float, verdicts: int, calls: int) -> Callable[[], None]:
+    """So many verdicts and calls a second."""
+
+    def work() -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(0.1)
+            counts.judged += verdicts // 10
+            counts.made += calls // 10
+            counts.calls += calls // 10
+            counts.tokens += 90 * calls
+
+    return work
+
+
+def test_what_earlier_starts_did_distorts_neither_rate_nor_time_left() -> None:
+    counts = resumed()
+    bar, figures = shown(counts, during=at_work(counts, seconds=2.5, verdicts=10, calls=500))
+    assert re.search(r"judging .* 9\d\d\d/10000 0:00:0\d left", bar)
+    assert 50 < seconds_left(bar) < 250, "1,000 open verdicts at some 10 a second"
+    rate = float(re.findall(r"([\d.]+) calls/s", figures)[0])
+    assert 200 < rate < 700
+    assert "201k calls" in figures
+    assert "$123.4000" in figures
+
+
+def test_items_that_failed_and_are_judged_again_count_as_open() -> None:
+    counts = resumed(wanted=100, there=90)
+    counts.judged, counts.failed = 93, 2
+    bar, figures = shown(counts)
+    assert " 95/100 " in bar
+    assert figures.startswith("2 failed · ")
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_every_width_holds_two_lines_with_what_matters(width: int) -> None:
+    counts = resumed(wanted=100_000, there=40_000)
+    counts.failed, counts.served, counts.rounds = 1_234, 123_456, 98_765
+    drawn = shown(counts, width=width)
+    assert len(drawn) == 2
+    assert all(cell_len(line) <= width for line in drawn)
+    assert re.search(r"41234/100000 \d:\d\d:\d\d left", drawn[0])
+    assert all(word in drawn[1] for word in ("1,234 failed", "calls/s", "$123.4000", "200k calls"))
+    assert ("98,765 rounds" in drawn[1]) == (width == 200)
+
+
+def test_why_a_run_stops_is_shown() -> None:
+    stop = Stop()
+    stop.ask("interrupted", "stopped by SIGINT")
+    bar, _ = shown(resumed(), stop=stop)
+    assert "stopping: interrupted" in bar
+    assert "9000/10000" in bar
+
+
+def test_an_unknown_cost_is_unknown() -> None:
+    assert "cost unknown" in shown(resumed(spent=Totals(requests=3, cost_usd=None)))[1]
+
+
+def test_nothing_is_drawn_where_there_is_no_terminal() -> None:
+    out = io.StringIO()
+    with LiveProgress(Console(file=out), resumed(), Stop()):
+        time.sleep(0.6)
+    assert out.getvalue() == ""
+
+
+def test_nothing_is_drawn_before_there_is_anything_to_tell_and_nothing_is_left() -> None:
+    out = io.StringIO()
+    with LiveProgress(Console(file=out, force_terminal=True), Counts(), Stop()):
+        pass
+    assert "judging" not in out.getvalue()
+
+
+def test_500_calls_a_second_cost_the_display_next_to_nothing() -> None:
+    counts = resumed(wanted=100_000)
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with LiveProgress(console, counts, Stop()):
+        time.sleep(0.6)
+        before, started = time.process_time(), time.perf_counter()
+        at_work(counts, seconds=3, verdicts=100, calls=500)()
+        share = (time.process_time() - before) / (time.perf_counter() - started)
+    assert share < 0.03, f"{share:.1%} of a processor"
+
+
+def test_the_rate_is_of_the_last_seconds() -> None:
+    clock = iter(float(second) for second in range(1000)).__next__
+    rate = Rate(10, clock)
+    assert [rate.of(100 * second) for second in range(200)][-1] == 100
+    assert [rate.of(20_000) for _ in range(20)][-1] == 0
+
+
+def test_the_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
+    counts = resumed()
+    with logging_to(tmp_path, None):
+        minutes = _Minutes(counts, every=0.2)
+        minutes.start()
+        at_work(counts, seconds=1, verdicts=10, calls=100)()
+        minutes.stop()
+        logging.getLogger("jurygraph.run").info("run ended")
+    *told, ended = [json.loads(line) for line in (tmp_path / FILE).read_text().splitlines()]
+    assert ended["event"] == "run ended"
+    assert 2 <= len(told) <= 6
+    assert {line["event"] for line in told} == {"so far"}
+    assert told[-1]["judged"] > 9000
+    assert told[-1]["calls_per_second"] > 20

@@ -1,0 +1,337 @@
+"""Results on disk: what a kill leaves, what is replaced, in which order they end up, and that none is held."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval.results import Key, Result, ResultsFile
+from jurygraph.state import DataError
+from jurygraph.state.transcript import Turn, turn_without_model
+
+
+def said(words: str) -> Turn:
+    return turn_without_model(0, "scorer", "scorer", words, 3.0)
+
+
+def result(item: str, status: Any = "ok", **fields: Any) -> Result:
+    return Result(item=item, aspect="wit", protocol="debate", status=status, **fields)
+
+
+def key(item: str) -> Key:
+    return Key(item, "wit", "debate", 0)
+
+
+def filled(folder: Path, *results: Result) -> ResultsFile:
+    file = ResultsFile(folder)
+    for each in results:
+        file.add(each)
+    file.close()
+    return file
+
+
+def names(folder: Path) -> list[str]:
+    return [json.loads(line)["item"] for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def test_what_is_added_can_be_read(tmp_path: Path) -> None:
+    one = result("a", score=3.5, score_by_round=(3.0, 3.5), human=2.0, transcript=(said("Wörds. \u2028 \n"),))
+    two = result(
+        "b",
+        scores=(1.0, 2.0),
+        winner="2",
+        score_by_round=((1.0, 2.0),),
+        details={"x": [1, None]},
+        warnings=("w",),
+    )
+    filled(tmp_path, one, two)
+    assert list(ResultsFile(tmp_path).read()) == [one, two]
+
+
+def test_fields_stand_in_their_order(tmp_path: Path) -> None:
+    line = json.loads(result("a").line())
+    assert list(line)[:6] == ["item", "group", "aspect", "protocol", "status", "score"]
+    assert list(line)[-3:] == ["details", "warnings", "transcript"]
+    assert set(line) == set(Result.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("details", "read"),
+    [
+        ({"path": Path("a")}, {"path": "a"}),
+        ({"by": {1: 2**70}}, {"by": {"1": 2**70}}),
+        ({"half": "\ud83d."}, {"half": "?."}),
+    ],
+    ids=["no JSON", "large number", "half a surrogate pair"],
+)
+def test_details_of_any_kind_are_written_and_read(
+    tmp_path: Path, details: dict[Any, Any], read: dict[str, Any]
+) -> None:
+    filled(tmp_path, result("a").model_copy(update={"details": details}), result("b"))
+    assert [each.details for each in ResultsFile(tmp_path).read()] == [read, {}]
+
+
+def test_lines_of_another_hand_are_read(tmp_path: Path) -> None:
+    """Fields in any order, spaces between them, defaults left out."""
+    (tmp_path / "results.jsonl").write_text(
+        '{"details": {}, "status": "ok", "protocol": "debate", "aspect": "wit", "score": 3, "item": "a"}\n'
+    )
+    file = ResultsFile(tmp_path)
+    assert key("a") in file.ok_keys()
+    [found] = file.read()
+    [head] = file.read().heads()
+    assert found.score == head["score"] == 3.0
+    assert (head["calls"], head["cost_usd"]) == (0, 0.0)
+
+
+def test_the_last_line_of_a_key_counts(tmp_path: Path) -> None:
+    filled(tmp_path, result("a", "failed"), result("b"), result("a", score=2.0), result("b", "failed"))
+    file = ResultsFile(tmp_path)
+    assert [(each.item, each.status) for each in file.read()] == [("a", "ok"), ("b", "failed")]
+    there = file.ok_keys()
+    assert (key("a") in there, key("b") in there, key("c") in there, len(there)) == (True, False, False, 1)
+
+
+def test_keys_differ_in_every_part(tmp_path: Path) -> None:
+    file = filled(tmp_path, result("a"))
+    there = file.ok_keys()
+    for other in (("b", "wit", "debate", 0), ("a", None, "debate", 0), ("a", "wit", "more", 0)):
+        assert Key(*other) not in there
+    assert Key("a", "wit", "debate", 1) not in there
+
+
+@pytest.mark.parametrize("cut", [1, 7, 200, 100_000])
+def test_half_a_line_is_no_line(tmp_path: Path, cut: int) -> None:
+    filled(tmp_path, result("a"), result("b", transcript=(said("x" * 200_000),)))
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert [each.item for each in ResultsFile(tmp_path).read()] == ["a"]
+    filled(tmp_path, result("c"))
+    assert names(tmp_path) == ["a", "c"]
+
+
+def test_nothing_but_half_a_line(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text('{"item": "a", "prot')
+    file = ResultsFile(tmp_path)
+    assert len(file.read()) == len(file.ok_keys()) == len(file.finish([])) == 0
+    filled(tmp_path, result("b"))
+    assert names(tmp_path) == ["b"]
+
+
+def test_reading_changes_nothing(tmp_path: Path) -> None:
+    filled(tmp_path, result("a"), result("b"))
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(before := path.read_bytes()[:-5])
+    file = ResultsFile(tmp_path)
+    assert (len(file.read()), len(file.ok_keys()), len(file.of_item("a"))) == (1, 1, 1)
+    assert path.read_bytes() == before
+
+
+def test_no_file_yet(tmp_path: Path) -> None:
+    file = ResultsFile(tmp_path)
+    assert (list(file.read()), len(file.ok_keys()), file.of_item("a"), list(file.finish([key("a")]))) == (
+        [],
+        0,
+        [],
+        [],
+    )
+    file.sync()
+    file.close()
+    assert not file.path.exists()
+
+
+def test_a_kill_leaves_whole_lines(tmp_path: Path) -> None:
+    """Every result that was announced after ``add`` is there, and the last line is whole or cut off."""
+    script = f"""
+from pathlib import Path
+from jurygraph.eval.results import Result, ResultsFile
+file = ResultsFile(Path({str(tmp_path)!r}))
+for n in range(10**9):
+    file.add(Result(item=f"i{{n}}", protocol="debate", status="ok", error="x" * 50_000))
+    print(n, flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        announced = int(process.stdout.readline())
+        time.sleep(0.1)
+        process.send_signal(signal.SIGKILL)
+        announced = max([announced, *map(int, process.stdout.read().split("\n")[:-1])])
+    items = [each.item for each in ResultsFile(tmp_path).read()]
+    assert len(items) in {announced + 1, announced + 2}
+    assert items == [f"i{n}" for n in range(len(items))]
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk takes a part of a line and then no more; once there is room again, all goes on."""
+    file = filled(tmp_path, result("a"))
+    room = 10
+
+    class Disk(FileIO):
+        def write(self, data: Any) -> int:
+            nonlocal room
+            if room == 0:
+                raise OSError(28, "No space left on device")
+            taken = super().write(bytes(data)[:room])
+            room -= taken
+            return taken
+
+    monkeypatch.setattr("jurygraph.eval.results.FileIO", Disk)
+    with pytest.raises(OSError, match="No space left"):
+        file.add(result("b"))
+    assert [each.item for each in ResultsFile(tmp_path).read()] == ["a"]
+    room = 10**6
+    file.add(result("c"))
+    file.sync()
+    assert [each.item for each in file.finish([key("c"), key("a")])] == ["c", "a"]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ('{"item": 5}', r"results\.jsonl, line 3: item: "),
+        ("mumble", r"results\.jsonl, line 3: line: Invalid JSON"),
+        ("[1]", r"results\.jsonl, line 3: "),
+        ('{"item": "a", "aspect": null, "protocol": "p", "repeat": 0}', r"line 3: status: Field required"),
+    ],
+)
+def test_a_line_that_is_no_result_is_told_by_its_number(tmp_path: Path, line: str, fault: str) -> None:
+    filled(tmp_path, result("a"), result("b"))
+    with (tmp_path / "results.jsonl").open("a") as file:
+        file.write(line + "\n")
+    for act in (ResultsFile.read, ResultsFile.ok_keys):
+        with pytest.raises(DataError, match=fault):
+            act(ResultsFile(tmp_path))
+
+
+def test_what_is_no_result_at_second_sight_is_told_as_well(tmp_path: Path) -> None:
+    filled(tmp_path, result("a"), result("b", score=7.25))
+    path = tmp_path / "results.jsonl"
+    path.write_text(path.read_text().replace("7.25", '"x"'))
+    stored = ResultsFile(tmp_path).read()
+    assert stored[0].item == "a"
+    for read in (lambda: stored[1], lambda: list(stored)):
+        with pytest.raises(DataError, match=r"results\.jsonl, line 2: score: "):
+            read()
+
+
+def test_finishing_puts_lines_in_order(tmp_path: Path) -> None:
+    """One line a key, in the order of the keys; what else is there comes last; keys without a line are left out."""
+    filled(
+        tmp_path, *map(result, ["x", "c", "a"]), result("b", "failed"), result("y"), result("b"), result("x")
+    )
+    stored = ResultsFile(tmp_path).finish(map(key, ["a", "missing", "b", "c"]))
+    assert [each.item for each in stored] == ["a", "b", "c"]
+    assert names(tmp_path) == ["a", "b", "c", "x", "y"]
+    assert not stored.failed
+    assert [each.item for each in ResultsFile(tmp_path).read()] == ["a", "b", "c", "x", "y"]
+
+
+def test_a_file_in_order_is_left_alone(tmp_path: Path) -> None:
+    file = filled(tmp_path, *map(result, "abc"))
+    before = file.path.stat()
+    assert [each.item for each in file.finish(map(key, "ab"))] == ["a", "b"]
+    after = file.path.stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_finishing_takes_half_a_line_away(tmp_path: Path) -> None:
+    filled(tmp_path, *map(result, "abc"))
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(path.read_bytes()[:-5])
+    assert [each.item for each in ResultsFile(tmp_path).finish(map(key, "abc"))] == ["a", "b"]
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_a_finished_file_can_be_added_to(tmp_path: Path) -> None:
+    file = filled(tmp_path, *map(result, "ba"))
+    file.finish(map(key, "ab"))
+    file.add(result("c"))
+    assert [each.item for each in file.finish(map(key, "cab"))] == ["c", "a", "b"]
+    assert names(tmp_path) == ["c", "a", "b"]
+
+
+def test_a_failed_rewrite_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = filled(tmp_path, *map(result, "ba"))
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        file.finish(map(key, "ab"))
+    assert names(tmp_path) == ["b", "a"]
+    assert [path.name for path in tmp_path.iterdir()] == ["results.jsonl"]
+
+
+def test_stored_results_are_a_sequence(tmp_path: Path) -> None:
+    stored = filled(tmp_path, result("a"), result("b", "failed"), result("c"), result("d", "failed")).finish(
+        map(key, "dcba")
+    )
+    assert (len(stored), stored[0].item, stored[-1].item, stored[2].item) == (4, "d", "a", "b")
+    assert [each.item for each in stored[1:3]] == ["c", "b"]
+    assert [each.item for each in stored[::-2]] == ["a", "c"]
+    assert [each.item for each in reversed(stored)] == ["a", "b", "c", "d"]
+    assert [each.item for each in stored.failed] == ["d", "b"]
+    assert [each.item for each in stored[1:].failed[:1]] == ["b"]
+    assert stored[3] in stored
+    assert not stored[4:]
+    with pytest.raises(IndexError):
+        stored[4]
+
+
+def test_heads_hold_what_results_hold(tmp_path: Path) -> None:
+    """Whatever words stand in a result, also those that look like the end of its head."""
+    tricky = ',"details":{} ,\\"details\\": "'
+    results = [
+        result("a" + tricky, "failed", error=tricky, group=tricky, transcript=(said(tricky),)),
+        result("b", score=3.0, details={"details": {"details": 1}}),
+    ]
+    heads = list(filled(tmp_path, *results).read().heads())
+    for head, whole in zip(heads, results, strict=True):
+        fields = whole.model_dump(mode="json", exclude={"details", "warnings", "transcript"})
+        assert head == fields
+
+
+def test_results_of_a_file_that_was_rewritten_since_are_refused(tmp_path: Path) -> None:
+    file = filled(tmp_path, *map(result, "ab"))
+    stored = file.read()
+    file.add(result("c"))
+    assert [each.item for each in stored] == ["a", "b"]
+    file.finish(map(key, "cba"))
+    with pytest.raises(DataError, match="was rewritten since"):
+        list(stored)
+
+
+def test_the_results_of_one_item(tmp_path: Path) -> None:
+    other = Result(item="b", protocol="more", status="ok")
+    filled(tmp_path, result("a"), result("b", "failed"), other, result("bb"), result("b"))
+    found = ResultsFile(tmp_path).of_item("b")
+    assert [(each.protocol, each.status) for each in found] == [("debate", "ok"), ("more", "ok")]
+    assert ResultsFile(tmp_path).of_item('"') == []
+
+
+def test_many_results_are_not_held(tmp_path: Path) -> None:
+    """Twenty megabytes of results, written in disorder, resumed, put in order and read with less than three."""
+    count, words = 1_000, (said("x" * 20_000),)
+    items = [f"i{n}" for n in range(count)]
+    random.Random(1).shuffle(items)
+    tracemalloc.start()
+    filled(tmp_path, *(result(item, transcript=words) for item in items))
+    there = ResultsFile(tmp_path).ok_keys()
+    assert all(key(item) in there for item in items)
+    stored = ResultsFile(tmp_path).finish(key(f"i{n}") for n in range(count))
+    assert [each.item for each in stored] == [f"i{n}" for n in range(count)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (tmp_path / "results.jsonl").stat().st_size > 20_000_000
+    assert peak < 3_000_000

@@ -1,0 +1,396 @@
+"""What goes wrong around a run: budgets, providers, folders, disks. No hang, no loss, a clear word."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from jurygraph.eval import evaluate
+from jurygraph.eval.journal import journal as journal_module
+from jurygraph.eval.running import folder as folder_module
+from jurygraph.eval.running.losses import ENOUGH
+from jurygraph.state import DataError, UsageError
+
+from .journal_places import somewhere
+from .loopback import Answer, Broken, Failure, Hang, Noise, Provider, Raw, Request, Reset, Text, Usage
+from .processes import Command, pairs, simulated_provider, started
+from .test_running import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
+
+MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
+OPTIONS: dict[str, Any] = {"models": MODEL, "settings": PLAIN}
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    monkeypatch.chdir(tmp_path)
+    return Command(monkeypatch, capsys)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of a megabyte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no disk can be mounted: {error}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def arguments(data: Path, *more: str, protocol: str = "single", out: str = "out") -> list[str]:
+    return ["run", protocol, "--data", str(data), *MODEL_OPTIONS, "--out", out, *more]
+
+
+# --- budgets ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("protocol", "most"), [("more", 10), ("samre", 13), ("ensemble", 4)])
+def test_agents_who_speak_at_the_same_time_keep_to_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, most: int
+) -> None:
+    data, out = pairs(tmp_path, 3), tmp_path / "out"
+    with simulated_provider(monkeypatch) as provider:
+        whole = evaluate(protocol, data, models=MODEL)
+        needed = provider.stats()["requests"]
+        stopped = evaluate(protocol, data, models=MODEL, out=out, max_calls=most)
+        assert (stopped.stopped, len(stopped.failed)) == ("budget", 0)
+        assert provider.stats()["requests"] == needed + most
+        assert results(evaluate(protocol, data, models=MODEL, out=out)) == results(whole)
+        assert provider.stats()["requests"] == 2 * needed
+
+
+def test_calls_in_flight_are_not_taken_for_spent(provider: Provider, tmp_path: Path) -> None:
+    """What sixteen calls at the same time might take is more than the budget; what they do take is not."""
+    provider.play(by=lambda request: Text("Fine.\nScore: 4", usage=Usage(input=10, output=5)))
+    done = evaluate("single", dataset(tmp_path, 40), **OPTIONS, max_tokens=1500)
+    assert (done.stopped, len(done.results)) == (None, 40)
+
+
+def test_a_spent_budget_is_exit_code_4_and_names_the_way_on(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
+    provider.play(by=scorer)
+    data = dataset(tmp_path)
+    assert command(*arguments(data, "--max-calls", "2")) == 4
+    assert "the budget is reached: at most 2 calls\n2 of 6 verdicts are there" in command.printed
+    assert "The same command with --out out goes on with a higher limit." in command.printed
+    assert "the budget will not do for all of it" in command.printed
+    assert command(*arguments(data, "--max-calls", "6")) == 0
+    assert len(provider.requests) == 6
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "0", "-1"])
+def test_a_limit_that_limits_nothing_is_refused(tmp_path: Path, command: Command, value: str) -> None:
+    assert command("run", "debate", "--data", "demo", "--max-cost", value) == 2
+    assert "max_cost must be" in command.errors
+
+
+def test_a_dry_run_calls_nobody_and_writes_nothing(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
+    data = dataset(tmp_path)
+    assert command(*arguments(data, "--dry-run", "--max-calls", "1")) == 0
+    assert provider.requests == []
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
+
+
+def test_what_is_judged_anew_is_estimated_anew(provider: Provider, tmp_path: Path, command: Command) -> None:
+    provider.play(by=scorer)
+    data = dataset(tmp_path)
+    assert command(*arguments(data)) == 0
+    assert command(*arguments(data)) == 0
+    assert "What it will take" not in command.printed
+    assert command(*arguments(data, "--fresh", "--dry-run")) == 0
+    assert next(line.split()[2:4] for line in command.printed.splitlines() if "single " in line) == ["6", "6"]
+
+
+# --- providers ----------------------------------------------------------------------------------------------------
+
+
+HOPELESS = {
+    "wrong key": (Failure(401, "Incorrect API key provided."), "check it"),
+    "no access": (Failure(403, "Not for you."), "no access to this model"),
+    "no such model": (Failure(404, "The model does not exist."), "no such model"),
+    "quota spent": (
+        Failure(429, "You exceeded your current quota.", code="insufficient_quota"),
+        "waiting does not help",
+    ),
+}
+
+
+@pytest.mark.parametrize(("failure", "words"), HOPELESS.values(), ids=HOPELESS)
+def test_what_no_call_will_get_past_ends_the_run(
+    provider: Provider, tmp_path: Path, command: Command, failure: Failure, words: str
+) -> None:
+    provider.play(by=lambda request: failure)
+    data = dataset(tmp_path, 200)
+    assert command(*arguments(data, "--concurrency", "4")) == 3
+    assert ENOUGH <= len(provider.requests) <= ENOUGH + 4
+    assert f"{ENOUGH} calls of openai:gpt-4o-mini in a row failed" in command.printed
+    assert words in command.printed
+    assert "0 of 200 verdicts are there, and kept. The same command with --out out" in command.printed
+    assert command.printed.count("failed: ") == 1, "the same reason is told again and again"
+    provider.play(by=scorer)
+    assert command(*arguments(data)) == 0
+
+
+def test_a_provider_that_is_not_there_ends_the_run(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    assert command(*arguments(dataset(tmp_path, 200), "--attempts", "2")) == 3
+    assert "(given up after 2 attempts)" in command.printed
+    assert "0 of 200 verdicts are there" in command.printed
+    assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) < 30
+
+
+def test_what_is_wrong_with_single_items_ends_no_run(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: Failure(400, "Too long.", code="context_length_exceeded"))
+    done = evaluate("single", dataset(tmp_path, 30), **OPTIONS)
+    assert (done.stopped, len(done.failed)) == (None, 30)
+
+
+def test_failures_that_alternate_with_replies_end_no_run(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: Failure(403, "Flagged.") if "5." in request.user else scorer(request))
+    done = evaluate("single", dataset(tmp_path, 100), **OPTIONS, concurrency=1)
+    assert done.stopped is None
+    assert len(done.failed) == ENOUGH
+
+
+def test_a_rate_limit_for_ever_is_given_up_with_a_clear_word(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
+    provider.play(by=lambda request: Failure(429, "Slow down.", headers={"Retry-After": "0.01"}))
+    assert command(*arguments(dataset(tmp_path, 2), "--attempts", "3")) == 3
+    assert "lower --concurrency" in command.printed
+    assert "(given up after 3 attempts)" in command.printed
+    assert "The same command with --out out tries those that failed again." in command.printed
+    assert len(provider.requests) == 6
+
+
+def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+    data = dataset(tmp_path)
+    undisturbed = evaluate("debate", data, **OPTIONS)
+    faults: list[Answer] = [
+        Hang(30),
+        Reset(),
+        Broken(),
+        Broken(coding="gzip"),
+        Noise(),
+        Raw("<html>Bad gateway</html>", "text/html", 502),
+        Raw("<html>Welcome</html>", "text/html"),
+        Raw(json.dumps({"error": {"message": "Overloaded.", "type": "server_error", "code": 503}})),
+        Failure(429, "Slow down.", headers={"Retry-After": "0.02"}),
+        Failure(500),
+    ]
+    numbers = count()
+
+    def stormy(request: Request) -> Answer:
+        number = next(numbers)
+        return faults[number // 2 % len(faults)] if number % 2 else debater(request)
+
+    provider.play(by=stormy)
+    done = evaluate("debate", data, **OPTIONS, timeout=0.5)
+    assert results(done) == results(undisturbed)
+
+
+# --- folders ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def finished(provider: Provider, tmp_path: Path, command: Command) -> Path:
+    provider.play(by=scorer)
+    assert command(*arguments(dataset(tmp_path))) == 0
+    return tmp_path / "out"
+
+
+def spoil(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+FAULTS = {
+    "other settings": (lambda out: None, ("--set", "repair=2"), "single: repair was 1, is 2. Choose another"),
+    "other data": (
+        lambda out: spoil(out.parent / "mine.jsonl", "Number 3", "Number three"),
+        (),
+        "single: data was mine.jsonl@",
+    ),
+    "half a manifest": (
+        lambda out: (out / "run.json").write_text('{"run": "1'),
+        (),
+        "out/run.json: not JSON",
+    ),
+    "a manifest of something else": (
+        lambda out: (out / "run.json").write_text('{"signatures": []}'),
+        (),
+        "out/run.json: no manifest of a run",
+    ),
+    "no manifest": (
+        lambda out: (out / "run.json").unlink(),
+        (),
+        "out holds results.jsonl but no run.json, which says of what",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damage", "more", "words"), FAULTS.values(), ids=FAULTS)
+def test_what_belongs_to_another_run_is_refused_and_can_make_way(
+    finished: Path, provider: Provider, command: Command, damage: Any, more: tuple[str, ...], words: str
+) -> None:
+    lines = (finished / "results.jsonl").read_text()
+    damage(finished)
+    run = arguments(finished.parent / "mine.jsonl", *more)
+    made = len(provider.requests)
+    assert command(*run) == 2
+    assert words in command.errors
+    assert "--replace" in command.errors
+    assert command.printed == "", "told only after the estimate"
+    assert (finished / "results.jsonl").read_text() == lines
+    assert len(provider.requests) == made
+    assert command(*run, "--replace") == 0
+    [earlier] = finished.glob("results.*.jsonl")
+    assert earlier.read_text() == lines
+    assert len(provider.requests) <= made + 1, "the journal was not used"
+
+
+def test_a_line_that_is_no_result_is_named_with_the_remedy(
+    finished: Path, provider: Provider, command: Command
+) -> None:
+    spoil(finished / "results.jsonl", '{"item":"i1"', '{"item":')
+    run = arguments(finished.parent / "mine.jsonl")
+    assert command(*run) == 2
+    assert "out/results.jsonl, line 2: " in command.errors
+    assert "Take that line out" in command.errors
+    lines = (finished / "results.jsonl").read_text().splitlines(keepends=True)
+    (finished / "results.jsonl").write_text("".join([lines[0], *lines[2:]]))
+    assert command(*run) == 0
+    assert len(provider.requests) == 6
+
+
+def test_a_damaged_journal_is_told_before_any_call(
+    finished: Path, provider: Provider, command: Command
+) -> None:
+    for path in finished.glob("journal.sqlite*"):
+        path.write_bytes(b"no database" * 1000)
+    (finished / "results.jsonl").unlink()
+    assert command(*arguments(finished.parent / "mine.jsonl")) == 2
+    assert "journal.sqlite" in command.errors
+    assert "put it aside" in command.errors
+    assert len(provider.requests) == 6
+
+
+def test_a_folder_in_use_is_left_alone(finished: Path, command: Command) -> None:
+    with FileLock(finished / "run.lock"):
+        assert command(*arguments(finished.parent / "mine.jsonl")) == 2
+    assert "in use by another run that is on; wait for it" in command.errors
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("mine.jsonl", "mine.jsonl is a file: --out takes a folder"),
+        ("mine.jsonl/x", "mine.jsonl/x: Not a directory"),
+        ("/proc/nowhere", "/proc/nowhere: No such file or directory"),
+    ],
+)
+def test_a_place_that_cannot_be_a_folder_is_told_before_any_call(
+    provider: Provider, tmp_path: Path, command: Command, out: str, words: str
+) -> None:
+    assert command(*arguments(dataset(tmp_path), out=out)) == 2
+    assert words in command.errors
+    assert provider.requests == []
+
+
+def test_earlier_results_are_never_written_over(provider: Provider, tmp_path: Path) -> None:
+    """Several within a second, whose dates are the same."""
+    provider.play(by=scorer)
+    data, out = dataset(tmp_path), tmp_path / "out"
+    for _ in range(4):
+        evaluate("single", data, **OPTIONS, out=out, fresh=True)
+    assert len(list(out.glob("results.*.jsonl"))) == len(list(out.glob("run.*.json"))) == 3
+
+
+def test_data_that_changes_while_it_is_judged_is_told_as_that(provider: Provider, tmp_path: Path) -> None:
+    data = dataset(tmp_path, 3000)
+
+    def meddler(request: Request) -> Answer:
+        if len(provider.requests) == 1:
+            data.write_text(data.read_text().replace("Number 29", "Number of"))
+        return scorer(request)
+
+    provider.play(by=meddler)
+    with pytest.raises(DataError, match="has changed since its rows were checked"):
+        evaluate("single", data, **OPTIONS, out=tmp_path / "out", concurrency=2)
+
+
+# --- disks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_ends_the_run_and_loses_nothing(
+    provider: Provider, small_disk: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "SQLITE_PATIENCE", 0.5)
+    provider.play(by=lambda request: "Fine. " + "x" * 3000 + "\nScore: 4")
+    run = arguments(dataset(tmp_path, 300), "--grace", "1", "--concurrency", "4", out=str(small_disk / "out"))
+    assert command(*run) == 3
+    assert command.errors == ""
+    assert "goes on when there is room" in command.printed or "make room on the disk" in command.printed
+    made = len(provider.requests)
+    assert made < 300
+    subprocess.run(["mount", "-o", "remount,size=30m", str(small_disk)], check=True)
+    assert command(*run) == 0
+    assert len(provider.requests) <= 300 + 4 + 1, "more calls were lost than were in flight"
+
+
+def test_steps_that_cannot_be_kept_end_the_run(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: Path, planned: object) -> None:
+        raise OSError(28, "No space left on device", str(folder / "run.tmp"))
+
+    monkeypatch.setattr(folder_module, "keep_steps", full)
+    provider.play(by=lambda request: "1. Read.\n2. Judge.\nScore: 4")
+    data, out = dataset(tmp_path, 5), tmp_path / "out"
+    stopped = evaluate("geval", data, **OPTIONS, out=out, concurrency=1)
+    assert (stopped.stopped, len(stopped.failed)) == ("disk", 0)
+
+
+# --- several at a time --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["shared file", "postgres"])
+def test_two_runs_on_one_journal_make_each_call_once(provider: Provider, tmp_path: Path, kind: str) -> None:
+    provider.play(by=debater)
+    data = dataset(tmp_path, 12)
+    with somewhere(kind, tmp_path) as journal:
+        runs = [arguments(data, "--journal", journal, protocol="debate", out=out) for out in ("one", "two")]
+        with started(*runs[0], cwd=tmp_path) as one, started(*runs[1], cwd=tmp_path) as two:
+            for process in (one, two):
+                _, errors = process.communicate(timeout=120)
+                assert process.returncode == 0, errors
+    assert most_repeated(provider) == 1
+    first, second = ((tmp_path / out / "results.jsonl").read_text().splitlines() for out in ("one", "two"))
+    assert len(first) == len(second) == 12
+    verdicts = [[json.loads(line)["score"] for line in lines] for lines in (first, second)]
+    assert verdicts[0] == verdicts[1]
+
+
+def test_a_journal_for_two_may_be_in_use_a_folder_not(tmp_path: Path) -> None:
+    with FileLock(tmp_path / "run.lock"), pytest.raises(UsageError, match="in use"):
+        evaluate("debate", "demo", limit=1, out=tmp_path, journal=tmp_path / "shared.sqlite")
+    assert not (tmp_path / "results.jsonl").exists()

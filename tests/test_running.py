@@ -1,0 +1,307 @@
+"""A run that can be trusted with money: nothing twice, nothing beyond the budget, nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import Evaluation, aevaluate, evaluate
+from jurygraph.eval.plan import plan
+from jurygraph.eval.runner import carry_out
+from jurygraph.eval.running import kept
+from jurygraph.eval.running.conduct import Conduct
+from jurygraph.eval.running.counts import Counts
+from jurygraph.eval.running.stopping import Stop
+from jurygraph.nodes.calling import Reply
+from jurygraph.state import UsageError
+
+from .loopback import Answer, Failure, Hang, Provider, Request, Text, Usage
+
+MODEL = {"*": "openai:gpt-4o-mini"}
+PLAIN = {"structured": "off"}
+
+
+def dataset(folder: Path, count: int = 6) -> Path:
+    path = folder / "mine.jsonl"
+    rows = [
+        {"id": f"i{n}", "source": "Noon.", "candidate": f"Number {n}.", "human": {"fluency": 3}}
+        for n in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def debater(request: Request) -> Answer:
+    """Objects once, then agrees; the scorer's mind changes with what is said."""
+    if "Score: " in request.user.rpartition("\n")[2] or "Score:" in request.user[-300:]:
+        return f"Well put.\nScore: {2 + len(request.user) % 3}"
+    return "NO ISSUE" if "second thoughts" in request.user else "I have second thoughts."
+
+
+def scorer(request: Request) -> Answer:
+    return "Fine.\nScore: 4"
+
+
+async def reached(state: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(30):
+        while not state():  # noqa: ASYNC110 - nobody sets an event when a count changes
+            await asyncio.sleep(0.001)
+
+
+def results(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """What must be the same however a run came to its end."""
+    lines = [result.model_dump(exclude={"seconds", "transcript"}) for result in evaluation.results]
+    said = [[(turn["agent"], turn["content"]) for turn in result.transcript] for result in evaluation.results]
+    return [{**line, "said": words} for line, words in zip(lines, said, strict=True)]
+
+
+def most_repeated(provider: Provider) -> int:
+    return max(Counter(json.dumps(request.body) for request in provider.requests).values())
+
+
+def test_a_second_run_on_the_same_journal_pays_nothing(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+    data, journal = dataset(tmp_path), tmp_path / "shared.sqlite"
+    one = evaluate("debate", data, models=MODEL, settings=PLAIN, out=tmp_path / "one", journal=journal)
+    made = len(provider.requests)
+    two = evaluate("debate", data, models=MODEL, settings=PLAIN, out=tmp_path / "two", journal=journal)
+    assert not one.failed
+    assert len(provider.requests) == made
+    assert results(one) == results(two)
+    assert [line.calls for line in one.results] == [line.calls for line in two.results]
+
+
+def test_the_same_call_in_flight_at_the_same_time_is_made_once(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=scorer)
+    rows = [{"id": f"i{n}", "source": "Noon.", "candidate": "The same."} for n in range(20)]
+    path = tmp_path / "same.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    evaluation = evaluate("single", path, aspects=["fluency"], models=MODEL, settings=PLAIN)
+    assert len(evaluation.results) == 20
+    assert len(provider.requests) == 1
+
+
+def test_protocols_share_what_they_have_in_common(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+    data = dataset(tmp_path)
+    evaluate(["debate", "multiagent"], data, models=MODEL, settings=PLAIN)
+    together = len(provider.requests)
+    assert most_repeated(provider) == 1
+    for name in ("debate", "multiagent"):
+        evaluate(name, data, models=MODEL, settings=PLAIN)
+    assert together <= len(provider.requests) - together - 6, "the first scores were paid twice"
+
+
+def test_samples_repeats_and_voices_stay_several(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=scorer)
+    evaluate("single", dataset(tmp_path, 2), models=MODEL, settings=PLAIN, repeats=3)
+    assert len(provider.requests) == 2 * 3
+    evaluate(
+        "ensemble", dataset(tmp_path, 2), models=MODEL, settings={**PLAIN, "referees": 3, "roles": "same"}
+    )
+    assert len(provider.requests) == 6 + 2 * 3
+
+
+def test_fresh_pays_anew_and_goes_on_as_fresh(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=scorer)
+    data, out = dataset(tmp_path), tmp_path / "out"
+    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
+    evaluate("single", data, **options)
+    fresh = evaluate("single", data, **options, fresh=True)
+    assert (len(provider.requests), len(fresh.results)) == (12, 6)
+    assert len(list(out.glob("results.*.jsonl"))) == 1, "the earlier results were to be kept"
+    again = evaluate("single", data, **options)
+    assert (len(provider.requests), len(again.results)) == (12, 6)
+
+
+def test_an_unreadable_reply_is_asked_for_again_by_the_next_run_only(
+    provider: Provider, tmp_path: Path
+) -> None:
+    provider.play(by=lambda request: "mumble" if "Number 2." in request.user else scorer(request))
+    data, out = dataset(tmp_path, 4), tmp_path / "out"
+    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
+    [failed] = evaluate("single", data, **options).failed
+    assert (failed.item, failed.calls, len(provider.requests)) == ("i2", 2, 5)
+    provider.play(by=scorer)
+    assert not evaluate("single", data, **options).failed
+    assert len(provider.requests) == 6
+
+
+def test_a_call_that_failed_is_made_again_by_the_next_run(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: Failure(400, "No.") if "Number 2." in request.user else debater(request))
+    data, out = dataset(tmp_path, 4), tmp_path / "out"
+    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
+    assert [result.item for result in evaluate("debate", data, **options).failed] == ["i2"]
+    provider.play(by=debater)
+    made = len(provider.requests)
+    assert not evaluate("debate", data, **options).failed
+    assert most_repeated(provider) == 2
+    assert len(provider.requests) > made
+
+
+@pytest.mark.parametrize("most", [1, 7, 13])
+def test_never_more_calls_than_allowed(provider: Provider, tmp_path: Path, most: int) -> None:
+    provider.play(by=debater)
+    data, out = dataset(tmp_path), tmp_path / "out"
+    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
+    stopped = evaluate("debate", data, **options, max_calls=most)
+    assert stopped.stopped == "budget"
+    assert len(provider.requests) == most
+    assert not stopped.failed
+    again = evaluate("debate", data, **options, max_calls=most)
+    assert (again.stopped, len(provider.requests)) == ("budget", most), "spend was not carried over"
+    whole = evaluate("debate", data, **options)
+    assert (whole.stopped, len(whole.results)) == (None, 6)
+    assert most_repeated(provider) == 1
+    assert results(whole) == results(evaluate("debate", data, models=MODEL, settings=PLAIN))
+
+
+def test_tokens_and_dollars_are_limited_as_well(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: Text("Fine.\nScore: 4", usage=Usage(input=1000, output=100)))
+    data = dataset(tmp_path, 50)
+    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "concurrency": 2}
+    tokens = evaluate("single", data, **options, max_tokens=11_000, out=tmp_path / "tokens")
+    assert tokens.stopped == "budget"
+    assert 9 <= len(provider.requests) <= 10
+    price = tokens.results[0].cost_usd
+    assert price is not None
+    before = len(provider.requests)
+    cost = evaluate("single", data, **options, max_cost=20.5 * price, out=tmp_path / "cost")
+    assert cost.stopped == "budget"
+    assert 19 <= len(provider.requests) - before <= 21
+
+
+def test_a_limit_on_cost_needs_prices(provider: Provider, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"price of openai:my-own is unknown.*--max-calls"):
+        evaluate("single", dataset(tmp_path), models={"*": "openai:my-own"}, max_cost=1.0)
+    assert provider.requests == []
+
+
+@pytest.mark.parametrize("limit", [{"max_calls": 0}, {"timeout": -1}, {"concurrency": 0}, {"attempts": 0}])
+def test_limits_are_above_zero(tmp_path: Path, limit: Any) -> None:
+    with pytest.raises(UsageError, match=r"must be above 0"):
+        evaluate("single", dataset(tmp_path), **limit)
+
+
+async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+    data, out, stop, counts = dataset(tmp_path, 30), tmp_path / "out", Stop(), Counts()
+    prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
+    conduct = Conduct.of({"concurrency": 4})
+    running = asyncio.create_task(carry_out(prepared, conduct, counts, stop))
+    await reached(lambda: counts.made >= 20)
+    stop.ask("interrupted", "stopped by SIGINT")
+    evaluation = await running
+    assert evaluation.stopped == "interrupted"
+    assert not evaluation.failed
+    assert len(provider.requests) == counts.made, "a call that was paid for was not kept"
+    whole = await aevaluate("debate", data, models=MODEL, settings=PLAIN, out=out)
+    assert len(whole.results) == 30
+    assert most_repeated(provider) == 1
+
+
+@pytest.mark.parametrize("twice", [False, True])
+async def test_calls_that_hang_are_cut_short(provider: Provider, tmp_path: Path, twice: bool) -> None:
+    provider.play(by=lambda request: Hang(60) if "Number 1." in request.user else scorer(request))
+    data, stop, counts = dataset(tmp_path, 3), Stop(), Counts()
+    prepared = await asyncio.to_thread(plan, "single", data, models=MODEL, settings=PLAIN, out=tmp_path / "o")
+    running = asyncio.create_task(
+        carry_out(prepared, Conduct.of({"grace": 60.0 if twice else 0.05}), counts, stop)
+    )
+    await reached(lambda: counts.judged >= 2)
+    stop.ask("interrupted", "stopped by SIGTERM")
+    if twice:
+        stop.at_once()
+    async with asyncio.timeout(5):
+        evaluation = await running
+    assert [result.item for result in evaluation.results] == ["i0", "i2"]
+
+
+async def test_whoever_cancels_loses_nothing_that_was_finished(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+    data, out, counts = dataset(tmp_path, 30), tmp_path / "out", Counts()
+    prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
+    running = asyncio.create_task(carry_out(prepared, Conduct.of({"concurrency": 4}), counts))
+    await reached(lambda: counts.made >= 20)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    paid = counts.made
+    whole = await aevaluate("debate", data, models=MODEL, settings=PLAIN, out=out, concurrency=1)
+    assert len(whole.results) == 30
+    repeated = Counter(json.dumps(request.body) for request in provider.requests)
+    assert sum(count - 1 for count in repeated.values()) <= 4, "more than what was in flight"
+    assert paid <= len(repeated)
+
+
+def test_two_runs_in_one_folder_at_the_same_time_are_refused(tmp_path: Path) -> None:
+    from filelock import FileLock
+
+    out = tmp_path / "out"
+    out.mkdir()
+    with FileLock(out / "run.lock"), pytest.raises(UsageError, match=r"in use by another run"):
+        evaluate("debate", dataset(tmp_path), out=out)
+
+
+def test_a_longer_run_takes_up_the_shorter_one(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=scorer)
+    data, out = dataset(tmp_path, 10), tmp_path / "out"
+    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
+    first = evaluate("single", data, **options, limit=4)
+    second = evaluate("single", data, **options)
+    assert (len(first.results), len(second.results), len(provider.requests)) == (4, 10, 10)
+    assert first.manifest["run"] == second.manifest["run"]
+
+
+def test_another_run_can_take_over_a_folder(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+    data, out = dataset(tmp_path), tmp_path / "out"
+    options: dict[str, Any] = {"models": MODEL, "out": out}
+    evaluate("debate", data, **options, settings={**PLAIN, "n": 1})
+    before = len(provider.requests)
+    other = evaluate("debate", data, **options, settings={**PLAIN, "n": 2}, replace=True)
+    assert not other.failed
+    assert len(provider.requests) - before < before, "the journal was not used"
+    assert len(list(out.glob("results.*.jsonl"))) == len(list(out.glob("run.*.json"))) == 1
+
+
+def test_a_parameter_that_was_dropped_stays_dropped_on_replay(provider: Provider, tmp_path: Path) -> None:
+    def refuses(request: Request) -> Answer:
+        if "temperature" in request.body:
+            return Failure(
+                400, "Unsupported parameter: 'temperature'", "temperature", "unsupported_parameter"
+            )
+        return scorer(request)
+
+    provider.play(by=refuses)
+    data, journal = dataset(tmp_path, 4), tmp_path / "j.sqlite"
+    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "journal": journal, "concurrency": 1}
+    one = evaluate("single", data, **options)
+    made = len(provider.requests)
+    two = evaluate("single", data, **options)
+    assert len(provider.requests) == made == 5
+    assert [result.warnings for result in one.results] == [result.warnings for result in two.results]
+    assert "takes no temperature" in one.results[-1].warnings[0]
+
+
+def test_a_reply_survives_its_keeping() -> None:
+    likely = [{"token": "4", "logprob": -0.1, "bytes": [52]}, {"token": "5", "logprob": -2.5, "bytes": [53]}]
+    tokens = [{"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}]
+    other = Reply("5\u2028é", {"score": 5}, True, True, 0, 0, 0, 0, None, 0.0, requests=0)
+    reply = Reply("4", None, False, False, 9, 3, 2, 1, 0.0001, 0.25, tokens, (other,), 2, ("temperature",))
+    again = kept.from_bytes(kept.to_bytes(reply))
+    assert again.tokens is not None
+    assert [dict(one) for one in again.tokens[0]["top_logprobs"]] == [
+        {"token": "4", "logprob": -0.1},
+        {"token": "5", "logprob": -2.5},
+    ]
+    assert (again.others, again.dropped, again.cost_usd) == ((other,), ("temperature",), 0.0001)
+    bare = Reply("4", None, False, False, 9, 0, 2, 0, None, 0.25)
+    assert kept.from_bytes(kept.to_bytes(bare)) == bare
+    assert len(kept.to_bytes(bare)) < 100

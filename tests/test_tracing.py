@@ -1,0 +1,323 @@
+"""Traces over real sockets: what arrives at a collector and at LangSmith; and that off costs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import Evaluation, evaluate
+from jurygraph.eval.running import exporting, tracing
+from jurygraph.eval.running.counts import Counts
+from jurygraph.eval.running.exporting import traces_sent
+from jurygraph.eval.running.tracing import traced
+from jurygraph.nodes.sending import Around
+from jurygraph.state import UsageError
+
+from .loopback import Answer, Failure, Provider, Request
+from .loopback_traces import Posts, Span, listening
+
+MODEL = {"*": "openai:gpt-4o-mini?temperature=0.5"}
+PLAIN = {"structured": "off"}
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Posts]:
+    with listening() as posts:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", posts.url)
+        yield posts
+
+
+def dataset(folder: Path, count: int = 2) -> Path:
+    path = folder / "mine.jsonl"
+    rows = [
+        {"id": f"i{n}", "source": "The secret source.", "candidate": f"Number {n}."} for n in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def debater(request: Request) -> Answer:
+    if "Score: " in request.user.rpartition("\n")[2] or "Score:" in request.user[-300:]:
+        return "Well put.\nScore: 4"
+    return "NO ISSUE"
+
+
+def judged(data: Path, protocol: str = "debate", **options: Any) -> Evaluation:
+    with traces_sent():
+        return evaluate(protocol, data, aspects=["fluency"], models=MODEL, settings=PLAIN, **options)
+
+
+def named(spans: list[Span], beginning: str) -> list[Span]:
+    return [span for span in spans if span.name.startswith(beginning)]
+
+
+def run_in_a_process(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+
+
+def test_a_run_its_verdicts_and_their_calls_are_spans(
+    collector: Posts, provider: Provider, tmp_path: Path
+) -> None:
+    provider.play(by=debater)
+    judged(dataset(tmp_path), out=tmp_path / "out")
+    spans = collector.spans()
+    [run], verdicts, calls = named(spans, "run"), named(spans, "verdict debate"), named(spans, "chat ")
+    assert (len(spans), len(verdicts), len(calls)) == (7, 2, 4)
+    assert {span.trace for span in spans} == {run.trace}
+    assert {span.parent for span in verdicts} == {run.id}
+    assert sorted(span.parent for span in calls) == sorted([span.id for span in verdicts] * 2)
+    assert run.resource["service.name"] == "jurygraph"
+    assert run.attributes["jurygraph.run"] == json.loads((tmp_path / "out" / "run.json").read_text())["run"]
+    assert (run.attributes["jurygraph.judged"], run.attributes["jurygraph.calls"]) == (2, 4)
+    about = [(span.attributes["jurygraph.item"], span.attributes["jurygraph.aspect"]) for span in verdicts]
+    assert sorted(about) == [("i0", "fluency"), ("i1", "fluency")]
+    told = verdicts[0].attributes
+    assert (told["gen_ai.evaluation.name"], told["gen_ai.evaluation.score.value"]) == ("fluency", 4.0)
+    assert (told["jurygraph.protocol"], told["jurygraph.repeat"], told["jurygraph.status"]) == (
+        "debate",
+        0,
+        "ok",
+    )
+
+
+def test_a_call_is_told_by_the_conventions(collector: Posts, provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+    judged(dataset(tmp_path, 1))
+    [scorer] = [span for span in collector.spans() if span.attributes.get("gen_ai.agent.name") == "scorer"]
+    assert scorer.name == "chat gpt-4o-mini"
+    told = scorer.attributes
+    asked = {name: told[f"gen_ai.{name}"] for name in ("operation.name", "provider.name", "request.model")}
+    assert asked == {"operation.name": "chat", "provider.name": "openai", "request.model": "gpt-4o-mini"}
+    assert (told["gen_ai.request.temperature"], told["gen_ai.output.type"]) == (0.5, "text")
+    assert told["gen_ai.response.finish_reasons"] == ["stop"]
+    assert told["gen_ai.usage.input_tokens"] > 0
+    assert told["gen_ai.usage.output_tokens"] > 0
+    assert (told["jurygraph.role"], told["jurygraph.round"]) == ("scorer", 0)
+    assert (told["jurygraph.served"], told["jurygraph.attempts"]) == (False, 1)
+    assert told["jurygraph.cost_usd"] > 0
+
+
+def test_a_call_served_from_the_journal_is_told_and_takes_no_tokens(
+    collector: Posts, provider: Provider, tmp_path: Path
+) -> None:
+    provider.play(by=debater)
+    data, journal = dataset(tmp_path, 1), tmp_path / "shared.sqlite"
+    judged(data, journal=journal)
+    before = len(collector.spans())
+    judged(data, journal=journal)
+    calls = named(collector.spans()[before:], "chat ")
+    assert [span.attributes["jurygraph.served"] for span in calls] == [True, True]
+    assert not any(name.startswith("gen_ai.usage") for span in calls for name in span.attributes)
+
+
+@pytest.mark.usefixtures("fast_retries")
+def test_failed_attempts_are_events_and_failed_calls_are_errors(
+    collector: Posts, provider: Provider, tmp_path: Path
+) -> None:
+    provider.play(Failure(503, "Overloaded."), Failure(400, "No: sk-verysecretkey12345."))
+    assert judged(dataset(tmp_path, 1), "single").failed
+    [call], [verdict] = named(collector.spans(), "chat "), named(collector.spans(), "verdict ")
+    assert [event["name"] for event in call.events] == ["attempt failed"] * 2
+    assert [event["jurygraph.attempt"] for event in call.events] == [1, 2]
+    assert [event["jurygraph.retryable"] for event in call.events] == [True, False]
+    assert "Overloaded." in call.events[0]["error.message"]
+    assert call.failed
+    assert call.attributes["error.type"] == "ModelCallError"
+    assert verdict.failed
+    assert verdict.attributes["jurygraph.status"] == "failed"
+    assert not any("verysecretkey" in body.decode("latin-1") for _, body in collector.all)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"), [(None, False), ("NO_CONTENT", False), ("true", True), ("SPAN_ONLY", True)]
+)
+def test_words_are_told_only_where_asked_for(
+    collector: Posts,
+    provider: Provider,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str | None,
+    told: bool,
+) -> None:
+    if asked:
+        monkeypatch.setenv(CONTENT, asked)
+    provider.play(by=debater)
+    judged(dataset(tmp_path, 1), "single")
+    sent = b"".join(body for _, body in collector.all)
+    assert sent
+    assert [word in sent for word in (b"The secret source.", b"Well put.")] == [told, told]
+    if told:
+        [call] = named(collector.spans(), "chat ")
+        [question] = json.loads(call.attributes["gen_ai.input.messages"])
+        [answer] = json.loads(call.attributes["gen_ai.output.messages"])
+        assert (question["role"], answer["role"]) == ("user", "assistant")
+        assert answer["parts"] == [{"type": "text", "content": "Well put.\nScore: 4"}]
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["refuses", "hangs"])
+def test_a_collector_that_is_down_costs_seconds_at_most(
+    hangs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        if hangs:
+            deaf.listen(64)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        monkeypatch.setattr(exporting, "LAST_TRACES", 1.0)
+        started = time.monotonic()
+        with traces_sent():
+            done = evaluate("single", dataset(tmp_path, 20), aspects=["fluency"])
+            judging = time.monotonic() - started
+        assert len(done.results) == 20
+        assert not done.failed
+        assert time.monotonic() - started - judging < 3
+
+
+def test_nothing_is_put_in_between_when_nobody_listens() -> None:
+    async def judge(*_: Any) -> None:
+        """Never called."""
+
+    calls = Around()
+    with traced({}, Counts(), calls, judge) as given:
+        assert given == (calls, judge)
+
+
+def test_off_loads_nothing_of_opentelemetry() -> None:
+    script = """
+import sys, langsmith.client, langchain_core.tracers.langchain  # what LangChain loads itself does not count
+before = {name for name in sys.modules if name.startswith("opentelemetry")}
+from jurygraph.eval import evaluate
+from jurygraph.eval.running.exporting import traces_sent
+with traces_sent():
+    evaluate("debate", "demo", aspects=["consistency"], limit=2)
+print(sorted({name for name in sys.modules if name.startswith("opentelemetry")} - before))
+print("jurygraph.eval.running.spans" in sys.modules)
+"""
+    assert run_in_a_process(script).stdout.split("\n")[:2] == ["[]", "False"]
+
+
+def test_a_provider_set_in_the_process_is_used() -> None:
+    script = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+kept = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(kept))
+trace.set_tracer_provider(provider)
+from jurygraph.eval import evaluate
+with trace.get_tracer("mine").start_as_current_span("outer"):
+    evaluate("single", "demo", aspects=["consistency"], limit=1)
+spans = {span.name: span for span in kept.get_finished_spans()}
+print(sorted(spans), spans["run"].parent.span_id == spans["outer"].context.span_id)
+"""
+    told = run_in_a_process(script).stdout
+    assert told.strip() == "['chat offline', 'outer', 'run', 'verdict single'] True"
+
+
+def test_what_is_missing_or_will_not_do_is_told_before_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    with pytest.raises(UsageError, match=r"jurygraph\[otel\]"), traces_sent():
+        pass
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    with pytest.raises(UsageError, match="http/protobuf"), traces_sent():
+        pass
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+        {"OTEL_TRACES_EXPORTER": "console"},
+        {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"},
+    ],
+    ids=["unset", "none", "another exporter", "disabled"],
+)
+def test_off_is_off(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with traces_sent():
+        assert tracing.exporting.get() is None
+
+
+def langsmith_script(data: Path) -> str:
+    return f"""
+from jurygraph.eval import evaluate
+from jurygraph.eval.running.exporting import traces_sent
+with traces_sent():
+    done = evaluate("debate", {str(data)!r}, aspects=["fluency"], models={MODEL}, settings={PLAIN})
+print(len(done.results), len(done.failed))
+"""
+
+
+def test_langsmith_sees_each_verdict_as_a_trace_with_its_calls(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+    with listening() as langsmith:
+        done = run_in_a_process(
+            langsmith_script(dataset(tmp_path)),
+            LANGSMITH_TRACING="true",
+            LANGSMITH_ENDPOINT=langsmith.url,
+            LANGSMITH_API_KEY="test-key",
+        )
+        runs = langsmith.runs()
+    assert done.stdout.strip() == "2 0"
+    verdicts = {run["name"]: run for run in runs if run.get("parent_run_id") is None}
+    assert set(verdicts) == {"debate · i0 · fluency", "debate · i1 · fluency"}
+    for item in ("i0", "i1"):
+        verdict = verdicts[f"debate · {item} · fluency"]
+        metadata = verdict["extra"]["metadata"]
+        assert (metadata["item"], metadata["aspect"], metadata["protocol"]) == (item, "fluency", "debate")
+        inside = [run for run in runs if run["trace_id"] == verdict["id"]]
+        calls = [run for run in inside if run["run_type"] == "llm"]
+        assert sorted(run["extra"]["metadata"]["agent"] for run in calls) == ["critic", "scorer"]
+        assert all(run.get("end_time") for run in inside)
+
+
+def test_langsmith_that_is_down_costs_seconds_at_most(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=debater)
+    data = dataset(tmp_path)
+    started = time.monotonic()
+    run_in_a_process(langsmith_script(data))
+    usual = time.monotonic() - started
+    done = run_in_a_process(
+        langsmith_script(data),
+        LANGSMITH_TRACING="true",
+        LANGSMITH_ENDPOINT="http://127.0.0.1:1",
+        LANGSMITH_API_KEY="test-key",
+    )
+    assert done.stdout.strip() == "2 0"
+    assert time.monotonic() - started - 2 * usual < 10
+
+
+def test_one_exporter_is_enough(collector: Posts, tmp_path: Path) -> None:
+    with traces_sent():
+        provider = tracing.exporting.get()
+        with traces_sent():
+            assert tracing.exporting.get() is provider
+        assert tracing.exporting.get() is provider is not None
+    assert tracing.exporting.get() is None

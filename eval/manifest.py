@@ -16,7 +16,7 @@ from uuid import uuid4
 from pydantic import TypeAdapter, ValidationError
 
 from ..graphs.registry import find_protocol
-from ..nodes.models import LoadedModel
+from ..nodes.calling.models import LoadedModel
 from ..nodes.offline import DISCLOSURE
 from ..nodes.panel import Panel
 from ..nodes.planner import PlannedSteps

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 from ..nodes.blocking import run_blocking
+from ..nodes.calling.sending import Around, around_calls
 from ..nodes.planner import steps_kept
-from ..nodes.sending import Around, around_calls
 from ..state.aspects import Aspect
 from ..state.errors import StoppedError, UsageError
 from ..state.transcript import Turn

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..nodes.calling.models import SEVERAL
 from ..nodes.faireval_scorer import pairs_in, scorer
-from ..nodes.models import SEVERAL
 from ..nodes.panel import Models
 from ..state.calls import CallsByRole, Can, sampled
 from ..state.judging import JudgeOutput

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..nodes.calling.models import LOGPROBS, SEVERAL
 from ..nodes.geval_scorer import scorer
-from ..nodes.models import LOGPROBS, SEVERAL
 from ..nodes.panel import Models
 from ..nodes.planner import planner
 from ..state.calls import CallRange, CallsByRole, Can, exactly, sampled

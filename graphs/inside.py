@@ -22,7 +22,7 @@ from langgraph.runtime import get_runtime
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
-from ..nodes.models import LoadedModel
+from ..nodes.calling.models import LoadedModel
 from ..nodes.panel import Models, Panel
 from ..state.errors import UsageError
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings

@@ -12,10 +12,10 @@ from ..state.judging import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask
 from ..state.transcript import Turn
-from .calling import NotTakenError
+from .calling.calls import NotTakenError
+from .calling.models import LOGPROBS
 from .geval_forms import RatingForm
 from .hearing import Answer, Hearing, Question
-from .models import LOGPROBS
 from .planner import rubric
 from .prompting import Prompt
 from .showing import particulars, task_of

@@ -15,12 +15,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from ..state.errors import ReplyError
 from ..state.settings import SettingsT
 from ..state.transcript import Turn
-from .calling import Call, Reply
+from .calling.calls import Call, Reply
+from .calling.models import LoadedModel
+from .calling.sending import disown, send
 from .forms import Form, TextForm, Value
-from .models import LoadedModel
 from .prompting import Prompt, Prompts
 from .sampling import TEMPERATURE, Drawn, Samples, draw
-from .sending import disown, send
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from langchain_core.language_models import BaseChatModel
 
 from ..state.errors import UsageError
 from ..state.settings import ModelSpec, Settings, SettingsT, in_force
-from . import models, prices
+from .calling import models, prices
+from .calling.models import LoadedModel
 from .hearing import Hearing
-from .models import LoadedModel
 from .prompting import Prompts
 
 DEFAULT_TEMPERATURE = 0.0

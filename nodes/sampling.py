@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..state.transcript import Turn
-from .calling import Call, NotTakenError, Reply
-from .models import SEVERAL
-from .sending import send
+from .calling.calls import Call, NotTakenError, Reply
+from .calling.models import SEVERAL
+from .calling.sending import send
 
 TEMPERATURE = 1.0
 """Of a method that samples, where nobody set another (G-Eval, section 3.1; FairEval, section 3.1)."""

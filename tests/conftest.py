@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_socket
-from jurygraph.nodes import persevering
+from jurygraph.nodes.calling import persevering
 
 from .loopback import Provider
 

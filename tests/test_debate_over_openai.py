@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import debate
-from jurygraph.nodes import models
+from jurygraph.nodes.calling import models
 from jurygraph.state import Verdict
 from jurygraph.state.settings import DebateSettings
 

@@ -16,7 +16,7 @@ import pytest
 from .journal_places import schema
 
 ROOT = Path(__file__).resolve().parents[1]
-FEW = ("--items", "12", "--concurrency", "8", "--latency-ms", "40")
+FEW = ("--items", "8", "--concurrency", "8", "--latency-ms", "30", "--protocol", "debate")
 
 
 def killed(journal: str, kills: int) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from jurygraph.eval.estimate.voices import manners
 from jurygraph.eval.items import CompareItem, ScoreItem
 from jurygraph.eval.plan import Plan, plan
 from jurygraph.graphs.registry import protocols
-from jurygraph.nodes import prices
-from jurygraph.nodes.models import LoadedModel, wrap
+from jurygraph.nodes.calling import prices
+from jurygraph.nodes.calling.models import LoadedModel, wrap
 from jurygraph.nodes.planner import steps_kept
 from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import UsageError

@@ -139,6 +139,13 @@ def test_a_failed_attempt_is_not_repeated_once_the_run_is_to_end(
     assert "0 of 1 verdicts are there" in command.printed
 
 
+def comes_to_rest(provider: Provider) -> bool:
+    """Whether nothing is asked for any more: all replies that may be in flight wait to be written."""
+    before = len(provider.requests)
+    time.sleep(0.2)
+    return len(provider.requests) == before
+
+
 def test_a_journal_that_is_held_up_is_waited_for(
     provider: Provider, tmp_path: Path, command: Command
 ) -> None:

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import pytest
 from jurygraph.graphs import single
-from jurygraph.nodes import connections, models
-from jurygraph.nodes.attempts import attempt
-from jurygraph.nodes.calling import Call, NotTakenError
-from jurygraph.nodes.models import LoadedModel
-from jurygraph.nodes.openai_chat import LeanChatOpenAI
+from jurygraph.nodes.calling import connections, models
+from jurygraph.nodes.calling.attempts import attempt
+from jurygraph.nodes.calling.calls import Call, NotTakenError
+from jurygraph.nodes.calling.models import LoadedModel
+from jurygraph.nodes.calling.openai_chat import LeanChatOpenAI
 from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state.errors import ModelCallError
 from jurygraph.state.settings import ModelSpec

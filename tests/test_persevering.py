@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jurygraph.nodes import persevering
-from jurygraph.nodes.calling import Call, Reply
-from jurygraph.nodes.models import wrap
-from jurygraph.nodes.persevering import Patience, persevere, timed
+from jurygraph.nodes.calling import persevering
+from jurygraph.nodes.calling.calls import Call, Reply
+from jurygraph.nodes.calling.models import wrap
+from jurygraph.nodes.calling.persevering import Patience, persevere, timed
 from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import ModelCallError
 

@@ -18,11 +18,11 @@ import httpx
 import pytest
 import requests
 from jurygraph.graphs import debate
-from jurygraph.nodes import models
-from jurygraph.nodes.attempts import attempt
-from jurygraph.nodes.calling import Call, Reply
-from jurygraph.nodes.models import LoadedModel
-from jurygraph.nodes.provider_faults import ProviderFault
+from jurygraph.nodes.calling import models
+from jurygraph.nodes.calling.attempts import attempt
+from jurygraph.nodes.calling.calls import Call, Reply
+from jurygraph.nodes.calling.models import LoadedModel
+from jurygraph.nodes.calling.provider_faults import ProviderFault
 from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import ReplyError
 from jurygraph.state.errors import ModelCallError
@@ -253,7 +253,7 @@ def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
 
 
 def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jurygraph.nodes.openai_chat.LARGEST_BODY", 1_000_000)
+    monkeypatch.setattr("jurygraph.nodes.calling.openai_chat.LARGEST_BODY", 1_000_000)
     provider.play(Raw(" " * 3_000_000))
     error = failed(OPENAI)
     assert "larger than 1000000 bytes" in str(error)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import debate
-from jurygraph.nodes import models
-from jurygraph.nodes.prices import cost_usd
+from jurygraph.nodes.calling import models
+from jurygraph.nodes.calling.prices import cost_usd
 from jurygraph.state import UsageError, Verdict
 from jurygraph.state.errors import ModelCallError
 from jurygraph.state.settings import DebateSettings, ModelSpec

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import faireval
-from jurygraph.nodes import models
 from jurygraph.nodes.blocking import run_blocking
+from jurygraph.nodes.calling import models
+from jurygraph.nodes.calling.models import LoadedModel
+from jurygraph.nodes.calling.provider_faults import ProviderFault
 from jurygraph.nodes.forms import ScoreForm
 from jurygraph.nodes.hearing import Hearing, Question
-from jurygraph.nodes.models import LoadedModel
 from jurygraph.nodes.prompting import Prompt, Prompts
-from jurygraph.nodes.provider_faults import ProviderFault
 from jurygraph.nodes.replies import read_score
 from jurygraph.nodes.sampling import Samples
 from jurygraph.nodes.scripted import ScriptedModel

@@ -9,8 +9,8 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from ...graphs.inside import everybody
-from ...nodes.models import LoadedModel, load
-from ...nodes.openai_chat import LeanChatOpenAI
+from ...nodes.calling.models import LoadedModel, load
+from ...nodes.calling.openai_chat import LeanChatOpenAI
 from ...nodes.panel import Panel
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec

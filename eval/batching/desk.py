@@ -14,9 +14,9 @@ import orjson
 from langgraph.errors import GraphBubbleUp
 from openai import OpenAIError
 
-from ...nodes.calling import Call, Reply, Send
-from ...nodes.fingerprints import fingerprint
-from ...nodes.openai_chat import LeanChatOpenAI, requests_taken_by
+from ...nodes.calling.calls import Call, Reply, Send
+from ...nodes.calling.fingerprints import fingerprint
+from ...nodes.calling.openai_chat import LeanChatOpenAI, requests_taken_by
 from ...nodes.planner import steps_kept
 from ...state.errors import ModelCallError, StoppedError
 from ..journal import JournalError
@@ -60,6 +60,7 @@ class BatchDesk(Desk):
         self._folder = prepared.folder / FOLDER
         self._failures: Counter[bytes] = Counter()
         self._unusable: set[bytes] = set()
+        self._paid: set[bytes] = set()
         self._run_folder = folder
         self._courier: Courier
         self._wave: Wave
@@ -154,6 +155,7 @@ class BatchDesk(Desk):
         self._purse.pay(call, reply)
         self._counts.paid(reply)
         await self._journal.keep(key, entry(call, reply))
+        self._paid.add(key)
         return reply
 
     async def _take(
@@ -173,6 +175,11 @@ class BatchDesk(Desk):
             if sent := outcomes.first_read(custom_id):
                 self._purse.give_back(*sent.each)
             return outcomes.read(custom_id)
+        if key in self._paid:
+            self._stop.ask(
+                "journal", "a reply that was paid for is no longer in the journal; it is not paid for twice"
+            )
+            self._stop.check()
         if custom_id not in self._courier.away and custom_id not in self._wave:
             self._add(call, custom_id, chat, body)
         raise PendingError("the reply is to come with a batch")

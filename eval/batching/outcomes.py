@@ -8,8 +8,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from ...nodes.openai_chat import completion
-from ...nodes.provider_faults import ResponseError
+from ...nodes.calling.openai_chat import completion
+from ...nodes.calling.provider_faults import ResponseError
 from .sent import Sent
 
 _NO_ANSWER = 408

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...graphs.registry import find_protocol
-from ...nodes import prices
 from ...nodes.blocking import run_blocking
+from ...nodes.calling import prices
 from ...nodes.panel import Panel
 from ...state.aspects import Aspect
 from ...state.calls import CallRange, Range

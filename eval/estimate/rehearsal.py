@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...nodes.calling import Call, Reply, Send
-from ...nodes.models import LOGPROBS, OFFLINE, SEVERAL, LoadedModel, load
+from ...nodes.calling.calls import Call, Reply, Send
+from ...nodes.calling.models import LOGPROBS, OFFLINE, SEVERAL, LoadedModel, load
+from ...nodes.calling.sending import Around, around_calls
 from ...nodes.planner import steps_kept
-from ...nodes.sending import Around, around_calls
 from ...state.errors import UsageError
 from .tokens import tokens_in
 

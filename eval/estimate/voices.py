@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...graphs.inside import NamedJudges
 from ...graphs.registry import find_protocol
-from ...nodes.models import LoadedModel
+from ...nodes.calling.models import LoadedModel
 from ...nodes.panel import Panel
 from ...state.calls import CallRange, CallsByRole, Range
 from ...state.tasks import TaskKind

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, BindParameter, Dialect, bindparam, cast, delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import BigInteger, BindParameter, Dialect, Table, bindparam, cast, delete, func, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from .records import Totals
@@ -53,7 +52,7 @@ class Statements:
     """
 
     def __init__(self, dialect: Dialect, opening: int, *, since: int = 0) -> None:
-        adding = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
+        adding = _insert_for(dialect)
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
         first = since << COUNTER_BITS
         self.served = calls.c.disowned.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
@@ -76,3 +75,14 @@ class Statements:
             start = f"INSERT INTO {calls.name} ({', '.join(ROW)}, created) VALUES "
             self._keeps[rows] = start + ", ".join([row] * rows) + " ON CONFLICT DO NOTHING"
         return self._keeps[rows]
+
+
+def _insert_for(dialect: Dialect) -> Callable[[Table], Any]:
+    """The database's own INSERT, which can pass over what is there; each dialect takes megabytes to load."""
+    if dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as into_postgres
+
+        return into_postgres
+    from sqlalchemy.dialects.sqlite import insert as into_sqlite
+
+    return into_sqlite

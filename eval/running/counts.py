@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from ...nodes.calling import Reply
+from ...nodes.calling.calls import Reply
 from ..journal import Totals
 from ..results import Result
 

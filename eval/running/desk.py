@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from ...nodes.calling import Call, Reply, Send
-from ...nodes.fingerprints import fingerprint
-from ...nodes.pacing import Pace
-from ...nodes.persevering import persevere, timed
-from ...nodes.sending import Around
+from ...nodes.calling.calls import Call, Reply, Send
+from ...nodes.calling.fingerprints import fingerprint
+from ...nodes.calling.pacing import Pace
+from ...nodes.calling.persevering import persevere, timed
+from ...nodes.calling.sending import Around
 from ...state.errors import ModelCallError, StoppedError
 from ..journal import Entry, Journal, JournalError
 from . import kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...nodes.provider_faults import ProviderFault
+from ...nodes.calling.provider_faults import ProviderFault
 from ...state.errors import ModelCallError
 from .stopping import Stop
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 
 from .attempts import attempt
-from .calling import Call, Reply, Send
+from .calls import Call, Reply, Send
 from .persevering import PATIENCE, persevere, timed
 
 

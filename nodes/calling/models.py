@@ -14,12 +14,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
-from ..state.errors import UsageError
-from ..state.settings import ModelSpec
+from ...state.errors import UsageError
+from ...state.settings import ModelSpec
+from ..offline import DISCLOSURE, OfflineJudge
+from ..scripted import ScriptedModel
 from .identities import Identity, identity_of_chat, identity_of_name
 from .loops import on_loop_end
-from .offline import DISCLOSURE, OfflineJudge
-from .scripted import ScriptedModel
 
 OFFLINE = ModelSpec(name="offline")
 

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel
 
-from ..state.settings import ModelSpec
+from ...state.settings import ModelSpec
 
 Identity = Mapping[str, Any]
 """Plain JSON, the same in every process."""

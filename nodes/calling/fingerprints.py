@@ -9,7 +9,7 @@ import orjson
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
-from .calling import Call
+from .calls import Call
 
 SIZE = 16
 """Bytes: with a billion calls the chance of any two colliding is below 1e-20."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from ..state.errors import ModelCallError
+from ...state.errors import ModelCallError
 from .models import LoadedModel
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from . import prices
-from .calling import Reply
+from .calls import Reply
 
 CUT_OFF = {"length", "max_tokens", "model_length"}
 BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"}

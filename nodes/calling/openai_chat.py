@@ -20,7 +20,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr
 from yarl import URL
 
-from ..state.errors import UsageError
+from ...state.errors import UsageError
 from .connections import proxy_for, session, tls
 from .provider_faults import ResponseError
 

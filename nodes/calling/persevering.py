@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
-from ..state.errors import ModelCallError
-from .calling import Call, Reply, Send
+from ...state.errors import ModelCallError
+from .calls import Call, Reply, Send
 
 log = logging.getLogger("jurygraph.calls")
 

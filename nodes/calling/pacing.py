@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from aiolimiter import AsyncLimiter
 
-from ..state.errors import ModelCallError
+from ...state.errors import ModelCallError
 
 log = logging.getLogger("jurygraph.pace")
 

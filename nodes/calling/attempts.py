@@ -14,8 +14,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
 
-from ..state.errors import ModelCallError, StoppedError
-from .calling import Call, NotTakenError, Reply
+from ...state.errors import ModelCallError, StoppedError
+from .calls import Call, NotTakenError, Reply
 from .models import is_gemini
 from .provider_faults import ProviderFault, ResponseError
 from .received import holds_nothing, replies

@@ -1,0 +1,1 @@
+"""What a call goes through: models by name, connections, faults, limits, attempts."""

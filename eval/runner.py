@@ -149,8 +149,8 @@ class _Run:
     def _about(self) -> dict[str, Any]:
         return {
             "run": self._folder.manifest["run"],
-            "protocols": list(self._prepared.graphs),
-            "models": sorted(set(self._prepared.models().values())),
+            "protocols": ", ".join(self._prepared.graphs),
+            "models": ", ".join(sorted(set(self._prepared.models().values()))),
             "concurrency": self._conduct.allowance.in_flight,
             "wanted": self._counts.wanted,
             "there": self._counts.resumed,

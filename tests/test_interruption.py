@@ -158,7 +158,7 @@ def test_a_journal_that_is_held_up_is_waited_for(
         until(lambda: len(provider.requests) >= 5)
         with closing(sqlite3.connect(out / "journal.sqlite", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            until(lambda: len(provider.requests) >= 8)
+            until(lambda: comes_to_rest(provider))
             os.kill(os.getpid(), signal.SIGINT)
             until(lambda: '"stopping"' in log.read_text())
 

@@ -232,6 +232,7 @@ class ResultsFile:
         Returns:
             the results of the keys, in their order.
         """
+        self.sync()
         self.close()
         index = self._index()
         wanted = index.of(digest(*key) for key in keys)
@@ -239,10 +240,6 @@ class ResultsFile:
         others = others[~np.isin(others, wanted)]
         self._rearrange(np.concatenate([wanted, others]))
         return self._stored(np.arange(len(wanted)))
-
-    def compact(self) -> None:
-        """Drop the lines that later ones have replaced."""
-        self.finish(())
 
     def _index(self) -> LineIndex:
         if self._lines is None:

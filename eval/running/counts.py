@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ...nodes.calling.calls import Reply
 from ..journal import Totals
@@ -25,7 +24,6 @@ class Counts:
         tokens: input and output.
         cost_usd: ``None`` as soon as one price is unknown.
         made: requests since the start.
-        started: when, by the monotonic clock, in seconds.
         phase: what a run over the provider's batches is at; empty otherwise.
     """
 
@@ -39,7 +37,6 @@ class Counts:
     tokens: int = 0
     cost_usd: float | None = 0.0
     made: int = 0
-    started: float = field(default_factory=time.monotonic)
     phase: str = ""
 
     def take_up(self, wanted: int, resumed: int, spent: Totals) -> None:
@@ -47,7 +44,6 @@ class Counts:
         self.wanted, self.resumed, self.judged = wanted, resumed, resumed
         self.calls, self.cost_usd = spent.requests, spent.cost_usd
         self.tokens = spent.input_tokens + spent.output_tokens
-        self.started = time.monotonic()
 
     def paid(self, reply: Reply) -> None:
         """A call was made."""
@@ -67,8 +63,3 @@ class Counts:
         """The figures by name."""
         names = ("wanted", "judged", "failed", "rounds", "calls", "made", "served", "tokens", "cost_usd")
         return {name: getattr(self, name) for name in names}
-
-    @property
-    def calls_per_second(self) -> float:
-        """Since the start."""
-        return self.made / max(time.monotonic() - self.started, 1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -81,7 +82,7 @@ class _JsonLine(JsonFormatter):
         return {name: _safe(value) for name, value in log_data.items()}
 
 
-class _Quiet(logging.Handler):
+class _Quiet(logging.Handler, ABC):
     """What cannot be logged is counted and no more: a log is not worth a run."""
 
     def __init__(self) -> None:
@@ -97,8 +98,9 @@ class _Quiet(logging.Handler):
         else:
             self._lost = 0
 
+    @abstractmethod
     def _tell(self, record: logging.LogRecord) -> None:
-        raise NotImplementedError
+        """Log it, or raise whatever keeps it from being logged."""
 
 
 class _LogFile(_Quiet):

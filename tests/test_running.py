@@ -305,3 +305,20 @@ def test_a_reply_survives_its_keeping() -> None:
     bare = Reply("4", None, False, False, 9, 0, 2, 0, None, 0.25)
     assert kept.from_bytes(kept.to_bytes(bare)) == bare
     assert len(kept.to_bytes(bare)) < 100
+
+
+@pytest.mark.parametrize("structured", ["auto", "off"])
+def test_half_a_character_in_a_reply_is_kept_as_a_whole_one(
+    provider: Provider, tmp_path: Path, structured: str
+) -> None:
+    half = chr(0xD83D)
+    said: Answer = (
+        f"Fine {half}.\nScore: 4" if structured == "off" else {"reasoning": f"Fine {half}.", "score": 4}
+    )
+    provider.play(by=lambda request: said)
+    data, out = dataset(tmp_path, 1), tmp_path / "out"
+    options: dict[str, Any] = {"models": MODEL, "settings": {"structured": structured}, "out": out}
+    [judged] = evaluate("single", data, **options).results
+    assert (judged.status, judged.score) == ("ok", 4.0)
+    assert "Fine \ufffd." in judged.transcript[0]["content"]
+    assert len(provider.requests) == 1

@@ -5,6 +5,7 @@ Imported by the model resolver alone, when a model of OpenAI is named.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +24,7 @@ from yarl import URL
 from ...state.errors import UsageError
 from .connections import proxy_for, session, tls
 from .provider_faults import ResponseError
+from .unicode import well_formed
 
 LARGEST_BODY = 64 * 2**20
 """Bytes; no chat completion is as large, and what is shall not fill the memory."""
@@ -172,9 +174,9 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
         ResponseError: an error status, or a body that is no chat completion.
     """
     try:
-        body = orjson.loads(content)
+        body = _json(content)
         problem = _problem(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         body, problem = None, "not JSON"
     error = body.get("error") if isinstance(body, dict) else None
     if status >= 400 or error:
@@ -183,6 +185,14 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
         raise ResponseError(f"the response is {problem}: {_shown(content)}", status, headers, body)
     found: dict[str, Any] = body
     return found
+
+
+def _json(content: bytes) -> Any:
+    """What a body says; half a character, which the fast parser does not let pass, is mended."""
+    try:
+        return orjson.loads(content)
+    except ValueError:
+        return well_formed(json.loads(content))
 
 
 def _problem(body: object) -> str | None:

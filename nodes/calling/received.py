@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from . import prices
 from .calls import Reply
+from .unicode import well_formed
 
 CUT_OFF = {"length", "max_tokens", "model_length"}
 BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"}
@@ -50,8 +51,8 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
     finish = str(message.response_metadata.get("finish_reason") or "").lower()
     refusal = message.additional_kwargs.get("refusal")
     return Reply(
-        text=str(refusal or message.text) or _arguments(message),
-        fields=_fields(message),
+        text=well_formed(str(refusal or message.text) or _arguments(message)),
+        fields=well_formed(_fields(message)),
         cut_off=finish in CUT_OFF,
         refused=bool(refusal) or finish in BLOCKED or _prompt_blocked(message),
         input_tokens=tokens[0],

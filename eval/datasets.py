@@ -17,9 +17,9 @@ from pydantic import ValidationError
 from ..state.aspects import ASPECTS, Aspect, find_aspect
 from ..state.errors import DataError, UsageError
 from ..state.tasks import TaskKind
-from . import published
 from .files import Row, RowFile, read_bytes
 from .items import Item, ScoreItem, parse_item
+from .published import rows as published
 from .survey import Numbered, Reader, Survey, survey
 
 Labels = Literal["people", "construction", "none"]

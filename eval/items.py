@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from ..state.aspects import Aspect
 from ..state.tasks import DEFAULT_CRITERIA, CompareTask, ScoreTask
@@ -28,8 +29,27 @@ class _Item(BaseModel):
         return ((name, value) for name, value in self if isinstance(value, str))
 
 
+class About(TypedDict):
+    """What results repeat of their item, so that whoever reads them needs no dataset.
+
+    Attributes:
+        systems: who wrote the candidate, or answer 1 and answer 2; empty where it is not known.
+        category: of the question, if it has one.
+        lengths: characters of the candidate, or of answer 1 and answer 2.
+        annotations: what each annotator said, where it is known.
+    """
+
+    systems: tuple[str, ...]
+    category: str | None
+    lengths: tuple[int, ...]
+    annotations: tuple[float | Winner, ...]
+
+
 class ScoreItem(_Item):
-    """A text to be rated, with people's scores by aspect where there are any."""
+    """A text to be rated, with people's scores by aspect where there are any.
+
+    ``annotations`` holds single annotators' scores where ``human`` has their mean.
+    """
 
     system: str | None = None
     source: str
@@ -37,6 +57,7 @@ class ScoreItem(_Item):
     candidate: str
     references: tuple[str, ...] = ()
     human: dict[str, Number | list[Number]] = {}
+    annotations: dict[str, list[Number]] = {}
 
     def task(self, aspect: Aspect) -> ScoreTask:
         """What a protocol is given."""
@@ -48,6 +69,16 @@ class ScoreItem(_Item):
         if given is None or given == []:
             return None
         return fmean(given) if isinstance(given, list) else given
+
+    def about(self, aspect: str) -> About:
+        """What a result of that aspect repeats of the item."""
+        given = self.human.get(aspect)
+        return About(
+            systems=(self.system,) if self.system else (),
+            category=None,
+            lengths=(len(self.candidate),),
+            annotations=tuple(given if isinstance(given, list) else self.annotations.get(aspect, ())),
+        )
 
 
 def _joined(value: Any) -> Any:
@@ -93,6 +124,15 @@ class CompareItem(_Item):
         if not self.human:
             return None
         return majority(self.human) if isinstance(self.human, list) else self.human
+
+    def about(self) -> About:
+        """What a result repeats of the item."""
+        return About(
+            systems=(self.model_1, self.model_2) if self.model_1 and self.model_2 else (),
+            category=self.category,
+            lengths=(len(self.answer_1), len(self.answer_2)),
+            annotations=tuple(self.human) if isinstance(self.human, list) else (),
+        )
 
 
 Item = ScoreItem | CompareItem

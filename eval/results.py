@@ -35,7 +35,10 @@ class Key(NamedTuple):
 
 
 class Result(Usage):
-    """What became of one item."""
+    """What became of one item.
+
+    ``systems``, ``category``, ``lengths`` and ``annotations`` are the item's (see ``About``).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,6 +57,10 @@ class Result(Usage):
     repeat: int = 0
     error: str | None = None
     position_consistent: bool | None = None
+    systems: tuple[str, ...] = ()
+    category: str | None = None
+    lengths: tuple[int, ...] = ()
+    annotations: tuple[float | Winner, ...] = ()
     details: dict[str, Any] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     transcript: tuple[Turn, ...] = ()
@@ -85,6 +92,7 @@ _ORDER = (
     *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
     *("stop_reason", "score_by_round", "repeat", "calls", "input_tokens", "cached_input_tokens"),
     *("output_tokens", "reasoning_tokens", "cost_usd", "seconds", "error", "position_consistent"),
+    *("systems", "category", "lengths", "annotations"),
     *("details", "warnings", "transcript"),
 )
 _DETAILS = b',"details":'

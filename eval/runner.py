@@ -299,8 +299,11 @@ def _comparison(item: Item) -> Any:
 
 
 def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, heard: _Heard) -> Result:
-    label = item.label(key.aspect or "") if isinstance(item, ScoreItem) else item.label()
-    about = {**key._asdict(), "group": item.group, "human": label, "transcript": heard.all()}
+    if isinstance(item, ScoreItem):
+        known = {"human": item.label(key.aspect or ""), **item.about(key.aspect or "")}
+    else:
+        known = {"human": item.label(), **item.about()}
+    about = {**key._asdict(), "group": item.group, **known, "transcript": heard.all()}
     if verdict is None:
         return Result(**about, status="failed", error=problem, **add_usage(heard.all()).model_dump())
     fields = verdict.model_dump(exclude={"protocol", "kind"})

@@ -20,7 +20,7 @@ from jurygraph.state import DataError, ModelSpec, UsageError
 RESULT_KEYS = """
     item group aspect protocol status score scores winner human rounds stop_reason score_by_round repeat calls
     input_tokens cached_input_tokens output_tokens reasoning_tokens cost_usd seconds error
-    position_consistent details warnings transcript
+    position_consistent systems category lengths annotations details warnings transcript
 """.split()  # noqa: SIM905
 
 

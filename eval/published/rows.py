@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..state.errors import DataError, UsageError
-from .files import Row, RowFile
+from ...state.errors import DataError, UsageError
+from ..files import Row, RowFile
 
 FILES = {
     "topical-chat": "topical_chat.jsonl",
@@ -47,7 +47,9 @@ def summeval(file: RowFile) -> Iterator[Row]:
     """One row a summary; grouped by article."""
     for line, row in _rows(file, "item_id", "article_id", "source", "summary", "human"):
         texts = {"source": row["source"], "candidate": row["summary"]}
-        yield line, {**_rated(row, "article_id"), **texts, "human": row["human"]}
+        single = row.get("expert_annotations") or []
+        annotations = {name: [one[name] for one in single] for name in (single[0] if single else ())}
+        yield line, {**_rated(row, "article_id"), **texts, "human": row["human"], "annotations": annotations}
 
 
 def faireval(file: RowFile) -> Iterator[Row]:

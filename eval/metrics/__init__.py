@@ -1,0 +1,1 @@
+"""Reference metrics, beside the judges."""

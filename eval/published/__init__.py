@@ -1,0 +1,1 @@
+"""Published datasets: where they come from, and how their rows become items."""

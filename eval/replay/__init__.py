@@ -1,0 +1,1 @@
+"""Recorded replies, judged again without a call."""

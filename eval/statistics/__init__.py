@@ -1,0 +1,1 @@
+"""How well a judge agrees with people: statistics, each with its interval."""

@@ -1,0 +1,1 @@
+"""Several runs looked at together."""

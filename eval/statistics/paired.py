@@ -1,0 +1,264 @@
+"""Do two judges agree with people to a different degree? The paired bootstrap over groups.
+
+Accuracy, kappa and correlations of two judges are taken from the same resamples, and subtracted one by one. Whole
+groups are drawn, so this holds also where several items share a source; tests that take items for independent do not.
+Source: Efron and Tibshirani 1993, An introduction to the bootstrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from .columns import Floats, Units
+from .correlation import STATISTICS, correlation, correlations_within, resampled
+from .means import mean_of, resampled_means, two_sided_p
+from .resampling import Resampling
+from .statistic import Statistic
+from .together import Reasons, Together, together
+
+Ties = Literal["class", "left_out", "half"]
+TIE = "tie"
+
+
+@dataclass(frozen=True)
+class PairedBootstrap:
+    """Whether two judges agree with people to a different degree.
+
+    Attributes:
+        what: ``accuracy``, ``kappa`` or a correlation's name.
+        n: rows that have both judges' and people's word; ``groups``: units drawn; ``left_out``: other rows, by reason.
+        first, second: either judge's agreement over these rows; ``None`` where it does not exist.
+        difference: first - second, with its interval.
+        p: two-sided bootstrap p-value (see ``two_sided_p``); ``None`` where there is no interval.
+        skipped: for correlations within groups, groups in which either judge has none; they count for neither.
+        resampling: how the interval was made.
+    """
+
+    what: str
+    n: int
+    groups: int
+    left_out: Reasons
+    first: float | None
+    second: float | None
+    difference: Statistic
+    p: float | None
+    skipped: int
+    resampling: Resampling
+
+
+def compare_correlations(
+    name: str,
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    human: Sequence[float | None],
+    groups: Sequence[Hashable | None] | None = None,
+    resampling: Resampling | None = None,
+) -> PairedBootstrap:
+    """The difference of two judges' correlations with people, by the paired bootstrap.
+
+    Args:
+        name: ``pearson``, ``spearman`` or ``kendall``.
+        first, second, human: scores of the same rows; ``None`` where one is missing.
+        groups: of each row; drawn as one.
+        resampling: how the interval is made.
+
+    Raises:
+        ValueError: an unknown name, or columns of different length.
+
+    >>> human = [1, 2, 3, 4, 5, 6]
+    >>> found = compare_correlations("spearman", human, [2, 1, 4, 3, 6, 5], human)
+    >>> round(found.difference.value, 3), found.n
+    (0.171, 6)
+    """
+    resampling = resampling or Resampling()
+    rows = _scored(name, first, second, human, groups)
+    x, y, shared = rows.columns.values()
+    values = correlation(name, x, shared), correlation(name, y, shared)
+    drawn = [resampled(name, judge, shared, rows.units, resampling) for judge in (x, y)]
+    return _compared(name, rows, values, drawn[0] - drawn[1], resampling)
+
+
+def compare_correlations_within(
+    name: str,
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    human: Sequence[float | None],
+    groups: Sequence[Hashable],
+    resampling: Resampling | None = None,
+) -> PairedBootstrap:
+    """The difference of two judges' means over groups of the correlation with people within each.
+
+    Both means are over the same groups: those in which both judges have a correlation (see ``skipped``).
+
+    Args and errors are those of ``compare_correlations``; every row needs a group.
+
+    >>> human, groups = [1, 2, 3, 1, 2, 3, 4, 4], list("aaabbbcc")
+    >>> found = compare_correlations_within("kendall", human, [1, 3, 2, 3, 2, 1, 1, 2], human, groups)
+    >>> round(found.difference.value, 3), found.groups, found.skipped
+    (1.333, 2, 1)
+    """
+    if any(group is None for group in groups):
+        raise ValueError("correlations within groups need a group for every row")
+    resampling = resampling or Resampling()
+    rows = _scored(name, first, second, human, groups)
+    x, y, shared = rows.columns.values()
+    each = [correlations_within(name, judge, shared, rows.units) for judge in (x, y)]
+    there = ~np.isnan(each[0] - each[1])
+    own, others = (values[there] for values in each)
+    drawn = resampled_means(own - others, np.arange(len(own)), resampling)
+    found = _compared(name, rows, (mean_of(own), mean_of(others)), drawn, resampling)
+    return replace(found, groups=len(own), skipped=int((~there).sum()))
+
+
+def compare_accuracies(
+    first: Sequence[str | None],
+    second: Sequence[str | None],
+    human: Sequence[str | None],
+    groups: Sequence[Hashable | None] | None = None,
+    *,
+    ties: Ties = "class",
+    resampling: Resampling | None = None,
+) -> PairedBootstrap:
+    """The difference of two judges' accuracies against people's preferences, by the paired bootstrap.
+
+    Args:
+        first, second, human: ``1``, ``2`` or ``tie``; ``None`` where there is none.
+        groups: of each row; drawn as one.
+        ties: people's ties are a ``class`` of their own, ``left_out``, or count ``half`` whatever a judge says.
+        resampling: how the interval is made.
+
+    >>> found = compare_accuracies(["1", "2", "1", "2"], ["1", "1", "1", "1"], ["1", "2", "1", "tie"])
+    >>> found.first, found.second
+    (0.75, 0.5)
+    """
+    resampling = resampling or Resampling()
+    rows = _verdicts(first, second, human, groups, ties)
+    x, y, truth = rows.columns.values()
+    right = [np.where((truth == _CODES[TIE]) & (ties == "half"), 0.5, judge == truth) for judge in (x, y)]
+    drawn = resampled_means(right[0] - right[1], rows.units, resampling)
+    return _compared("accuracy", rows, (mean_of(right[0]), mean_of(right[1])), drawn, resampling)
+
+
+def compare_kappas(
+    first: Sequence[str | None],
+    second: Sequence[str | None],
+    human: Sequence[str | None],
+    groups: Sequence[Hashable | None] | None = None,
+    *,
+    resampling: Resampling | None = None,
+) -> PairedBootstrap:
+    """The difference of two judges' Cohen's kappa with people's preferences, by the paired bootstrap.
+
+    Args and result are those of ``compare_accuracies``; ties are a class of their own.
+
+    >>> found = compare_kappas(["1", "2", "1", "2"], ["1", "1", "2", "2"], ["1", "2", "1", "2"])
+    >>> found.first, found.second
+    (1.0, 0.0)
+    """
+    resampling = resampling or Resampling()
+    rows = _verdicts(first, second, human, groups, "class")
+    x, y, truth = rows.columns.values()
+    tables = [_tables(judge, truth, rows.units, rows.groups) for judge in (x, y)]
+    values = [_kappas(table.sum(axis=0, keepdims=True))[0] for table in tables]
+    drawn = [_resampled_kappas(table, resampling) for table in tables]
+    known = tuple(None if np.isnan(value) else float(value) for value in values)
+    return _compared("kappa", rows, (known[0], known[1]), drawn[0] - drawn[1], resampling)
+
+
+def _scored(
+    name: str,
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    human: Sequence[float | None],
+    groups: Sequence[Hashable | None] | None,
+) -> Together:
+    if name not in STATISTICS:
+        raise ValueError(f"no correlation {name!r}: there are {', '.join(STATISTICS)}")
+    return together({"first": first, "second": second, "human": human}, groups)
+
+
+_CODES = {"1": 0.0, "2": 1.0, TIE: 2.0}
+
+
+def _verdicts(
+    first: Sequence[str | None],
+    second: Sequence[str | None],
+    human: Sequence[str | None],
+    groups: Sequence[Hashable | None] | None,
+    ties: Ties,
+) -> Together:
+    if ties not in get_args(Ties):
+        raise ValueError(f"ties may be 'class', 'left_out' or 'half', not {ties!r}")
+    given = {"first": first, "second": second, "human": human}
+    coded = {
+        name: [_code(name, at, verdict) for at, verdict in enumerate(column)]
+        for name, column in given.items()
+    }
+    if ties != "left_out":
+        return together(coded, groups)
+    tied = sum(verdict == TIE for verdict in human)
+    coded["human"] = [None if value == _CODES[TIE] else value for value in coded["human"]]
+    rows = together({"human": coded["human"], "first": coded["first"], "second": coded["second"]}, groups)
+    missing = rows.left_out.get("no human", 0) - tied
+    reasons = {**rows.left_out, "no human": missing, "human tie": tied}
+    return replace(
+        rows,
+        columns={name: rows.columns[name] for name in given},
+        left_out={why: count for why, count in reasons.items() if count},
+    )
+
+
+def _code(name: str, at: int, verdict: str | None) -> float | None:
+    if verdict is not None and verdict not in _CODES:
+        raise ValueError(f"row {at + 1:,} of {name}: {verdict!r} is not '1', '2' or 'tie'")
+    return None if verdict is None else _CODES[verdict]
+
+
+def _compared(
+    what: str,
+    rows: Together,
+    values: tuple[float | None, float | None],
+    drawn: Floats,
+    resampling: Resampling,
+) -> PairedBootstrap:
+    first, second = values
+    difference = None if first is None or second is None else first - second
+    interval = resampling.interval(difference, drawn)
+    return PairedBootstrap(
+        what=what,
+        n=len(rows),
+        groups=rows.groups,
+        left_out=rows.left_out,
+        first=first,
+        second=second,
+        difference=interval,
+        p=None if interval.low is None else two_sided_p(drawn),
+        skipped=0,
+        resampling=resampling,
+    )
+
+
+def _tables(judge: Floats, truth: Floats, units: Units, count: int) -> Floats:
+    """How often each unit has each pair of verdicts: shape (units, 9)."""
+    cells = np.zeros((count, 9))
+    np.add.at(cells, (units, (3 * judge + truth).astype(np.intp)), 1)
+    return cells
+
+
+def _kappas(tables: Floats) -> Floats:
+    """Cohen's kappa of each table of shape (some, 9); NaN where chance agreement is certain, or nothing is there."""
+    shares = tables.reshape(-1, 3, 3)
+    total = shares.sum(axis=(1, 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        observed = np.trace(shares, axis1=1, axis2=2) / total
+        chance = (shares.sum(axis=1) * shares.sum(axis=2)).sum(axis=1) / total**2
+        found: Floats = (observed - chance) / np.where(chance < 1 - 1e-12, 1 - chance, np.nan)
+    return found
+
+
+def _resampled_kappas(tables: Floats, resampling: Resampling) -> Floats:
+    return resampling.figures(len(tables), lambda weights: _kappas(weights @ tables))

@@ -1,0 +1,137 @@
+"""The bootstrap: the same figure again and again, over units drawn with replacement.
+
+Units are what was drawn from the world independently of each other: groups (the candidates of one source text belong
+together), or single rows where there are no groups. A resample is told by how often it drew each unit, its *weights*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .statistic import Statistic
+
+Floats = NDArray[np.float64]
+Weights = NDArray[np.int64]
+"""How often each resample drew each unit: (resamples, units)."""
+
+Bytes = NDArray[np.uint8]
+AnyWeights = TypeVar("AnyWeights", Weights, Bytes)
+
+_CELLS = 1 << 20
+_BYTES = 1 << 27
+_REMEMBERED = 1 << 22
+"""Bytes up to which resamples are kept for the next figure of as many units: a study has hundreds of these."""
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How intervals are made: by the percentile bootstrap (Efron 1979). Part of every result that has some.
+
+    Two figures of the same units under the same resampling are taken from the same resamples, one by one: their
+    differences are paired.
+
+    Attributes:
+        resamples: how many are drawn; 0 for no intervals.
+        confidence: how much of the resampled figures the interval holds.
+        seed: of the generator, which nobody else uses.
+
+    Raises:
+        ValueError: fewer than 0 resamples, a confidence that is not between 0 and 1, a negative seed.
+
+    >>> scores = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> resampling = Resampling(resamples=500)
+    >>> means = resampling.figures(len(scores), lambda weights: weights @ scores / 4)
+    >>> resampling.interval(2.5, means)
+    Statistic(value=2.5, low=1.5, high=3.5)
+    """
+
+    resamples: int = 1000
+    confidence: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.resamples < 0:
+            raise ValueError(f"resamples must be 0 or more, not {self.resamples}")
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"confidence must lie between 0 and 1, not at {self.confidence}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be 0 or more, not {self.seed}")
+
+    def weights(self, units: int) -> Iterator[Weights]:
+        """Which units each resample drew, some resamples at a time: arrays of shape (some, units).
+
+        Each row sums to ``units``. The rows are the same for the same seed and number of units.
+        """
+        for block in self.blocks(units):
+            for part in parts(block, units, _CELLS):
+                yield part.astype(np.int64)
+
+    def blocks(self, units: int) -> Iterator[Bytes]:
+        """The same in a byte each, many more at a time: 1,000 resamples of 100,000 units in one array.
+
+        That a resample draws a unit more than 255 times has a chance below 1e-500, however many units there are.
+        """
+        if self.resamples * units <= _REMEMBERED:
+            return iter([_remembered(self.seed, self.resamples, units)])
+        return _drawn(self.seed, self.resamples, units)
+
+    def figures(self, units: int, figure: Callable[[Weights], Floats]) -> Floats:
+        """A figure in each resample.
+
+        Args:
+            units: how many there are. Of fewer than two, all resamples are alike: they say nothing, and are all NaN.
+            figure: of weights of shape (some, units), the figure in each, of shape (some,); NaN where it has none.
+
+        Returns:
+            shape (resamples,).
+        """
+        if units < 2 or not self.resamples:
+            return np.full(self.resamples, np.nan)
+        return np.concatenate([figure(block) for block in self.weights(units)])
+
+    def interval(self, value: float | None, resampled: Floats) -> Statistic:
+        """The figure with its percentile interval.
+
+        Resamples in which the figure does not exist (NaN) are left out. Where that is more than half of them, or
+        where the figure itself does not exist, there is no interval.
+
+        Args:
+            value: the figure over all units, as they are.
+            resampled: the figure in each resample.
+        """
+        there = resampled[~np.isnan(resampled)]
+        if value is None or not len(there) or 2 * len(there) < len(resampled):
+            return Statistic(value)
+        tail = (1 - self.confidence) / 2
+        low, high = np.quantile(there, (tail, 1 - tail))
+        return Statistic(value, float(low), float(high))
+
+
+def _drawn(seed: int, resamples: int, units: int) -> Iterator[Bytes]:
+    random = np.random.default_rng(seed)
+    at_once = max(1, _BYTES // max(1, units))
+    for start in range(0, resamples, at_once):
+        block = np.empty((min(at_once, resamples - start), units), dtype=np.uint8)
+        for drawn in block:
+            drawn[:] = np.bincount(random.integers(0, units, units), minlength=units)
+        yield block
+
+
+@lru_cache(maxsize=8)
+def _remembered(seed: int, resamples: int, units: int) -> Bytes:
+    """All resamples in one array, which nobody may write to."""
+    found = np.concatenate([np.empty((0, units), dtype=np.uint8), *_drawn(seed, resamples, units)])
+    found.flags.writeable = False
+    return found
+
+
+def parts(weights: AnyWeights, rows: int, cells: int) -> Iterator[AnyWeights]:
+    """The resamples a few at a time, so that no more than ``cells`` numbers are held, ``rows`` for each resample."""
+    at_once = max(1, cells // max(1, rows))
+    return (weights[start : start + at_once] for start in range(0, len(weights), at_once))

@@ -1,0 +1,227 @@
+"""Krippendorff's alpha and whose it is: against the krippendorff package, theory, and recorded annotations."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jurygraph.eval.results import Result
+from jurygraph.eval.statistics.raters import Raters, between_agents, between_repeats, with_people
+from jurygraph.eval.statistics.reliability import LEVELS, Level, krippendorff_alpha
+from jurygraph.eval.statistics.resampling import Resampling
+
+NONE = Resampling(resamples=0)
+QUICK = Resampling(resamples=50, seed=2)
+
+# Krippendorff 2011, Computing Krippendorff's Alpha-Reliability: four observers, twelve units; printed results
+# nominal .743, ordinal .815, interval .849.
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+]
+
+
+@pytest.mark.parametrize(("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_against_the_published_example(level: Level, printed: float) -> None:
+    found = krippendorff_alpha(list(zip(*OBSERVERS, strict=True)), level, resampling=NONE)
+    assert round(found.alpha.value or 0, 3) == printed
+    assert (found.units, found.ratings, found.raters) == (11, 40, 4)
+    assert found.left_out == {"a single value": 1}
+
+
+def tables(missing: float, seed: int, shape: tuple[int, int] = (40, 4)) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    found = random.integers(1, 6, shape[0])[:, None] + random.integers(-1, 2, shape)
+    return np.where(random.random(shape) < missing, np.nan, found.astype(float))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("seed", range(3))
+def test_against_krippendorff(level: Level, missing: float, seed: int) -> None:
+    table = tables(missing, seed)
+    wanted = krippendorff.alpha(reliability_data=table.T, level_of_measurement=level)
+    found = krippendorff_alpha(table.tolist(), level, resampling=NONE)
+    assert found.alpha.value == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_resamples_against_krippendorff(level: Level) -> None:
+    """Alpha of a resample is alpha of the units that it drew."""
+    table = tables(0.2, 7, (25, 3))
+    table = table[(~np.isnan(table)).sum(axis=1) > 1]
+    groups = (np.arange(len(table)) // 2).tolist()
+    found = krippendorff_alpha(table.tolist(), level, groups, QUICK)
+    rows = [np.flatnonzero(np.array(groups) == group) for group in range(groups[-1] + 1)]
+    drawn = [
+        krippendorff.alpha(
+            reliability_data=np.concatenate(
+                [table[rows[g]] for g in range(len(rows)) for _ in range(times[g])]
+            ).T,
+            level_of_measurement=level,
+        )
+        for block in QUICK.weights(len(rows))
+        for times in block
+    ]
+    assert found.alpha.low == pytest.approx(np.quantile(drawn, 0.025), abs=1e-9)
+    assert found.alpha.high == pytest.approx(np.quantile(drawn, 0.975), abs=1e-9)
+
+
+ratings = st.lists(
+    st.lists(st.one_of(st.none(), st.integers(1, 5)), min_size=1, max_size=4), min_size=1, max_size=15
+)
+
+
+@given(ratings, st.randoms(use_true_random=False))
+def test_who_gave_which_value_and_in_which_order_units_come_does_not_matter(
+    given_ratings: list[list[int | None]], random: Any
+) -> None:
+    shuffled = [random.sample(unit, len(unit)) for unit in given_ratings]
+    random.shuffle(shuffled)
+    for level in LEVELS:
+        one, other = (
+            krippendorff_alpha(units, level, resampling=NONE).alpha.value
+            for units in (given_ratings, shuffled)
+        )
+        assert one == pytest.approx(other, abs=1e-9)
+
+
+@given(ratings, st.integers(1, 9), st.integers(-50, 50))
+def test_scale_does_not_matter(given_ratings: list[list[int | None]], factor: int, shift: int) -> None:
+    moved = [[None if value is None else factor * value + shift for value in unit] for unit in given_ratings]
+    stretched = [[None if value is None else value**3 for value in unit] for unit in given_ratings]
+    for level, other in zip(LEVELS, (stretched, stretched, moved), strict=True):
+        one, two = (
+            krippendorff_alpha(units, level, resampling=NONE).alpha.value for units in (given_ratings, other)
+        )
+        assert one == pytest.approx(two, abs=1e-9)
+
+
+def test_chance_gives_about_zero_and_perfect_agreement_one() -> None:
+    random = np.random.default_rng(0)
+    dealt = random.integers(1, 6, (4000, 3)).tolist()
+    for level in LEVELS:
+        assert abs(krippendorff_alpha(dealt, level, resampling=NONE).alpha.value or 0) < 0.03
+        assert krippendorff_alpha([[1, 1], [2, 2], [5, 5]], level, resampling=NONE).alpha.value == 1
+
+
+def test_degenerate_cases_have_no_alpha() -> None:
+    for units in ([], [[1], [2, None]], [[3, 3], [3, 3]]):
+        assert krippendorff_alpha(units, resampling=QUICK).alpha.value is None  # type: ignore[arg-type]
+    assert krippendorff_alpha([[], [1], [1, float("nan")]]).left_out == {"no value": 1, "a single value": 2}
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="no level 'ratio': there are nominal, ordinal, interval"):
+        krippendorff_alpha([[1, 2]], "ratio")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'tie' is no number, which level 'interval' needs"):
+        krippendorff_alpha([[1, "tie"]])
+    with pytest.raises(ValueError, match="1 groups for 2 units"):
+        krippendorff_alpha([[1, 2], [1, 2]], groups=["a"])
+    with pytest.raises(ValueError, match="infinite"):
+        krippendorff_alpha([[1, float("inf")]])
+
+
+def turn(round: int, agent: str, value: Any, role: str = "referee", **more: Any) -> dict[str, Any]:
+    return {"round": round, "agent": agent, "role": role, "value": value, **more}
+
+
+def debated(item: str, turns: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    return {"item": item, "protocol": "p", "status": "ok", "transcript": turns, **more}
+
+
+def test_the_last_word_of_each_agent_counts() -> None:
+    changed = [turn(1, "r1", 1.0), turn(1, "r2", 5.0), turn(2, "r1", 4.0), turn(2, "r2", 4.0)]
+    silent = [turn(1, "r1", 2.0), turn(1, "r2", 2.0), turn(2, "r1", None), turn(2, "r2", None)]
+    found = between_agents([debated("a", changed), debated("b", silent)], resampling=NONE)
+    assert found[Raters("p", None, "referee")].alpha.value == 1
+
+
+def test_pairs_are_read_as_verdicts_over_both_orders() -> None:
+    """The first referee favours answer 1 in one order, 2 by as much in the other: a tie; the second favours 1."""
+    turns = [turn(1, "r1", [8.0, 6.0], order=1), turn(1, "r2", [9.0, 6.0], order=1)]
+    turns += [turn(1, "r1", [6.0, 8.0], order=2), turn(1, "r2", [7.0, 6.0], order=2)]
+    other = [turn(1, "r1", [5.0, 5.0]), turn(1, "r2", [5.0, 5.0])]
+    found = between_agents([debated("a", turns), debated("b", other)], resampling=NONE)
+    wanted = krippendorff_alpha([["tie", "1"], ["tie", "tie"]], "nominal", resampling=NONE)
+    assert found[Raters("p", None, "referee")] == wanted
+
+
+def test_defences_scored_one_by_one_are_raters_of_their_side() -> None:
+    turns = [turn(1, f"judge_{side}_{k}", 60.0 + side * k, "judge") for side in (1, 2) for k in (1, 2, 3)]
+    found = between_agents([debated("a", turns, winner="2")], resampling=NONE)[Raters("p", None, "judge")]
+    assert (found.units, found.raters, found.level) == (2, 3, "interval")
+
+
+def test_lone_agents_and_words_without_value_are_nobodys_agreement() -> None:
+    turns = [
+        turn(0, "scorer", 3.0, "scorer"),
+        turn(1, "critic", True, "critic"),
+        turn(1, "commander", None, "commander"),
+    ]
+    assert between_agents([debated("a", turns)]) == {}
+
+
+def test_failed_results_are_counted() -> None:
+    rows = [debated(str(at), [turn(1, "r1", at), turn(1, "r2", at + 1)]) for at in range(4)]
+    rows.append({"item": "x", "protocol": "p", "status": "failed", "transcript": []})
+    assert between_agents(rows, resampling=NONE)[Raters("p", None, "referee")].left_out == {"failed": 1}
+    repeats = [{**row, "score": 1.0 + at, "repeat": at} for at in range(2) for row in rows]
+    found = between_repeats(repeats, resampling=NONE)[Raters("p", None)]
+    assert (found.units, found.left_out) == (4, {"failed": 2})
+
+
+def test_results_are_read_as_well_as_mappings() -> None:
+    results = [
+        Result(item=item, protocol="p", status="ok", winner=winner, annotations=given)
+        for item, winner, given in [("a", "1", ("1", "1")), ("b", "2", ("2", "tie")), ("c", "2", ("2", "2"))]
+    ]
+    found = with_people(results, resampling=QUICK)[Raters("p", None)]
+    assert found == with_people([vars(result) for result in results], resampling=QUICK)[Raters("p", None)]
+    assert found.people is not None
+    assert (found.people.level, found.people.raters, found.with_judge.raters) == ("nominal", 2, 3)
+
+
+def test_without_annotations_the_mean_of_people_is_one_rater() -> None:
+    rows = [{"item": str(at), "protocol": "p", "score": at, "human": at + at % 2} for at in range(6)]
+    rows.append({"item": "x", "protocol": "p", "score": 1, "human": None})
+    found = with_people(rows, resampling=NONE)[Raters("p", None)]
+    assert found.people is None
+    assert (found.with_judge.raters, found.with_judge.left_out) == (2, {"no label": 1})
+
+
+def recorded(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.mark.parametrize("aspect", ["coherence", "consistency", "fluency", "relevance"])
+def test_recorded_expert_annotations_against_krippendorff(shared_data: Path, aspect: str) -> None:
+    rows = recorded(shared_data / "summeval" / "summeval.jsonl.gz")
+    table = [
+        [expert[aspect] for expert in row["expert_annotations"]] for row in rows if row["expert_annotations"]
+    ]
+    for level in LEVELS:
+        wanted = krippendorff.alpha(reliability_data=np.transpose(table), level_of_measurement=level)
+        assert krippendorff_alpha(table, level, resampling=NONE).alpha.value == pytest.approx(
+            wanted, abs=1e-9
+        )
+
+
+def test_recorded_preferences_against_krippendorff(shared_data: Path) -> None:
+    rows = recorded(shared_data / "pandalm" / "pandalm.jsonl.gz")
+    table = [[row[f"annotator{k}"] for k in (1, 2, 3)] for row in rows]
+    wanted = krippendorff.alpha(reliability_data=np.transpose(table), level_of_measurement="nominal")
+    found = krippendorff_alpha(table, "nominal", resampling=QUICK)
+    assert found.alpha.value == pytest.approx(wanted, abs=1e-9)
+    assert found.alpha.low is not None
+    assert found.alpha.low < wanted < (found.alpha.high or 0)

@@ -1,0 +1,210 @@
+"""Paired tests, Holm's correction and gains: against other tools, against theory, against themselves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jurygraph.eval.statistics.gains import average, gain, gains
+from jurygraph.eval.statistics.means import resampled_means, two_sided_p
+from jurygraph.eval.statistics.multiplicity import holm
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.significance import mcnemar, paired_t_test
+from jurygraph.eval.statistics.together import together
+from scipy import stats
+
+QUICK = Resampling(resamples=200)
+p_values = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12)
+
+
+def test_t_test_against_scipy() -> None:
+    random = np.random.default_rng(4)
+    first, second = random.normal(0.3, 1, 40), random.normal(0, 1, 40)
+    wanted = stats.ttest_rel(first, second)
+    found = paired_t_test(first.tolist(), second.tolist(), resampling=Resampling(confidence=0.9))
+    assert found.t == pytest.approx(wanted.statistic, abs=1e-9)
+    assert found.p == pytest.approx(wanted.pvalue, abs=1e-9)
+    assert found.df == 39
+    interval = wanted.confidence_interval(0.9)
+    assert (found.difference.low, found.difference.high) == pytest.approx(tuple(interval), abs=1e-9)
+
+
+# from statsmodels.stats.weightstats import DescrStatsW          (statsmodels 0.15.0)
+# d = DescrStatsW([1.0, 0.5, -0.25, 2.0, 0.0, 0.75, 1.25, -0.5]); d.ttest_mean(0), d.tconfint_mean(0.05)
+T_TEST = (2.013995972012084, 0.08386992642705213, -0.103369392935306, 1.290869392935306)
+
+
+def test_t_test_against_statsmodels() -> None:
+    found = paired_t_test([1.0, 0.5, -0.25, 2.0, 0.0, 0.75, 1.25, -0.5], [0] * 8, resampling=QUICK)
+    assert (found.t, found.p, found.difference.low, found.difference.high) == pytest.approx(T_TEST, abs=1e-9)
+
+
+def test_t_test_without_a_spread_has_no_t() -> None:
+    same = paired_t_test([1, 2, 3], [0, 1, 2], resampling=QUICK)
+    assert (same.difference.value, same.difference.low, same.t, same.p) == (1, None, None, None)
+    one = paired_t_test([1.0], [0.5], resampling=QUICK)
+    assert (one.n, one.difference.value, one.df, one.p) == (1, 0.5, None, None)
+    none = paired_t_test([], [], resampling=QUICK)
+    assert (none.n, none.first, none.difference.value, none.over_groups.value) == (0, None, None, None)
+
+
+def test_rows_left_out_are_counted_by_reason() -> None:
+    found = paired_t_test([1, None, 3, math.nan, 2], [1, 2, None, 1, 1], list("aabbc"), QUICK)
+    assert found.n == 2
+    assert found.groups == 2
+    assert found.left_out == {"no first": 1, "no second": 1, "first is not a finite number": 1}
+
+
+def test_groups_widen_the_interval_where_their_rows_repeat_each_other() -> None:
+    random = np.random.default_rng(0)
+    of_group = random.normal(0, 1, 12)
+    first = np.repeat(of_group, 10)
+    groups = np.repeat(np.arange(12), 10).tolist()
+    widths = []
+    for given_groups in (None, groups):
+        found = paired_t_test(first.tolist(), [0.0] * 120, given_groups, Resampling()).over_groups
+        assert found.low is not None
+        assert found.high is not None
+        widths.append(found.high - found.low)
+    assert widths[1] > 2.5 * widths[0]
+
+
+def test_columns_of_different_length_are_refused() -> None:
+    with pytest.raises(ValueError, match="first has 2, second has 1"):
+        paired_t_test([1, 2], [1])
+    with pytest.raises(ValueError, match="groups has 1"):
+        mcnemar([True, True], [True, False], ["a"])
+
+
+# from statsmodels.stats.contingency_tables import mcnemar
+# mcnemar([[101, 121], [59, 33]], exact=True).pvalue; mcnemar([[50, 3], [12, 20]], exact=True).pvalue
+MCNEMAR = [((101, 121, 59, 33), 4.4344492637551645e-06), ((50, 3, 12, 20), 0.03515625)]
+
+
+@pytest.mark.parametrize(("cells", "p"), MCNEMAR)
+def test_mcnemar_against_statsmodels(cells: tuple[int, int, int, int], p: float) -> None:
+    both, only_first, only_second, neither = cells
+    first = [True] * (both + only_first) + [False] * (only_second + neither)
+    second = [True] * both + [False] * only_first + [True] * only_second + [False] * neither
+    found = mcnemar(first, second, resampling=QUICK)
+    assert (found.both, found.only_first, found.only_second, found.neither) == cells
+    assert found.p == pytest.approx(p, abs=1e-12)
+    assert found.difference.value == pytest.approx((only_first - only_second) / sum(cells))
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemar_against_scipy(b: int, c: int) -> None:
+    found = mcnemar([True] * b + [False] * c, [False] * b + [True] * c, resampling=Resampling(resamples=0))
+    if b + c:
+        assert found.p == pytest.approx(stats.binomtest(b, b + c).pvalue, abs=1e-9)
+    else:
+        assert found.p is None
+
+
+def test_mcnemar_of_judges_that_are_right_together_says_nothing() -> None:
+    found = mcnemar([True, False, True], [True, False, True], resampling=QUICK)
+    assert (found.p, found.difference.value, found.n) == (1.0, 0.0, 3)
+
+
+# from statsmodels.stats.multitest import multipletests; multipletests(P, method="holm")[1]
+P = [0.01, 0.04, 0.03, 0.005, 0.2, 0.04, 0.9]
+HOLM = [0.06, 0.16, 0.15, 0.035, 0.4, 0.16, 0.9]
+
+
+def test_holm_against_statsmodels() -> None:
+    assert holm(P) == pytest.approx(HOLM, abs=1e-12)
+
+
+@given(p_values)
+def test_holm_keeps_order_lies_between_p_and_bonferroni_and_passes_none_through(
+    given_p: list[float | None],
+) -> None:
+    found = holm(given_p)
+    both = zip(given_p, found, strict=True)
+    known = [(p, adjusted) for p, adjusted in both if p is not None and adjusted is not None]
+    assert [adjusted is None for adjusted in found] == [p is None for p in given_p]
+    assert all(p <= adjusted <= min(1, len(known) * p) for p, adjusted in known)
+    ordered = [adjusted for _, adjusted in sorted(known)]
+    assert ordered == sorted(ordered)
+
+
+@given(p_values, st.randoms(use_true_random=False))
+def test_holm_does_not_mind_the_order(given_p: list[float | None], random: object) -> None:
+    places = list(range(len(given_p)))
+    random.shuffle(places)  # type: ignore[attr-defined]
+    whole = holm(given_p)
+    assert holm([given_p[at] for at in places]) == tuple(whole[at] for at in places)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan])
+def test_holm_refuses_what_is_no_p_value(wrong: float) -> None:
+    with pytest.raises(ValueError, match=r"p-value 2 is .* not between 0 and 1"):
+        holm([0.5, wrong])
+
+
+def test_bootstrap_p_is_never_zero_and_symmetric() -> None:
+    assert two_sided_p(np.ones(999)) == pytest.approx(2 / 1000)
+    drawn = np.random.default_rng(1).normal(0.5, 1, 500)
+    assert two_sided_p(drawn) == two_sided_p(-drawn)
+    assert two_sided_p(np.zeros(10)) == 1
+    assert two_sided_p(np.array([np.nan, np.nan, 1.0])) is None
+
+
+def test_means_of_resamples_against_drawing_rows() -> None:
+    """The weights say which units were drawn; drawing their rows one by one gives the same means."""
+    values, units = np.array([1.0, 5.0, 2.0, 8.0, 4.0]), np.array([0, 0, 1, 2, 2])
+    quick = Resampling(resamples=30, seed=3)
+    rows = [
+        np.concatenate([values[units == unit] for unit in range(3) for _ in range(drawn[unit])]).mean()
+        for block in quick.weights(3)
+        for drawn in block
+    ]
+    assert resampled_means(values, units, quick) == pytest.approx(rows)
+
+
+def test_together_numbers_groups_and_single_rows() -> None:
+    found = together({"a": [1, 2, 3, 4]}, ["x", None, "x", None])
+    assert found.units.tolist() == [0, 1, 0, 2]
+    assert found.kept.tolist() == [0, 1, 2, 3]
+
+
+# The courtroom paper, Tables 1 and 2: baseline, MORE, SAMRE without juries; gains as printed.
+PAPER = [
+    ("Llama-3-8B", 0.82, 0.85, 0.89, (0.03, 3.7), (0.07, 8.5)),
+    ("Qwen", 0.83, 0.86, 0.91, (0.03, 3.6), (0.08, 9.6)),
+    ("Gemini", 0.84, 0.88, 0.92, (0.04, 4.8), (0.08, 9.5)),
+    ("GPT-3.5-turbo", 0.83, 0.87, 0.92, (0.04, 4.8), (0.09, 10.8)),
+]
+
+
+@pytest.mark.parametrize(("model", "base", "more", "samre", "of_more", "of_samre"), PAPER)
+def test_gains_against_the_paper(
+    model: str,
+    base: float,
+    more: float,
+    samre: float,
+    of_more: tuple[float, float],
+    of_samre: tuple[float, float],
+) -> None:
+    for value, (absolute, percent) in ((more, of_more), (samre, of_samre)):
+        found = gain(value, base)
+        assert round(found.absolute or 0, 2) == absolute
+        assert round(100 * (found.relative or 0), 1) == percent
+
+
+def test_gains_are_none_where_a_figure_is_missing() -> None:
+    table = gains({"single": {"wit": 0.4, "tact": None}, "debate": {"wit": 0.5, "tact": 0.3}}, base="single")
+    assert table["debate"]["tact"].absolute is None
+    assert table["debate"]["average"].absolute is None
+    assert gain(0.1, -0.2).absolute == pytest.approx(0.3)
+    assert gain(0.1, -0.2).relative is None
+    assert gain(0.1, 0).relative is None
+    assert average({}) is None
+
+
+def test_gains_name_the_protocols_there_are() -> None:
+    with pytest.raises(ValueError, match="no protocol 'single' to compare with; there are debate"):
+        gains({"debate": {"wit": 0.5}}, base="single")

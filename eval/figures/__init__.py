@@ -1,1 +1,1 @@
-"""Plots, for papers and for pages."""
+"""Figures, drawn with matplotlib (``pip install "jurygraph[report]"``), which is loaded when one is drawn."""

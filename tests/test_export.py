@@ -1,0 +1,155 @@
+"""Tables in every form: the same figures, whole where a program reads them, and text that stays text."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from jurygraph.eval.export import Column, Grid, text_column, to_csv, to_latex, to_markdown, to_rich
+from jurygraph.eval.export.grid import figure, printable, short
+from jurygraph.eval.statistics.statistic import Statistic
+from rich.console import Console
+
+THIRD = 1 / 3
+GRID = Grid(
+    "Agreement with people",
+    (
+        text_column("judge"),
+        Column("rho", best="high"),
+        Column("cost", form="money", best="low"),
+        Column("p", form="p"),
+        Column("calls"),
+    ),
+    (
+        ("debate", Statistic(THIRD, -0.25, 0.75), 0.0021, 0.00001, 1234),
+        ("more", Statistic(None), None, 0.25, 9),
+        ("single", Statistic(0.1, None, None), 0.0, None, 1),
+    ),
+    ("signed debate #abc",),
+)
+HOSTILE = "a|b\x1b[31m_*<script>&%$#{}~^\\\n\u202e`"
+
+
+def printed(grid: Grid, width: int = 120, fit: int | None = None) -> str:
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(to_rich(grid, fit))
+    return captured.get()
+
+
+def test_a_terminal_shows_figures_as_their_columns_have_them() -> None:
+    lines = [" ".join(line.split()) for line in printed(GRID).splitlines()]
+    assert "debate 0.333 [-0.250, 0.750] $0.0021 <0.001 1,234" in lines
+    assert "more - - 0.250 9" in lines
+    assert "single 0.100 $0 - 1" in lines
+    assert lines[-1] == "signed debate #abc"
+
+
+def test_where_there_is_no_room_intervals_go_and_the_table_says_so() -> None:
+    text = printed(GRID, width=40, fit=40)
+    assert "0.333" in text
+    assert "[-0.250" not in text
+    assert "intervals are left out" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 40
+
+
+def test_csv_has_every_digit_and_an_intervals_ends_in_columns_of_their_own() -> None:
+    head, debate, more, single = csv.reader(io.StringIO(to_csv(GRID)))
+    assert head == ["judge", "rho", "rho low", "rho high", "cost", "p", "calls"]
+    assert float(debate[1]) == THIRD
+    assert debate[2:] == ["-0.25", "0.75", "0.0021", "1e-05", "1234"]
+    assert more == ["more", "", "", "", "", "0.25", "9"]
+    assert single[1:4] == ["0.1", "", ""]
+
+
+def test_markdown_is_a_table_that_github_reads() -> None:
+    lines = to_markdown(GRID).splitlines()
+    assert lines[0] == "### Agreement with people"
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 5
+    assert {line.count("|") for line in table} == {6}
+    assert "**0.333** [-0.250, 0.750]" in table[2]
+    assert "**$0**" in table[4]
+    assert lines[-1].strip() == "signed debate #abc".replace("#", "\\#")
+
+
+def test_latex_is_a_table_with_booktabs_the_best_in_bold() -> None:
+    text = to_latex(GRID)
+    assert r"\begin{tabular}{@{}lrrrr@{}}" in text
+    assert [rule for rule in (r"\toprule", r"\midrule", r"\bottomrule") if text.count(rule) == 1] == [
+        r"\toprule",
+        r"\midrule",
+        r"\bottomrule",
+    ]
+    assert (
+        r"debate & \textbf{0.333} {\small {[}$-$0.250, 0.750{]}} & \$0.0021 & \textless{}0.001 & 1,234 \\"
+        in text
+    )
+    assert r"more & -- & -- & 0.250 & 9 \\" in text
+    assert r"single & 0.100 & \textbf{\$0} & -- & 1 \\" in text
+
+
+def test_no_value_is_the_best_where_all_are_the_same_or_none_is_asked_for() -> None:
+    columns = (text_column("judge"), Column("rho", best="high"), Column("n"))
+    same = Grid("t", columns, (("a", 0.5, 1), ("b", 0.5, 2)))
+    assert not any(cell.best for row in same.written() for cell in row)
+    nan = Grid("t", columns, (("a", float("nan"), 1), ("b", 0.5, 2), ("c", 0.25, 2)))
+    assert [row[1].best for row in nan.written()] == [False, True, False]
+    assert [row[1].text for row in nan.written()] == ["-", "0.500", "0.250"]
+
+
+def test_hostile_text_stays_text() -> None:
+    grid = Grid(HOSTILE, (text_column(HOSTILE), Column("n")), ((HOSTILE, 1),), (HOSTILE,))
+    markdown = to_markdown(grid)
+    for text in (printed(grid), markdown, to_latex(grid)):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert r"a\|b" in markdown
+    assert r"\<script\>" in markdown
+    assert len([line for line in markdown.splitlines() if line.startswith("|")]) == 3
+    latex = to_latex(grid)
+    assert (
+        r"\textless{}script\textgreater{}\&\%\$\#\{\}\textasciitilde{}\textasciicircum{}\textbackslash{}"
+        in latex
+    )
+    (row,) = list(csv.DictReader(io.StringIO(to_csv(grid))))
+    assert row == {HOSTILE: HOSTILE, "n": "1"}
+
+
+def test_a_row_that_does_not_fit_its_columns_is_named() -> None:
+    with pytest.raises(ValueError, match=r"wit: row 2 has 1 cells for 2 columns: \('b',\)"):
+        Grid("wit", (text_column("a"), Column("n")), (("a", 1), ("b",)))
+
+
+def test_an_empty_table_has_a_form_too() -> None:
+    empty = Grid("nothing", (text_column("judge"), Column("n")), ())
+    assert "judge" in printed(empty)
+    assert to_csv(empty) == "judge,n\n"
+    assert "| judge" in to_markdown(empty)
+    assert r"\bottomrule" in to_latex(empty)
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "text"),
+    [
+        (0.1234, "plain", "0.123"),
+        (1234567, "plain", "1,234,567"),
+        (-0.0, "money", "$0"),
+        (-0.00001, "plain", "0.000"),
+        (0.5, "percent", "50.000%"),
+        (0.0009, "p", "<0.001"),
+        (float("inf"), "plain", "-"),
+        (None, "money", "-"),
+    ],
+)
+def test_figures(value: float | None, form: str, text: str) -> None:
+    assert figure(value, Column("x", form=form)) == text  # type: ignore[arg-type]
+
+
+def test_counts_in_three_figures() -> None:
+    assert [short(count) for count in (0, 999, 1_000, 999_499, 999_500)] == ["0", "999", "1k", "999k", "1M"]
+
+
+def test_half_a_character_can_be_printed() -> None:
+    assert printable("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"

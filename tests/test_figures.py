@@ -1,0 +1,133 @@
+"""Drawings: their colours follow the page, their text is text, their names do not cover each other."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from jurygraph.eval.figures import style
+from jurygraph.eval.figures.bars import bars_figure
+from jurygraph.eval.figures.frontier import frontier_figure
+from jurygraph.eval.figures.rounds import rounds_figure
+from jurygraph.eval.study import Frontier, Point
+from jurygraph.state.errors import UsageError
+
+from .made_up_study import around, diagnosis, study
+
+HOSTILE = "</svg><script>alert(1)</script> $x$ \x00\x1b\u202e\ud800 中"
+
+
+def luminance(color: str) -> float:
+    """Relative luminance of a colour (WCAG 2)."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_colour_can_be_read_on_its_paper(dark: bool) -> None:
+    colors = dict(re.findall(r"(--[\w-]+): (#\w{6});", style.theme(dark)))
+    paper = colors.pop("--figure-paper")
+    colors.pop("--figure-rule")
+    assert len(colors) == 11
+    assert {
+        name: contrast(color, paper) for name, color in colors.items() if contrast(color, paper) < 4.5
+    } == {}
+
+
+def test_a_themed_drawing_has_variables_for_colours_and_no_styles_of_its_own() -> None:
+    drawn = style.themed_svg(frontier_figure(study().frontiers[0]), "Agreement over cost", "debate is best")
+    root = ElementTree.fromstring(drawn)
+    assert root.get("role") == "img"
+    assert [element.text for element in root[:2]] == ["Agreement over cost", "debate is best"]
+    assert root.get("aria-labelledby") == f"{root[0].get('id')} {root[1].get('id')}"
+    assert not any("style" in element.attrib or "font-family" in element.attrib for element in root.iter())
+    used = {element.get(name, "") for element in root.iter() for name in ("fill", "stroke")}
+    assert {value for value in used if value.startswith("#")} <= {"#000000"}
+    assert "var(--series-1, #0b63a8)" in used
+    texts = {element.text for element in root.findall(".//{*}text")}
+    assert {"single", "debate", "chateval", "coherence", "model calls a judgement"} <= texts
+    assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_two_drawings_on_a_page_share_no_names() -> None:
+    one = style.themed_svg(frontier_figure(study().frontiers[0]), "one", "")
+    other = style.themed_svg(rounds_figure({"debate": diagnosis().rounds}, "spearman"), "other", "")
+    names = [re.findall(r' id="([^"]+)"', drawn) for drawn in (one, other)]
+    assert all(len(found) == len(set(found)) for found in names)
+    assert not set(names[0]) & set(names[1])
+    for drawn, found in zip((one, other), names, strict=True):
+        assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', drawn)) <= set(found)
+
+
+def test_the_same_figure_is_the_same_drawing(tmp_path: Path) -> None:
+    drawn = [style.themed_svg(frontier_figure(study().frontiers[0]), "one", "") for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    files = [style.save(frontier_figure(study().frontiers[0]), tmp_path / f"{n}.svg") for n in range(2)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_hostile_names_stay_text() -> None:
+    point = Point(HOSTILE, 1.0, 0.1, 1.0, around(0.4), True)
+    figure = frontier_figure(Frontier(HOSTILE, "spearman", "cost", (point,), (), {}))
+    root = ElementTree.fromstring(style.themed_svg(figure, HOSTILE, HOSTILE))
+    assert not list(root.findall(".//{*}script"))
+    assert any(
+        text.startswith("</svg><script>alert(1)")
+        for element in root.findall(".//{*}text")
+        if (text := element.text)
+    )
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
+def test_figures_are_saved_by_suffix(tmp_path: Path, suffix: str) -> None:
+    path = style.save(
+        bars_figure(["1", "2"], [0.5, 0.5], {"debate": [0.25, 0.75]}), tmp_path / f"new/x{suffix}"
+    )
+    assert path.stat().st_size > 1_000
+
+
+def test_another_suffix_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"x\.gif: figures are written as \.svg, \.pdf, \.png"):
+        style.save(style.new_figure()[0], tmp_path / "x.gif")
+
+
+def test_shares_that_do_not_fit_the_scale_are_named() -> None:
+    with pytest.raises(ValueError, match="debate: 1 shares for 2 points"):
+        bars_figure(["1", "2"], [], {"debate": [1.0]})
+
+
+def test_names_do_not_cover_each_other() -> None:
+    crowd = tuple(Point(f"judge {n}", 4 + n / 50, None, 4, around(0.4 + n / 500), False) for n in range(5))
+    figure = frontier_figure(Frontier("wit", "spearman", "calls", crowd, (), {}))
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) == 5
+    assert not [(a, b) for a in range(5) for b in range(a) if boxes[a].overlaps(boxes[b])]
+
+
+def test_prices_that_differ_tenfold_are_on_a_logarithmic_axis() -> None:
+    points = [Point(str(spent), spent, spent, 1, around(0.4), False) for spent in (0.001, 0.02)]
+    wide = frontier_figure(Frontier("wit", "spearman", "cost", tuple(points), (), {}))
+    assert wide.axes[0].get_xscale() == "log"
+    free = frontier_figure(
+        Frontier("wit", "spearman", "cost", (Point("free", 0, 0, 0, around(0.1), True), points[1]), (), {})
+    )
+    assert free.axes[0].get_xscale() == "linear"
+
+
+def test_drawing_leaves_no_global_state() -> None:
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    threads = threading.active_count()
+    style.themed_svg(frontier_figure(study().frontiers[0]), "one", "")
+    assert dict(matplotlib.rcParams) == before
+    assert threading.active_count() == threads

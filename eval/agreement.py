@@ -1,140 +1,228 @@
-"""How well a judge agrees with people. Every statistic validates, computes, and returns a frozen result."""
+"""How well a judge agrees with people. Every statistic validates, computes, and returns a frozen result.
+
+Which rows count, and why others do not, is settled while they are gathered (``gathering.py``); correlations and kappa
+themselves are in ``statistics/``.
+"""
 
 from __future__ import annotations
 
-import math
-from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from statistics import fmean, stdev
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .digests import digest
+from ..state.errors import DataError
+from .gathering import HUMAN_TIE, PreferenceRows, ScoreRows, Table, preference, why_not
+from .statistics.columns import Floats, numbered
+from .statistics.correlation import (
+    STATISTICS,
+    GroupedCorrelation,
+    correlate,
+    correlate_within,
+    correlation,
+    mean_within,
+    resampled_each,
+)
+from .statistics.kappa import cohen_kappa, tabled
+from .statistics.resampling import Resampling
+from .statistics.statistic import Statistic
 
-Floats = NDArray[np.float64]
-Groups = NDArray[np.uint64]
-Ranks = NDArray[np.intp]
+__all__ = [
+    "STATISTICS",
+    "Agreement",
+    "GroupedCorrelation",
+    "PreferenceAgreement",
+    "Range",
+    "RepeatedAgreement",
+    "Resampling",
+    "RowsByAspect",
+    "ScoreAgreement",
+    "Spread",
+    "Statistic",
+    "Ties",
+    "Votes",
+    "agree_on_preferences",
+    "agree_on_scores",
+    "agreement",
+    "agreement_over_repeats",
+    "cohen_kappa",
+    "correlate",
+    "correlate_within",
+]
+
+STANDARD = Resampling()
+NO_INTERVALS = Resampling(resamples=0)
+Ties = Literal["class", "left_out", "half"]
+Votes = Literal["majority", "each"]
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """A correlation; ``value`` is ``None`` where none exists (either side constant, or fewer than two rows)."""
+class Range(NamedTuple):
+    """The least and the greatest of some scores."""
 
-    value: float | None
-
-
-@dataclass(frozen=True)
-class GroupedCorrelation:
-    """The mean over groups of the correlation within each.
-
-    Attributes:
-        value: the mean, or ``None`` where no group has a correlation.
-        groups: groups that counted.
-        skipped: groups left out, since either side is constant in them or they have a single row.
-    """
-
-    value: float | None
-    groups: int
-    skipped: int
+    least: float
+    greatest: float
 
 
 @dataclass(frozen=True)
 class ScoreAgreement:
     """Agreement on scores: over all rows, and within groups (the candidates of one source).
 
-    ``per_group`` is empty where rows have no groups. ``n`` counts the rows that have both a judge's and
-    people's score; ``left_out`` those that lack one.
+    A correlation does not mind that judge and people use different scales; ``judged`` and ``human`` say which they are.
+
+    Attributes:
+        n: rows that count: those with a judge's and people's score.
+        left_out: rows that do not, by reason.
+        groups: how many there are; 0 where rows have none.
+        over_rows: Pearson's, Spearman's and Kendall's correlation over all rows; the interval is of groups drawn with
+            replacement (of items, where a row has no group).
+        per_group: the mean of each within groups; empty where no row has a group.
+        judged, human: least and greatest score of either side; ``None`` without rows.
+        units: how many groups or items were drawn from; with fewer than two there is no interval.
+        repeats: how many repeats of the same things the rows are of. They are drawn together.
+        resampling: how the intervals were made.
     """
 
     n: int
-    left_out: int
+    left_out: Mapping[str, int]
     groups: int
-    over_rows: Mapping[str, Correlation]
+    over_rows: Mapping[str, Statistic]
     per_group: Mapping[str, GroupedCorrelation]
+    judged: Range | None = None
+    human: Range | None = None
+    units: int = 0
+    repeats: int = 1
+    resampling: Resampling = STANDARD
+
+    def figures(self) -> dict[str, float | None]:
+        """Each figure by its name, as ``over_rows.pearson``."""
+        over = {f"over_rows.{name}": found.value for name, found in self.over_rows.items()}
+        return over | {f"per_group.{name}": found.value for name, found in self.per_group.items()}
 
 
 @dataclass(frozen=True)
 class PreferenceAgreement:
-    """Agreement on preferences, ties being a class of their own (ChatEval, section 3.4).
+    """Agreement on preferences.
 
-    ``accuracy`` and ``kappa`` are ``None`` without rows; ``kappa`` also where chance agreement is certain.
+    Attributes:
+        n: instances that count: rows, or single votes where each is one.
+        left_out: rows (or votes) that do not, by reason.
+        accuracy: the share of instances in which judge and people agree.
+        kappa: Cohen's kappa; it has no value where chance agreement is certain.
+        ties: instances in which the judge says tie.
+        human_ties: instances in which people do; they are among ``left_out`` where they do not count.
+        ties_as: what a human tie is: a ``class`` of its own, ``left_out``, or ``half`` right whatever the judge says.
+        votes: whether people's ``majority`` counts, or ``each`` vote.
+        groups: how many there are; 0 where rows have none.
+        units: how many groups or items the intervals draw from; with fewer than two there is no interval.
+        repeats: how many repeats of the same things the rows are of. They are drawn together.
+        resampling: how the intervals were made.
     """
 
     n: int
-    left_out: int
-    accuracy: float | None
-    kappa: float | None
+    left_out: Mapping[str, int]
+    accuracy: Statistic
+    kappa: Statistic
     ties: int
+    human_ties: int = 0
+    ties_as: Ties = "class"
+    votes: Votes = "majority"
+    groups: int = 0
+    units: int = 0
+    repeats: int = 1
+    resampling: Resampling = STANDARD
+
+    def figures(self) -> dict[str, float | None]:
+        """Each figure by its name."""
+        return {"accuracy": self.accuracy.value, "kappa": self.kappa.value}
 
 
-def pearson(x: Floats, y: Floats) -> float:
-    """Pearson's r."""
-    return float(np.clip(_standardized(x) @ _standardized(y), -1, 1))
+Agreement = ScoreAgreement | PreferenceAgreement
 
 
-def spearman(x: Floats, y: Floats) -> float:
-    """Spearman's rho: Pearson's r of the ranks, ties ranked by their mean."""
-    return pearson(_mean_ranks(x), _mean_ranks(y))
+class Spread(NamedTuple):
+    """A figure in each of several repeats.
 
-
-def kendall(x: Floats, y: Floats) -> float:
-    """Kendall's tau-b: (C - D) / sqrt((P - X)(P - Y)) over P pairs of rows.
-
-    C are in the same order on both sides, D in opposite order, X tied in ``x``, Y tied in ``y``. D is what is out of
-    order in ``y`` once the rows are sorted by ``x`` and then ``y`` (Knight 1966), and C all that is neither D nor tied.
+    Attributes:
+        mean: over the repeats in which it exists; ``None`` where it does in none.
+        sd: the standard deviation between them (n - 1); ``None`` with fewer than two.
+        values: one for each repeat.
     """
-    xs, ys = np.unique(x, return_inverse=True)[1], np.unique(y, return_inverse=True)[1]
-    pairs = len(x) * (len(x) - 1) // 2
-    tied_x, tied_y, tied_both = _tied_pairs(xs), _tied_pairs(ys), _tied_pairs(xs * len(ys) + ys)
-    discordant = _inversions(ys[np.lexsort((ys, xs))])
-    concordant = pairs - tied_x - tied_y + tied_both - discordant
-    return (concordant - discordant) / math.sqrt((pairs - tied_x) * (pairs - tied_y))
+
+    mean: float | None
+    sd: float | None
+    values: tuple[float | None, ...]
 
 
-STATISTICS: dict[str, Callable[[Floats, Floats], float]] = {
-    "pearson": pearson,
-    "spearman": spearman,
-    "kendall": kendall,
-}
+@dataclass(frozen=True)
+class RepeatedAgreement:
+    """How agreement varies between repeats of the same thing (ChatEval, table 1: mean and standard deviation).
+
+    Attributes:
+        repeats: how many there are.
+        n: rows that count in each.
+        figures: by name, as ``over_rows.spearman``, ``per_group.kendall``, ``accuracy``.
+    """
+
+    repeats: int
+    n: tuple[int, ...]
+    figures: Mapping[str, Spread]
 
 
-def correlate(name: str, x: Iterable[float], y: Iterable[float]) -> Correlation:
-    """One correlation of two columns.
+def agreement(
+    rows: Iterable[Mapping[str, Any]],
+    resampling: Resampling | None = None,
+    *,
+    ties: Ties = "class",
+    votes: Votes = "majority",
+) -> dict[str, Agreement]:
+    """Agreement of result rows with people, by aspect; comparisons are under ``preference``.
 
     Args:
-        name: ``pearson``, ``spearman`` or ``kendall``.
-        x, y: numbers, equally many.
+        rows: as in ``results.jsonl``: ``score`` or ``winner``, ``human`` (a value, or a list of annotators' values),
+            and ``item``, ``group``, ``aspect``, ``status``, ``repeat``, ``annotations`` if any.
+        resampling: how intervals are made: over groups, or over items where there are no groups.
+        ties: what a human tie is, in comparisons: a ``class`` of its own (ChatEval, section 3.4), ``left_out``, or
+            ``half`` right whatever the judge says. A judge's tie against a human winner is wrong in any case.
+        votes: whether people's ``majority`` counts in comparisons, or ``each`` annotator's vote (MT-Bench's rule).
 
-    >>> correlate("kendall", [1, 2, 3], [1, 3, 2]).value
-    0.3333333333333333
-    >>> correlate("pearson", [1, 1, 1], [1, 3, 2]).value is None
-    True
+    Raises:
+        DataError: two rows of the same thing that differ, or scores and winners in one aspect.
+
+    >>> rows = [{"aspect": "wit", "score": s, "human": h} for s, h in [(1, 2), (2, 3), (4, 5)]]
+    >>> agreement(rows)["wit"].over_rows["spearman"].value
+    1.0
     """
-    first, second = _columns(x, y)
-    return Correlation(_correlation(name, first, second))
+    return _gathered(rows).agreement(resampling, ties=ties, votes=votes)
 
 
-def correlate_within(
-    name: str, x: Iterable[float], y: Iterable[float], groups: Sequence[Hashable]
-) -> GroupedCorrelation:
-    """The mean over groups of the correlation within each (DEBATE, appendix E.5).
+def agreement_over_repeats(
+    rows: Iterable[Mapping[str, Any]], *, ties: Ties = "class", votes: Votes = "majority"
+) -> dict[str, RepeatedAgreement]:
+    """How agreement varies between repeats of the same thing, by aspect; nothing for an aspect with one repeat.
 
-    >>> correlate_within("spearman", [1, 2, 5, 5], [3, 4, 1, 2], ["a", "a", "b", "b"])
-    GroupedCorrelation(value=1.0, groups=1, skipped=1)
+    >>> rows = [{"item": i, "repeat": r, "score": i * (-1) ** r, "human": i} for i in range(5) for r in range(2)]
+    >>> agreement_over_repeats(rows)["score"].figures["over_rows.spearman"]
+    Spread(mean=0.0, sd=1.4142135623730951, values=(1.0, -1.0))
     """
-    first, second = _columns(x, y)
-    if len(groups) != len(first):
-        raise ValueError(f"{len(groups)} groups for {len(first)} rows")
-    numbers: dict[Hashable, int] = {}
-    numbered = (numbers.setdefault(group, len(numbers)) for group in groups)
-    return _within(name, first, second, np.fromiter(numbered, dtype=np.uint64))
+    return _gathered(rows).over_repeats(ties=ties, votes=votes)
+
+
+def _gathered(rows: Iterable[Mapping[str, Any]]) -> RowsByAspect:
+    found = RowsByAspect()
+    for row in rows:
+        found.add(row)
+    return found
 
 
 def agree_on_scores(
-    judged: Sequence[float | None], human: Sequence[float | None], groups: Sequence[Hashable | None]
+    judged: Sequence[float | None],
+    human: Sequence[float | None],
+    groups: Sequence[Hashable | None],
+    resampling: Resampling | None = None,
 ) -> ScoreAgreement:
     """Correlations of a judge's scores with people's, over rows and within groups.
 
@@ -142,215 +230,235 @@ def agree_on_scores(
     """
     if not len(judged) == len(human) == len(groups):
         raise ValueError("judged, human and groups must be equally long")
-    columns = _ScoreColumns()
-    for j, h, g in zip(judged, human, groups, strict=True):
-        columns.add(j, h, g)
-    return columns.agreement()
+    table = ScoreRows()
+    for place, (j, h, g) in enumerate(zip(judged, human, groups, strict=True), start=1):
+        table.add({"score": j, "human": h, "group": g}, place)
+    return _on_scores(table.table("row"), resampling or STANDARD)
 
 
-def agree_on_preferences(judged: Sequence[str | None], human: Sequence[str | None]) -> PreferenceAgreement:
-    """Accuracy and Cohen's kappa of a judge's preferences against people's; ``ties`` counts the judge's.
+def agree_on_preferences(
+    judged: Sequence[str | None],
+    human: Sequence[str | None],
+    resampling: Resampling | None = None,
+    *,
+    ties: Ties = "class",
+) -> PreferenceAgreement:
+    """Accuracy and Cohen's kappa of a judge's preferences (``1``, ``2``, ``tie``) against people's.
 
-    >>> agree_on_preferences(["1", "2", "tie", None], ["1", "2", "1", "2"])
-    PreferenceAgreement(n=3, left_out=1, accuracy=0.6666666666666666, kappa=0.5, ties=1)
+    >>> found = agree_on_preferences(["1", "2", "tie", None], ["1", "2", "1", "2"])
+    >>> found.n, found.left_out, found.accuracy.value, found.kappa.value, found.ties
+    (3, {'not judged': 1}, 0.6666666666666666, 0.5, 1)
     """
     if len(judged) != len(human):
         raise ValueError("judged and human must be equally long")
-    table = _PreferenceTable()
-    for j, h in zip(judged, human, strict=True):
-        table.add(j, h)
-    return table.agreement()
-
-
-def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
-    """Cohen's kappa, (p_o - p_e) / (1 - p_e), of two raters over the classes that either uses.
-
-    ``None`` where both always say the same one thing (p_e = 1). Source: Cohen 1960.
-
-    >>> cohen_kappa(["a", "b", "a", "b"], ["a", "b", "b", "a"])
-    0.0
-    """
-    if len(first) != len(second) or not first:
-        raise ValueError("kappa needs two equally long, non-empty columns")
-    return _kappa(Counter(zip(first, second, strict=True)))
-
-
-def agreement(rows: Iterable[Mapping[str, Any]]) -> dict[str, ScoreAgreement | PreferenceAgreement]:
-    """Agreement of result rows with people, by aspect; comparisons are under ``preference``.
-
-    Args:
-        rows: as in ``results.jsonl``: ``score`` or ``winner``, ``human``, and ``group``, ``aspect`` if any.
-
-    >>> rows = [{"aspect": "wit", "score": s, "human": h} for s, h in [(1, 2), (2, 3), (4, 5)]]
-    >>> agreement(rows)["wit"].over_rows["spearman"].value
-    1.0
-    """
-    found = RowsByAspect()
-    for row in rows:
-        found.add(row)
-    return found.agreement()
+    table = PreferenceRows()
+    for place, (j, h) in enumerate(zip(judged, human, strict=True), start=1):
+        table.add({"winner": j, "human": h}, place)
+    return _on_preferences(table.table("row"), resampling or STANDARD, ties, "majority")
 
 
 class RowsByAspect:
-    """Gathers result rows one at a time; of each it keeps no more than two numbers and a digest of its group."""
+    """Gathers result rows one at a time; of each that counts it keeps a few numbers.
 
-    def __init__(self) -> None:
-        self._scores: dict[str, _ScoreColumns] = {}
-        self._preferences: dict[str, _PreferenceTable] = {}
+    Args:
+        called: what a row's place is called in messages.
+    """
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Take in a row as in ``results.jsonl``."""
-        winner, human = row.get("winner"), row.get("human")
-        if winner is not None or isinstance(human, str):
-            self._preferences.setdefault("preference", _PreferenceTable()).add(winner, human)
-        else:
-            columns = self._scores.setdefault(row.get("aspect") or "score", _ScoreColumns())
-            columns.add(row.get("score"), human, row.get("group"))
+    def __init__(self, called: str = "row") -> None:
+        self._called = called
+        self._aspects: dict[str | None, _Aspect] = {}
+        self._rows = 0
 
-    def agreement(self) -> dict[str, ScoreAgreement | PreferenceAgreement]:
-        """Of the rows so far: scores by aspect, in the order in which they came up, then preferences."""
-        found: dict[str, ScoreAgreement | PreferenceAgreement] = {}
-        found.update((name, columns.agreement()) for name, columns in self._scores.items())
-        found.update((name, table.agreement()) for name, table in self._preferences.items())
+    def add(self, row: Mapping[str, Any], place: int | None = None) -> None:
+        """Take in a row as in ``results.jsonl``.
+
+        Args:
+            row: its fields.
+            place: where it stands, for messages; by default the number of rows so far.
+
+        Raises:
+            DataError: a winner where other rows of the same aspect have scores, or the other way round.
+        """
+        self._rows += 1
+        aspect = str(row.get("aspect") or "") or None
+        self._aspects.setdefault(aspect, _Aspect()).add(row, place or self._rows, self._called)
+
+    def agreement(
+        self, resampling: Resampling | None = None, *, ties: Ties = "class", votes: Votes = "majority"
+    ) -> dict[str, Agreement]:
+        """Of the rows so far: scores by aspect, in the order in which they came up, then preferences.
+
+        Comparisons of a single aspect, or of none, are under ``preference``; those of several under their aspects.
+
+        Raises:
+            DataError: two rows of the same item, aspect, protocol and repeat that differ.
+        """
+        how = resampling or STANDARD
+        return {name: _agreement(table, how, ties, votes) for name, table in self._tables().items()}
+
+    def over_repeats(
+        self, *, ties: Ties = "class", votes: Votes = "majority"
+    ) -> dict[str, RepeatedAgreement]:
+        """How the figures vary between repeats, for each aspect that has several."""
+        found = {}
+        for name, table in self._tables().items():
+            if len(repeats := table.each_repeat()) > 1:
+                found[name] = _over_repeats([_agreement(one, NO_INTERVALS, ties, votes) for one in repeats])
         return found
 
+    def _tables(self) -> dict[str, Table]:
+        tables = {aspect: held.table(self._called) for aspect, held in self._aspects.items()}
+        compared = [aspect for aspect, table in tables.items() if _is_compared(table)]
+        names = {aspect: aspect or "preference" for aspect in compared}
+        if len(compared) == 1:
+            names = {compared[0]: "preference"}
+        found = {aspect or "score": table for aspect, table in tables.items() if aspect not in names}
+        if clash := found.keys() & names.values():
+            raise DataError(
+                f"scores and comparisons are both called {min(clash)!r}: rename the aspect of one of them"
+            )
+        return found | {name: tables[aspect] for aspect, name in names.items()}
 
-class _ScoreColumns:
-    """Scores of a judge and of people, beside each other."""
+
+class _Aspect:
+    """The rows of one aspect, which are of one kind as soon as one of them has a score or a winner."""
 
     def __init__(self) -> None:
-        self._judged = array("d")
-        self._human = array("d")
-        self._groups = array("Q")
-        self._left_out = 0
-        self._grouped = True
+        self._rows: ScoreRows | PreferenceRows | None = None
+        self._began = 0
+        self._neither: Counter[str] = Counter()
+        self._labels_are_preferences = False
 
-    def add(self, judged: float | None, human: float | None, group: Hashable | None) -> None:
-        if judged is None or human is None:
-            self._left_out += 1
+    def add(self, row: Mapping[str, Any], place: int, called: str) -> None:
+        kind = _kind(row, f"{called} {place}")
+        if kind is None:
+            reason = why_not(row, None, row.get("human"))
+            self._neither[str(reason)] += 1
+            self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(
+                preference(row["human"])
+            )
             return
-        self._judged.append(judged)
-        self._human.append(human)
-        self._groups.append(digest(group))
-        self._grouped = self._grouped and group is not None
+        if self._rows is None:
+            self._rows, self._began = kind(), place
+        if not isinstance(self._rows, kind):
+            about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
+            raise DataError(
+                f"{called} {place} and {called} {self._began}, both of {about}: one has a score and one a winner; "
+                "give scores and comparisons aspects of their own, or files of their own"
+            )
+        self._rows.add(row, place)
 
-    def agreement(self) -> ScoreAgreement:
-        x, y = _columns(self._judged, self._human)
-        groups = np.array(self._groups, dtype=np.uint64)
-        grouped = self._grouped and len(groups) > 0
-        return ScoreAgreement(
-            n=len(x),
-            left_out=self._left_out,
-            groups=len(np.unique(groups)) if grouped else 0,
-            over_rows={name: Correlation(_correlation(name, x, y)) for name in STATISTICS},
-            per_group={name: _within(name, x, y, groups) for name in STATISTICS} if grouped else {},
-        )
-
-
-class _PreferenceTable:
-    """How often a judge said one thing and people another, or the same."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[Hashable, Hashable]] = Counter()
-        self._left_out = 0
-
-    def add(self, judged: str | None, human: str | None) -> None:
-        if judged is None or human is None:
-            self._left_out += 1
-        else:
-            self._counts[judged, human] += 1
-
-    def agreement(self) -> PreferenceAgreement:
-        n = self._counts.total()
-        return PreferenceAgreement(
-            n=n,
-            left_out=self._left_out,
-            accuracy=_agreeing(self._counts) / n if n else None,
-            kappa=_kappa(self._counts) if n else None,
-            ties=sum(count for (judged, _), count in self._counts.items() if judged == "tie"),
-        )
+    def table(self, called: str) -> Table:
+        kind = PreferenceRows if self._labels_are_preferences else ScoreRows
+        found = (self._rows or kind()).table(called)
+        left_out = Counter(found.left_out) + self._neither
+        return found.chosen(np.arange(len(found)), left_out=dict(left_out))
 
 
-def _agreeing(counts: Counter[tuple[Hashable, Hashable]]) -> int:
-    return sum(count for (first, second), count in counts.items() if first == second)
+def _kind(row: Mapping[str, Any], where: str) -> type[ScoreRows | PreferenceRows] | None:
+    scored, won = (row.get(name) not in (None, "") for name in ("score", "winner"))
+    if scored and won:
+        raise DataError(f"{where}: has a score and a winner; it can be a rating or a comparison, not both")
+    return ScoreRows if scored else PreferenceRows if won else None
 
 
-def _kappa(counts: Counter[tuple[Hashable, Hashable]]) -> float | None:
-    n = counts.total()
-    first: Counter[Hashable] = Counter()
-    second: Counter[Hashable] = Counter()
-    for (one, other), count in counts.items():
-        first[one] += count
-        second[other] += count
-    chance = math.fsum(first[c] * second[c] for c in first) / n**2
-    return None if chance == 1 else (_agreeing(counts) / n - chance) / (1 - chance)
+def _is_compared(table: Table) -> bool:
+    return len(table.values) > 2
 
 
-def _within(name: str, x: Floats, y: Floats, groups: Groups) -> GroupedCorrelation:
-    values = [_correlation(name, x[rows], y[rows]) for rows in _rows_of_groups(groups)]
-    known = [value for value in values if value is not None]
-    return GroupedCorrelation(
-        value=math.fsum(known) / len(known) if known else None,
-        groups=len(known),
-        skipped=len(values) - len(known),
+def _agreement(table: Table, resampling: Resampling, ties: Ties, votes: Votes) -> Agreement:
+    if _is_compared(table):
+        return _on_preferences(table, resampling, ties, votes)
+    return _on_scores(table, resampling)
+
+
+def _on_scores(table: Table, resampling: Resampling) -> ScoreAgreement:
+    x, y = table.values
+    values = {name: correlation(name, x, y) for name in STATISTICS}
+    resampled = resampled_each(tuple(STATISTICS), x, y, table.units, resampling)
+    grouped = bool(table.grouped.any())
+    return ScoreAgreement(
+        n=len(table),
+        left_out=table.left_out,
+        groups=_groups(table),
+        over_rows={name: resampling.interval(values[name], resampled[name]) for name in STATISTICS},
+        per_group={name: mean_within(name, x, y, table.units, resampling) for name in STATISTICS}
+        if grouped
+        else {},
+        judged=_range(x),
+        human=_range(y),
+        units=_units(table),
+        repeats=_repeats(table),
+        resampling=resampling,
     )
 
 
-def _rows_of_groups(groups: Groups) -> Iterator[NDArray[np.intp]]:
-    order = np.argsort(groups, kind="stable")
-    end = 0
-    for count in np.unique(groups, return_counts=True)[1]:
-        end += int(count)
-        yield order[end - count : end]
+def _on_preferences(table: Table, resampling: Resampling, ties: Ties, votes: Votes) -> PreferenceAgreement:
+    judged, human = table.values[:2]
+    cast = np.stack(table.values[2:], axis=1).astype(float) if votes == "each" else np.eye(3)[human]
+    human_ties, left_out = int(cast[:, 2].sum()), dict(table.left_out)
+    if ties == "left_out":
+        cast[:, 2] = 0
+        left_out |= {HUMAN_TIE: human_ties} if human_ties else {}
+    counts = _counted(judged, cast, half=ties == "half")
+    # What has no vote left is drawn no more.
+    counting = np.flatnonzero(cast.sum(axis=1))
+    units = numbered(table.units[counting], rows=len(counting))
+    tables = np.zeros((int(units.max(initial=-1)) + 1, 3, 3))
+    np.add.at(tables, units, counts[counting])
+    accuracy, kappa = tabled(tables, resampling)
+    return PreferenceAgreement(
+        n=int(cast.sum()),
+        left_out=left_out,
+        accuracy=accuracy,
+        kappa=kappa,
+        ties=int(cast[judged == 2].sum()),
+        human_ties=human_ties,
+        ties_as=ties,
+        votes=votes,
+        groups=_groups(table),
+        units=len(tables),
+        repeats=_repeats(table),
+        resampling=resampling,
+    )
 
 
-def _columns(x: Iterable[float], y: Iterable[float]) -> tuple[Floats, Floats]:
-    first, second = np.fromiter(x, dtype=float), np.fromiter(y, dtype=float)
-    if first.shape != second.shape:
-        raise ValueError(f"columns of different length: {len(first)} and {len(second)}")
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise ValueError("not a number, or infinite, in a column")
-    return first, second
+def _counted(judged: NDArray[Any], cast: Floats, half: bool) -> Floats:
+    """For each row how often the judge said one thing and people another: shape (rows, 3, 3).
 
-
-def _correlation(name: str, x: Floats, y: Floats) -> float | None:
-    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
-    return STATISTICS[name](x, y)
-
-
-def _standardized(x: Floats) -> Floats:
-    """Centred, of length 1; scaled first, since squares of very small or large numbers are none."""
-    centred = np.ldexp(x, -np.frexp(np.abs(x).max())[1])
-    centred -= centred.mean()
-    centred /= np.abs(centred).max()
-    standardized: Floats = centred / np.linalg.norm(centred)
-    return standardized
-
-
-def _mean_ranks(x: Floats) -> Floats:
-    _, places, counts = np.unique(x, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    return ranks
-
-
-def _tied_pairs(x: Ranks) -> int:
-    counts = np.unique(x, return_counts=True)[1]
-    return int((counts * (counts - 1) // 2).sum())
-
-
-def _inversions(ranks: Ranks) -> int:
-    """Pairs of which the greater one stands first.
-
-    Two ranks differ first in some bit, the highest of them. So for each bit, from the highest down, among those that
-    are alike in the bits above it: how many that have the bit stand before each one that has not.
+    Where a human tie is half right, it is half a vote for either answer; a judge's tie is then half of either, too.
     """
-    found = 0
-    for bit in reversed(range(int(ranks.max()).bit_length())):
-        above, ones = ranks >> (bit + 1), (ranks >> bit) & 1
-        starts = np.flatnonzero(np.diff(above, prepend=-1))
-        before = np.cumsum(ones) - ones
-        before -= np.repeat(before[starts], np.diff(starts, append=len(ranks)))
-        found += int(before[ones == 0].sum())
-        ranks = ranks[np.argsort(ranks >> bit, kind="stable")]
+    said = np.eye(3)[judged]
+    tied = cast[:, 2:] * [0.5, 0.5, 0] if half else np.zeros_like(cast)
+    untied = cast * [1, 1, 0] if half else cast
+    either = np.where(said[:, 2:] == 1, [0.5, 0.5, 0], said)
+    found: Floats = np.einsum("ri,rj->rij", said, untied) + np.einsum("ri,rj->rij", either, tied)
     return found
+
+
+def _over_repeats(each: Sequence[Agreement]) -> RepeatedAgreement:
+    figures = [one.figures() for one in each]
+    names = list(dict.fromkeys(name for found in figures for name in found))
+    spreads = {name: _spread([found.get(name) for found in figures]) for name in names}
+    return RepeatedAgreement(repeats=len(each), n=tuple(one.n for one in each), figures=spreads)
+
+
+def _spread(values: Sequence[float | None]) -> Spread:
+    known = [value for value in values if value is not None]
+    return Spread(fmean(known) if known else None, stdev(known) if len(known) > 1 else None, tuple(values))
+
+
+def _range(scores: Floats) -> Range | None:
+    return Range(float(scores.min()), float(scores.max())) if len(scores) else None
+
+
+def _groups(table: Table) -> int:
+    return len(np.unique(table.units[table.grouped]))
+
+
+def _units(table: Table) -> int:
+    return int(table.units.max(initial=-1)) + 1
+
+
+def _repeats(table: Table) -> int:
+    return max(1, len(np.unique(table.repeats)))

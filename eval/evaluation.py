@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .agreement import PreferenceAgreement, RowsByAspect, ScoreAgreement
+from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
 from .results import Result, StoredResults
 
 
@@ -125,20 +125,35 @@ class Evaluation:
             return Figures(self.results.heads())
         return Figures(vars(result) for result in self.results)
 
-    def agreement(self, protocol: str | None = None) -> dict[str, ScoreAgreement | PreferenceAgreement]:
+    def agreement(
+        self, protocol: str | None = None, resampling: Resampling | None = None
+    ) -> dict[str, ScoreAgreement | PreferenceAgreement]:
         """Agreement with people by aspect, of one protocol (the only one, unless named).
+
+        Args:
+            protocol: whose verdicts.
+            resampling: how intervals are made.
 
         Raises:
             ValueError: several protocols were run, and none is named.
         """
+        return {
+            name: found
+            for rows in self._gathered(protocol)
+            for name, found in rows.agreement(resampling).items()
+        }
+
+    def agreement_over_repeats(self, protocol: str | None = None) -> dict[str, RepeatedAgreement]:
+        """How agreement varies between repeats, by aspect; nothing where there was one. See ``agreement``."""
+        return {
+            name: found for rows in self._gathered(protocol) for name, found in rows.over_repeats().items()
+        }
+
+    def _gathered(self, protocol: str | None) -> list[RowsByAspect]:
         rows = self.figures.rows
         if protocol is None and len(rows) > 1:
             raise ValueError(f"several protocols were run; name one of {', '.join(sorted(rows))}")
-        return {
-            name: found
-            for gathered in (rows if protocol is None else rows.keys() & {protocol})
-            for name, found in rows[gathered].agreement().items()
-        }
+        return [found for name, found in rows.items() if protocol in (None, name)]
 
     def most_worth_reading(self) -> Result | None:
         """The longest debate that changed its score, else the longest; ``None`` without results."""

@@ -18,7 +18,9 @@ from jurygraph.eval import agreement
 from jurygraph.eval.agreement import (
     GroupedCorrelation,
     PreferenceAgreement,
+    RowsByAspect,
     ScoreAgreement,
+    Statistic,
     agree_on_preferences,
     agree_on_scores,
     cohen_kappa,
@@ -134,12 +136,14 @@ def test_constant_groups_are_skipped_and_counted() -> None:
 
 
 def test_no_group_at_all_gives_no_value() -> None:
-    assert correlate_within("kendall", [1, 1], [1, 2], ["a", "a"]) == GroupedCorrelation(None, 0, 1)
+    assert correlate_within("kendall", [1, 1], [1, 2], ["a", "a"]) == GroupedCorrelation(
+        None, groups=0, skipped=1
+    )
 
 
 def test_rows_that_lack_a_score_are_left_out_and_counted() -> None:
     found = agree_on_scores([1, None, 3, 2], [1, 2, 3, None], ["a", "a", "a", "a"])
-    assert (found.n, found.left_out) == (2, 2)
+    assert (found.n, found.left_out) == (2, {"not judged": 1, "no label": 1})
     assert found.over_rows["pearson"].value == pytest.approx(1.0)
 
 
@@ -170,11 +174,13 @@ def test_kappa_of_a_published_example() -> None:
 
 def test_ties_are_a_class_of_their_own() -> None:
     found = agree_on_preferences(["1", "tie", "2", "tie"], ["1", "1", "2", "tie"])
-    assert (found.accuracy, found.ties) == (0.75, 2)
+    assert (found.accuracy.value, found.ties) == (0.75, 2)
 
 
 def test_no_rows_give_no_figures() -> None:
-    assert agree_on_preferences([None], ["1"]) == PreferenceAgreement(0, 1, None, None, 0)
+    found = agree_on_preferences([None], ["1"])
+    assert (found.n, found.left_out, found.ties) == (0, {"not judged": 1}, 0)
+    assert found.accuracy == found.kappa == Statistic(None)
 
 
 def test_rows_are_told_apart_by_aspect_and_kind() -> None:
@@ -188,7 +194,7 @@ def test_rows_are_told_apart_by_aspect_and_kind() -> None:
     wit, preference = found["wit"], found["preference"]
     assert isinstance(wit, ScoreAgreement)
     assert isinstance(preference, PreferenceAgreement)
-    assert (wit.n, preference.n, preference.left_out) == (2, 1, 1)
+    assert (wit.n, preference.n, preference.left_out) == (2, 1, {"not judged": 1})
 
 
 def test_an_aspect_may_be_called_preference_where_nothing_is_compared() -> None:
@@ -200,16 +206,18 @@ def test_an_aspect_may_be_called_preference_where_nothing_is_compared() -> None:
 
 def test_of_many_rows_only_numbers_are_kept() -> None:
     """Twenty megabytes of rows, ten of which make a group."""
+    rows = RowsByAspect()
     tracemalloc.start()
-    found = agreement(
-        {"score": n % 5, "human": n % 7, "group": f"g{n // 10}", "transcript": "x" * (2_000 + n % 2)}
-        for n in range(10_000)
-    )["score"]
+    for n in range(10_000):
+        rows.add(
+            {"score": n % 5, "human": n % 7, "group": f"g{n // 10}", "transcript": "x" * (2_000 + n % 2)}
+        )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+    found = rows.agreement()["score"]
     assert isinstance(found, ScoreAgreement)
     assert (found.n, found.groups) == (10_000, 1_000)
-    assert peak < 3_000_000
+    assert peak < 1_000_000
 
 
 def test_recorded_scores_on_topical_chat(shared_data: Path) -> None:

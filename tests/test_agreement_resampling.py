@@ -1,0 +1,227 @@
+"""Intervals of agreement: resamples that were never made are computed as if they had been."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jurygraph.eval.statistics.correlation import (
+    STATISTICS,
+    correlate,
+    correlate_within,
+    correlation,
+    correlations_within,
+    resampled,
+    resampled_each,
+    resampled_within,
+)
+from jurygraph.eval.statistics.kappa import cohen_kappa, rated
+from jurygraph.eval.statistics.resampling import Floats, Resampling
+from jurygraph.eval.statistics.statistic import Statistic
+from scipy import stats
+
+SCIPY: dict[str, Callable[..., Any]] = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+}
+
+
+def drawn(units: Any, resampling: Resampling) -> list[Any]:
+    """The rows of each resample, one by one, as often as they were drawn."""
+    weights = np.concatenate(list(resampling.weights(int(units.max()) + 1)))
+    return [np.repeat(np.arange(len(units)), weight[units]) for weight in weights]
+
+
+def columns(rows: int, x_levels: int, y_levels: int) -> tuple[Floats, Floats]:
+    """Two columns that go together, with as many distinct values as asked for."""
+    random = np.random.default_rng([rows, x_levels, y_levels])
+    both = random.random(rows)
+    x, y = ((both + random.random(rows)) / 2 for _ in range(2))
+    return np.floor(x * x_levels) / 7, np.floor(y * y_levels) / 3
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+@pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.parametrize(
+    ("rows", "x_levels", "y_levels"),
+    [
+        (2, 9, 9),
+        (40, 5, 5),
+        (500, 10**9, 10**9),
+        (600, 10**9, 4),
+        (3_000, 10**9, 10**9),
+        (3_000, 5, 60),
+        (3_000, 4, 5),
+    ],
+)
+def test_resamples_against_scipy_on_made_resamples(
+    name: str, size: int, rows: int, x_levels: int, y_levels: int
+) -> None:
+    """Few rows and many, none tied, heavily tied, tied on one side; rows by themselves and in groups."""
+    x, y = columns(rows, x_levels, y_levels)
+    units = np.arange(rows) // size
+    how = Resampling(resamples=12, seed=rows)
+    for found, chosen in zip(resampled(name, x, y, units, how), drawn(units, how), strict=True):
+        own = correlation(name, x[chosen], y[chosen])
+        if units.max() == 0 or own is None:
+            assert math.isnan(found)
+        else:
+            assert found == pytest.approx(SCIPY[name](x[chosen], y[chosen]).statistic, abs=1e-9)
+            assert found == pytest.approx(own, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_few_distant_values_leave_the_resamples_without_them_exact(name: str) -> None:
+    """Of twenty-four rows one is a million away: a third of the resamples do not have it."""
+    x, y = columns(24, 10**9, 10**9)
+    x[3], y[3] = 1e12, -1e9
+    units, how = np.arange(24), Resampling(resamples=200)
+    for found, chosen in zip(resampled(name, x, y, units, how), drawn(units, how), strict=True):
+        assert found == pytest.approx(correlation(name, x[chosen], y[chosen]), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_heavy_unit_is_counted_in_full(name: str) -> None:
+    """One group has nearly all the rows, and may be drawn several times."""
+    x, y = columns(4_000, 10**9, 10**9)
+    units = np.maximum(np.arange(4_000) - 3_990, 0)
+    how = Resampling(resamples=10)
+    for found, chosen in zip(resampled(name, x, y, units, how), drawn(units, how), strict=True):
+        assert found == pytest.approx(correlation(name, x[chosen], y[chosen]), abs=1e-9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(list(STATISTICS)),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=30),
+)
+def test_within_groups_against_each_group_by_itself(name: str, rows: list[tuple[int, int, int]]) -> None:
+    groups, x, y = (np.array(column) for column in zip(*rows, strict=True))
+    numbers = np.unique(groups, return_inverse=True)[1]
+    wanted = [correlation(name, x[groups == g] / 7, y[groups == g] / 3) for g in np.unique(groups)]
+    each = correlations_within(name, x / 7, y / 3, numbers)
+    assert each == pytest.approx(
+        [np.nan if value is None else value for value in wanted], abs=1e-12, nan_ok=True
+    )
+
+
+def test_large_groups_are_computed_as_small_ones_are() -> None:
+    x, y = columns(300, 10**9, 12)
+    groups = np.repeat([0, 1, 2], [30, 70, 200])
+    for name in STATISTICS:
+        wanted = [SCIPY[name](x[groups == g], y[groups == g]).statistic for g in range(3)]
+        assert correlations_within(name, x, y, groups) == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_the_mean_within_groups_is_of_the_groups_drawn(name: str) -> None:
+    x, y = columns(60, 4, 4)
+    groups, how = np.arange(60) // 4, Resampling(resamples=30)
+    each = correlations_within(name, x, y, groups)
+    weights = np.concatenate(list(how.weights(15)))
+    wanted = [np.nanmean(np.repeat(each, weight)) for weight in weights]
+    assert resampled_within(name, x, y, groups, how) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_weights_are_what_drawing_with_replacement_gives() -> None:
+    """Each resample has as many units as there are, each unit once on average, Poisson-like around it."""
+    weights = np.concatenate(list(Resampling(resamples=2_000).weights(50)))
+    assert weights.shape == (2_000, 50)
+    assert (weights.sum(axis=1) == 50).all()
+    assert weights.mean(axis=0) == pytest.approx(np.ones(50), abs=0.12)
+    assert (weights == 0).mean() == pytest.approx((1 - 1 / 50) ** 50, abs=0.005)
+
+
+def test_the_seed_decides_and_nobody_elses_generator() -> None:
+    x, y = columns(30, 10**9, 10**9)
+    one, again, other = (
+        correlate("pearson", x, y, resampling=Resampling(100, seed=seed)) for seed in (1, 1, 2)
+    )
+    state = np.random.get_state()[1].copy()  # type: ignore[index]
+    assert one == again
+    assert one.value == other.value
+    assert (one.low, one.high) != (other.low, other.high)
+    assert (np.random.get_state()[1] == state).all()  # type: ignore[index]
+
+
+def test_several_correlations_are_of_the_same_resamples() -> None:
+    x, y = columns(50, 10**9, 10**9)
+    how = Resampling(resamples=20)
+    together = resampled_each(tuple(STATISTICS), x, y, np.arange(50), how)
+    for name, found in together.items():
+        assert found == pytest.approx(resampled(name, x, y, np.arange(50), how), abs=0)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    """Normal columns with a correlation of 0.6, 40 rows: some 90 of 100 intervals of 90 % hold it."""
+    random, held = np.random.default_rng(5), 0
+    for _ in range(200):
+        x = random.normal(size=40)
+        found = correlate(
+            "pearson", x, 0.6 * x + 0.8 * random.normal(size=40), resampling=Resampling(200, 0.9)
+        )
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 0.6 <= found.high
+    assert 165 <= held <= 195
+
+
+def test_groups_that_repeat_themselves_are_no_more_rows_than_groups() -> None:
+    """Each row ten times: the interval is that of the rows once, if the copies are drawn together."""
+    x, y = columns(30, 10**9, 10**9)
+    once = correlate("spearman", x, y)
+    copies = correlate(
+        "spearman", np.repeat(x, 10), np.repeat(y, 10), groups=list(np.repeat(np.arange(30), 10))
+    )
+    assert (copies.low, copies.high) == pytest.approx((once.low, once.high), abs=1e-9)
+
+
+def test_one_unit_has_no_interval() -> None:
+    alone = correlate("kendall", [1, 2, 3], [1, 3, 2], groups=["a"] * 3)
+    assert alone.value == pytest.approx(1 / 3)
+    assert (alone.low, alone.high) == (None, None)
+    within = correlate_within("kendall", [1, 2, 3, 1], [1, 3, 2, 1], ["a", "a", "a", "b"])
+    assert (within.low, within.high, within.groups, within.skipped) == (None, None, 1, 1)
+
+
+def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
+    how = Resampling(resamples=4, confidence=0.5)
+    assert how.interval(0.5, np.array([0.0, 1.0, np.nan, np.nan])) == Statistic(0.5, 0.25, 0.75)
+    assert how.interval(0.5, np.array([0.0, np.nan, np.nan, np.nan])) == Statistic(0.5)
+    assert how.interval(None, np.array([0.0, 1.0, 1.0, 1.0])) == Statistic(None)
+
+
+def test_no_resamples_give_no_interval() -> None:
+    none = Resampling(resamples=0)
+    assert correlate("pearson", [1, 2, 4], [1, 2, 3], resampling=none).low is None
+    assert rated(["a", "b"], ["a", "b"], resampling=none) == (Statistic(1.0), Statistic(1.0))
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [({"resamples": -1}, "resamples"), ({"confidence": 1.0}, "confidence"), ({"seed": -2}, "seed")],
+)
+def test_bad_resampling_is_refused(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Resampling(**fields)
+
+
+def test_kappa_of_resamples_against_kappa_of_made_resamples() -> None:
+    random = np.random.default_rng(0)
+    first = list(random.choice(["1", "2", "tie"], 60))
+    second = [
+        a if random.random() < 0.6 else b for a, b in zip(first, random.choice(["1", "2"], 60), strict=True)
+    ]
+    groups, how = np.arange(60) // 3, Resampling(resamples=300, confidence=0.8)
+    made = [([first[i] for i in chosen], [second[i] for i in chosen]) for chosen in drawn(groups, how)]
+    accuracy, kappa = rated(first, second, list(groups), how)
+    right = [np.mean([a == b for a, b in zip(*pair, strict=True)]) for pair in made]
+    assert (accuracy.low, accuracy.high) == pytest.approx(tuple(np.quantile(right, (0.1, 0.9))), abs=1e-12)
+    kappas = np.array([cohen_kappa(*pair) for pair in made], dtype=float)
+    assert (kappa.low, kappa.high) == pytest.approx(tuple(np.quantile(kappas, (0.1, 0.9))), abs=1e-12)

@@ -1,28 +1,29 @@
-"""Datasets: bundled ones by name, published ones from a folder, files of one's own."""
+"""Datasets: bundled and published ones by name, files and frames of one's own."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from ..state.aspects import ASPECTS, Aspect, find_aspect
 from ..state.errors import DataError, UsageError
 from ..state.tasks import TaskKind
-from .files import Row, RowFile, read_bytes
-from .items import Item, ScoreItem, parse_item
-from .published import rows as published
+from .files import Row, RowFile, TextFile
+from .frames import Frame, frame_rows, is_frame, row_file
+from .items import Item, parse_item
+from .published import catalogue
+from .published.fetching import fetch
+from .published.places import Found, find
+from .published.source import Form, Labels, Source
 from .survey import Numbered, Reader, Survey, survey
-
-Labels = Literal["people", "construction", "none"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,14 @@ class Dataset:
         kind: ``score`` or ``compare``.
         labels: who made the labels: people, or the construction of the data.
         digest: of the file's content; two people with the same digest judged the same items.
-        location: the file.
+        location: the file, or the folder with the files; with the name, enough to load it again.
         survey: what is remembered of all the items of the file.
         read: reads the items, each with the line that it stands in.
         limit: so many of the first items belong to the dataset; ``None``: all.
         family: prefix of its aspects' full names, such as ``topical-chat``.
+        unit: what the number of an item counts: ``line``, ``row`` or ``item``.
 
+    >>> from jurygraph.eval.items import ScoreItem
     >>> rain = ScoreItem(id="a", source="It rained.", candidate="Rain.", human={"fluency": 4})
     >>> data = Dataset.of("mine", [rain])
     >>> len(data), [item.id for item in data], data.aspect_names()
@@ -55,6 +58,7 @@ class Dataset:
     read: Reader = field(repr=False, compare=False)
     limit: int | None = None
     family: str = "summeval"
+    unit: str = "line"
 
     @classmethod
     def of(
@@ -65,18 +69,55 @@ class Dataset:
         Raises:
             DataError: no items, both kinds, or one id twice.
         """
+        return cls._held(name, items, "item", labels, family)
+
+    @classmethod
+    def of_frame(
+        cls,
+        frame: Frame,
+        name: str = "frame",
+        *,
+        labels: Labels | None = None,
+        family: str = "summeval",
+        max_characters: int | None = None,
+    ) -> Dataset:
+        """A dataset of a table in memory: a pandas, polars or Arrow frame, or a list of dicts.
+
+        The columns are the fields of an item; ``human.fluency`` is a column for one aspect. Missing cells (``None``,
+        NaN) are as if they were not there. What the frame holds now is what is judged, whatever becomes of it.
+
+        Raises:
+            DataError: names row (counted from 1) and field.
+
+        >>> rows = [{"id": 1, "source": "It rained.", "candidate": "Rain.", "human.fluency": 4}]
+        >>> Dataset.of_frame(rows).aspect_names()
+        ['fluency']
+        """
+        items = (item for _, item in _parsed(frame_rows(frame), name, "row"))
+        return cls._held(name, items, "row", labels, family, max_characters)
+
+    @classmethod
+    def _held(
+        cls,
+        name: str,
+        items: Iterable[Item],
+        unit: str,
+        labels: Labels | None,
+        family: str,
+        most_characters: int | None = None,
+    ) -> Dataset:
         held = tuple(items)
-        found = survey(lambda: enumerate(held, start=1), name, "item")
-        lines = "\n".join(item.model_dump_json() for item in held)
+        found = survey(lambda: enumerate(held, start=1), name, unit, most_characters=most_characters)
         return cls(
             name=name,
             kind=found.kind,
             labels=labels or ("people" if found.has_labels else "none"),
-            digest=hashlib.sha256(lines.encode()).hexdigest()[:12],
+            digest=_digest_of(held),
             location="in memory",
             survey=found,
             read=lambda: enumerate(held, start=1),
             family=family,
+            unit=unit,
         )
 
     def __iter__(self) -> Iterator[Item]:
@@ -117,47 +158,8 @@ def find_item(dataset: Dataset, id: str) -> Item | None:
     return next((item for item in dataset if item.id == id), None)
 
 
-@dataclass(frozen=True)
-class Source:
-    """A dataset that has a name."""
-
-    name: str
-    kind: TaskKind
-    summary: str
-    labels: Labels
-    rows: Callable[[RowFile], Iterator[Row]] | None = None
-    family: str = "summeval"
-
-
-_KNOWN = (
-    Source(
-        "demo",
-        "score",
-        "texts with candidates spoilt in known ways, written for this package",
-        "construction",
-    ),
-    Source("demo-pairs", "compare", "answers spoilt in known ways, written for this package", "construction"),
-    Source(
-        "topical-chat",
-        "score",
-        "Topical-Chat with USR's annotations (Mehri and Eskenazi 2020)",
-        "people",
-        published.topical_chat,
-        "topical-chat",
-    ),
-    Source(
-        "summeval", "score", "SummEval's expert ratings (Fabbri et al. 2021)", "people", published.summeval
-    ),
-    Source(
-        "faireval",
-        "compare",
-        "Vicuna-80 with FairEval's majority of annotators (Wang et al. 2024)",
-        "people",
-        published.faireval,
-    ),
-    Source("llmbar", "compare", "LLMBar and its companions (Zeng et al. 2024)", "people", published.llmbar),
-)
-SOURCES = {source.name: source for source in _KNOWN}
+SOURCES = catalogue.SOURCES
+"""The datasets that have a name."""
 
 _BUNDLED = Path(__file__).parent / "data"
 
@@ -166,55 +168,123 @@ MAX_CHARACTERS = 100_000
 """The longest text taken unless said otherwise: longer ones are mostly a wrong column, and cost as much as many."""
 
 
+Data = str | Path | Dataset | Frame
+"""What can be judged: a dataset or its name, a file, a table in memory."""
+
+
 def load_dataset(
-    name_or_path: str | Path, data_dir: str | Path | None = None, *, max_characters: int = MAX_CHARACTERS
+    data: Data,
+    data_dir: str | Path | None = None,
+    *,
+    max_characters: int = MAX_CHARACTERS,
 ) -> Dataset:
     """Load a dataset and check every row of it.
 
     Args:
-        name_or_path: a known name (see ``SOURCES``) or a JSONL or CSV file.
-        data_dir: the folder that holds a published dataset's files.
+        data: a known name (see ``SOURCES``); a JSONL, JSON, CSV or Parquet file; or a table in memory, see
+            ``Dataset.of_frame``.
+        data_dir: the folder that holds a published dataset's files, or the file; without it they are fetched
+            from where they are published, once.
         max_characters: the longest text that an item may have.
 
     Raises:
-        DataError: a file that cannot be used; names file, line and field.
+        DataError: data that cannot be used; names file, line and field.
+        UsageError: a name that is not known, or a package that is not installed.
 
     >>> load_dataset("demo").kind
     'score'
     """
-    source = SOURCES.get(str(name_or_path))
-    path = _path(name_or_path, source, data_dir)
-    file = RowFile(path)
-    read = partial(_items, file, source.rows if source and source.rows else RowFile.rows)
-    found = survey(read, str(path), most_characters=max_characters)
+    if isinstance(data, Dataset):
+        return data
+    if not isinstance(data, (str, Path)):
+        if not is_frame(data):
+            raise UsageError(
+                f"{type(data).__name__} is no dataset: give a name, a file, a frame or a list of dicts"
+            )
+        return Dataset.of_frame(data, max_characters=max_characters)
+    source = SOURCES.get(str(data))
+    if source is None:
+        return _of_file(Path(data), data_dir, max_characters)
+    if not source.forms:
+        return _loaded(source, _one_file(_BUNDLED / f"{source.name}.jsonl"), max_characters)
+    dataset = _loaded(source, find(source, data_dir or fetch(source)), max_characters)
+    if data_dir is None and source.items not in (None, len(dataset)):
+        raise DataError(f"{dataset.location}: holds {len(dataset)} items; {source.items} were published")
+    return dataset
+
+
+def load_again(name: str, location: str) -> Dataset:
+    """Load what a run judged, by what its manifest says of it; nothing is fetched.
+
+    Raises:
+        DataError: it is not there any more, or never was in a file.
+    """
+    source = SOURCES.get(name)
+    if source is None or not source.forms:
+        return load_dataset(name if source else Path(location), max_characters=sys.maxsize)
+    return load_dataset(name, location, max_characters=sys.maxsize)
+
+
+def _of_file(path: Path, data_dir: str | Path | None, max_characters: int) -> Dataset:
+    if not path.exists() and path.suffix == "":
+        raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(SOURCES)}")
+    if data_dir is not None:
+        raise UsageError(f"{path} is a file: --data-dir (data_dir=) is for datasets that have a name")
+    return _loaded(None, _one_file(path), max_characters)
+
+
+def _one_file(path: Path) -> Found:
+    return Found(Form((path.name,), lambda files: files[0].rows()), (path,), path)
+
+
+def _loaded(source: Source | None, found: Found, max_characters: int) -> Dataset:
+    files = tuple(map(_text_or_rows if source else row_file, found.paths))
+    unit = files[0].unit if len(found.form.files) == 1 else "item"
+    read = partial(_items, found.form, files, str(found.place), unit)
+    checked = survey(read, str(found.place), unit, most_characters=max_characters)
+    made = source.labels if source else "people"
     return Dataset(
-        name=source.name if source else path.name,
-        kind=found.kind,
-        labels=source.labels if source else ("people" if found.has_labels else "none"),
-        digest=file.digest,
-        location=str(path),
-        survey=found,
+        name=source.name if source else found.place.name,
+        kind=checked.kind,
+        labels=made if checked.has_labels else "none",
+        digest=_digest(files),
+        location=str(found.place.absolute()),
+        survey=checked,
         read=read,
         family=source.family if source else "summeval",
+        unit=unit,
     )
 
 
-def _path(name_or_path: str | Path, source: Source | None, data_dir: str | Path | None) -> Path:
-    if source is not None:
-        return published.find(source.name, data_dir) if source.rows else _BUNDLED / f"{source.name}.jsonl"
-    path = Path(name_or_path)
-    if not path.exists() and path.suffix == "":
-        raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(SOURCES)}")
-    return path
+def _text_or_rows(path: Path) -> RowFile:
+    """Plain text, a row a line, is a part of published datasets only."""
+    is_text = path.name.removesuffix(".gz").endswith(".txt")
+    return TextFile(path) if is_text else row_file(path)
 
 
-def _items(file: RowFile, rows: Callable[[RowFile], Iterator[Row]]) -> Iterator[Numbered]:
-    for line, row in rows(file):
+def _digest_of(items: Iterable[Item]) -> str:
+    found = hashlib.sha256()
+    for number, item in enumerate(items):
+        found.update(f"{chr(10) if number else ''}{item.model_dump_json()}".encode())
+    return found.hexdigest()[:12]
+
+
+def _digest(files: Sequence[RowFile]) -> str:
+    digests = [file.digest for file in files]
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:12]
+
+
+def _items(form: Form, files: Sequence[RowFile], place: str, unit: str) -> Iterator[Numbered]:
+    return _parsed(form.rows(files), place, unit)
+
+
+def _parsed(rows: Iterable[Row], place: str, unit: str) -> Iterator[Numbered]:
+    for number, row in rows:
         try:
             item = parse_item(row)
         except ValidationError as error:
-            raise DataError(f"{file.path}, line {line}: {explain(error, row)}") from error
-        yield line, item
+            raise DataError(f"{place}, {unit} {number}: {explain(error, row)}") from error
+        yield number, item
 
 
 # Where a field may be one thing or another, pydantic puts the alternative's name into the path.
@@ -233,59 +303,3 @@ def explain(error: ValidationError, row: Any = None) -> str:
         return f"field {field!r} is missing{has}"
     value = repr(first["input"])
     return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
-
-
-def choose_aspects(dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
-    """The aspects to judge: those named, else all that the dataset has labels for.
-
-    A name is a known aspect's or that of a YAML file with a whole aspect.
-
-    Raises:
-        UsageError: an unknown aspect, or one that the dataset has no labels for although it has others.
-        DataError: a label that is off an aspect's scale.
-    """
-    if dataset.kind == "compare":
-        if names:
-            raise UsageError(f"{dataset.name} compares answers: --aspect means nothing there")
-        return []
-    if not names and not dataset.aspect_names():
-        raise UsageError(f"{dataset.name} has no labels to take aspects from; name one with --aspect")
-    aspects = [_aspect(dataset, name) for name in names or dataset.aspect_names()]
-    for aspect in aspects:
-        _check_labels(dataset, aspect)
-    return aspects
-
-
-def _aspect(dataset: Dataset, name: str) -> Aspect:
-    if name.endswith((".yaml", ".yml")):
-        return _aspect_from_file(Path(name))
-    bare = name.rpartition("/")[2]
-    has = dataset.aspect_names()
-    if has and bare not in has:
-        raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {', '.join(has)}")
-    try:
-        return ASPECTS.get(f"{dataset.family}/{name}") or find_aspect(name)
-    except ValueError as error:
-        raise UsageError(f"{error}; or the name of a YAML file (name, criteria, low, high, steps)") from error
-
-
-def _aspect_from_file(path: Path) -> Aspect:
-    try:
-        return Aspect.model_validate(yaml.safe_load(read_bytes(path)))
-    except yaml.YAMLError as error:
-        raise DataError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        raise DataError(f"{path}: {explain(error)}") from error
-
-
-def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
-    labels = dataset.survey.aspects.get(aspect.name)
-    if labels is None or (aspect.low <= labels.low and labels.high <= aspect.high):
-        return
-    for line, item in dataset.numbered():
-        label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
-        if label is not None and not aspect.low <= label <= aspect.high:
-            raise DataError(
-                f"{dataset.location}, line {line}: field 'human.{aspect.name}' of {item.id!r} is {label:g}, "
-                f"off the scale {aspect.low:g} to {aspect.high:g}"
-            )

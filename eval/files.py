@@ -1,4 +1,4 @@
-"""Rows of a file: JSON lines or CSV, plain or gzip-compressed, one at a time."""
+"""Rows of a file: JSON lines, a JSON array or CSV, plain or gzip-compressed, one at a time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,23 +36,30 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
 class RowFile:
-    """A JSONL or CSV file (its name tells which), also ``.gz``: read as often as wanted, never held in memory.
+    """A JSONL, JSON or CSV file (its name tells which), also ``.gz``: read as often as wanted, never held in memory.
 
     The first pass that comes to the end settles what the file holds; later ones refuse it if it holds something else.
+    A JSON array, which has no lines, is the exception: it is read as a whole.
 
     Attributes:
         path: the file.
         digest: of the decompressed content; empty before the first pass has come to the end.
+        unit: what the number of a row counts: ``line`` or ``row``.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.digest = ""
         self._version: tuple[int, int] | None = None
+
+    @cached_property
+    def unit(self) -> str:
+        """``row`` for a JSON array, whose rows are counted from 1."""
+        return "row" if _is_json(self.path) and _holds_an_array(self.path) else "line"
 
     def rows(self) -> Iterator[Row]:
         """The rows, from the beginning.
@@ -62,11 +70,22 @@ class RowFile:
         """
         self._version = self._version if self.digest else None
         with self._content() as content:
-            yield from _parser(self.path)(self.path, content)
+            yield from self.parser()(self.path, content)
         found = content.digest()
         if self.digest not in ("", found):
             raise self._changed()
         self.digest = found
+
+    def parser(self) -> Parser:
+        """What makes rows of the content."""
+        name = self.path.name.removesuffix(".gz").lower()
+        if name.endswith(".csv"):
+            return _csv_rows
+        if self.unit == "row":
+            return _array_rows
+        if name.endswith((".jsonl", ".ndjson", ".json")):
+            return _json_rows
+        raise DataError(f"{self.path}: not a dataset that can be read; expected {KINDS}")
 
     @contextmanager
     def _content(self) -> Iterator[_Content]:
@@ -77,7 +96,7 @@ class RowFile:
         except UnicodeDecodeError as error:
             raise self._not_text() from error
         except (OSError, EOFError, zlib.error) as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
 
     def _watch(self, status: os.stat_result) -> None:
         """Notice a change before anything that was changed is used; a new date on the same content is none."""
@@ -146,13 +165,30 @@ class _Content(io.RawIOBase):
         return self._hash.hexdigest()[:12]
 
 
-def _parser(path: Path) -> Callable[[Path, _Content], Iterator[Row]]:
-    name = path.name.removesuffix(".gz").lower()
-    if name.endswith(".csv"):
-        return _csv_rows
-    if name.endswith((".jsonl", ".ndjson", ".json")):
-        return _json_rows
-    raise DataError(f"{path}: not a dataset that can be read; expected .jsonl or .csv (also .gz)")
+Parser = Callable[[Path, _Content], Iterator[Row]]
+
+KINDS = ".jsonl or .csv (also .gz), .json or .parquet"
+
+
+def _is_json(path: Path) -> bool:
+    return path.name.removesuffix(".gz").lower().endswith(".json")
+
+
+def _holds_an_array(path: Path) -> bool:
+    """Whether a JSON file is one array, rather than an object a line."""
+    try:
+        with _opened(path) as content:
+            return content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+    except (OSError, EOFError, zlib.error):
+        return False  # and is told about when it is read
+
+
+class TextFile(RowFile):
+    """A text file, a row a line: ``{"text": ...}``. Blank lines are left out."""
+
+    def parser(self) -> Parser:
+        """Lines as they are."""
+        return _text_rows
 
 
 def _text(content: _Content, newline: str) -> io.TextIOWrapper:
@@ -175,35 +211,59 @@ def _json_rows(path: Path, content: _Content) -> Iterator[Row]:
         yield number, row
 
 
+def _array_rows(path: Path, content: _Content) -> Iterator[Row]:
+    try:
+        held = json.load(_text(content, newline="\n"))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise
+        raise DataError(f"{path}: not JSON: {error}") from error
+    for number, row in enumerate(held, start=1):
+        if not isinstance(row, dict):
+            kind = type(row).__name__
+            raise DataError(f"{path}, row {number}: expected an object with named fields, got {kind}")
+        yield number, row
+
+
+def _text_rows(_path: Path, content: _Content) -> Iterator[Row]:
+    for number, line in enumerate(_text(content, newline="\n"), start=1):
+        if line.strip():
+            yield number, {"text": line.rstrip("\r\n")}
+
+
 def _csv_rows(path: Path, content: _Content) -> Iterator[Row]:
     reader = csv.DictReader(_text(content, newline=""))
     try:
         for cells in reader:
             if None in cells:
                 raise DataError(f"{path}, line {reader.line_num}: more cells than columns")
-            yield (
-                reader.line_num,
-                _unflattened({k: v for k, v in cells.items() if v not in (None, "")}, cells),
-            )
+            empty = {key: "" for key in _MAY_BE_EMPTY if key in cells}
+            yield reader.line_num, {**empty, **unflattened({k: v for k, v in cells.items() if v})}
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
 
 
-_TEXT_CELLS = {"source", "candidate", "fact", "question", "answer_1", "answer_2", "reference", "id", "group"}
+_MAY_BE_EMPTY = ("source", "candidate", "answer_1", "answer_2")
+_TEXT_CELLS = {*_MAY_BE_EMPTY, "fact", "question", "reference", "id", "group", "system", "category"}
 
 
-def _unflattened(cells: dict[str, str], all_cells: dict[str, Any]) -> dict[str, Any]:
-    """``human.coherence`` becomes a field of ``human``; cells that hold JSON lists or objects are read."""
-    row: dict[str, Any] = {
-        key: "" for key in ("source", "candidate", "answer_1", "answer_2") if key in all_cells
-    }
+def unflattened(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table's cells; those that are absent are not given.
+
+    ``human.coherence`` becomes a field of ``human``; cells that hold JSON lists or objects are read, except where
+    a text is expected.
+
+    >>> unflattened({"id": "a", "human.coherence": 4, "references": '["It rained."]'})
+    {'id': 'a', 'human': {'coherence': 4}, 'references': ['It rained.']}
+    """
+    row: dict[str, Any] = {}
     for key, cell in cells.items():
-        value = cell if key in _TEXT_CELLS else _json_cell(cell)
+        value = _json_cell(cell) if isinstance(cell, str) and key not in _TEXT_CELLS else cell
         outer, _, inner = key.partition(".")
-        if inner:
-            row.setdefault(outer, {})[inner] = value
-        else:
-            row[key] = value
+        if not inner:
+            row[key] = {**row[key], **value} if isinstance(value, dict) and key in row else value
+        elif isinstance(row.setdefault(outer, {}), dict):
+            row[outer][inner] = value
     return row
 
 
@@ -216,6 +276,7 @@ def _json_cell(cell: str) -> Any:
         return cell
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
+def unreadable(path: Path, error: Exception) -> DataError:
+    """What to say of a file that the system does not let us read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return DataError(f"{path}: cannot be read: {reason}")

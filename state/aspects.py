@@ -1,7 +1,7 @@
-"""Aspects of quality, with their scales: those of SummEval and Topical-Chat ready made, in our own words.
+"""Aspects of quality, with their scales: those of SummEval, Topical-Chat and HANNA ready made, in our own words.
 
-The aspects and scales are those of the two benchmarks (Fabbri et al. 2021; Mehri and Eskenazi 2020, as used in
-DEBATE, section 3 and appendix E.5). A bare name that both share means SummEval's.
+The aspects and scales are those of the benchmarks (Fabbri et al. 2021; Mehri and Eskenazi 2020, as used in
+DEBATE, section 3 and appendix E.5; Chhun et al. 2022). A bare name that several share means SummEval's.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def find_aspect(name: str) -> Aspect:
     3.0
     """
     key = name.strip().lower()
-    for prefix in ("", "summeval/", "topical-chat/"):
+    for prefix in ("", "summeval/", "topical-chat/", "hanna/"):
         if (aspect := ASPECTS.get(prefix + key)) is not None:
             return aspect
     known = ", ".join(ASPECTS)
@@ -68,6 +68,18 @@ def _summary(name: str, criteria: str, *steps: str) -> Aspect:
         steps=steps,
         source_name="news article",
         candidate_name="summary",
+    )
+
+
+def _story(name: str, criteria: str, *steps: str) -> Aspect:
+    return Aspect(
+        name=name,
+        criteria=criteria,
+        low=1,
+        high=5,
+        steps=steps,
+        source_name="writing prompt",
+        candidate_name="story",
     )
 
 
@@ -166,6 +178,53 @@ ASPECTS: dict[str, Aspect] = {
         "Read the response after the dialogue.",
         "Say in your own words what it means.",
         "Give 1 where that can be done and 0 where the meaning stays unclear.",
+    ),
+    "hanna/relevance": _story(
+        "relevance",
+        "How well the story answers its prompt: it takes up the situation, the people and the turn that the prompt "
+        "gives, rather than telling something else.",
+        "Note what the prompt asks for.",
+        "Look for each of these points in the story, and for what has nothing to do with them.",
+        "Give 1 to a story that could stand under any prompt and 5 to one that is plainly an answer to this one.",
+    ),
+    "hanna/coherence": _story(
+        "coherence",
+        "How much sense the story makes from beginning to end: who acts, where and why stays clear, one event leads "
+        "to the next, and nothing contradicts what was told before.",
+        "Retell the story to yourself in a few sentences.",
+        "Note where people, places or events appear, change or vanish without a reason.",
+        "Give 1 where no story can be followed and 5 where everything fits together.",
+    ),
+    "hanna/empathy": _story(
+        "empathy",
+        "How well a reader can feel with the people in the story: their feelings show, have reasons, and move "
+        "somebody who reads of them.",
+        "Find out what each person in the story wants, fears or feels.",
+        "Judge whether the story lets a reader share that, or only names it, or leaves it out.",
+        "Give 1 where the people leave a reader cold and 5 where one lives through it with them.",
+    ),
+    "hanna/surprise": _story(
+        "surprise",
+        "How little the story's course, and above all its end, could be foreseen, while it still makes sense "
+        "afterwards.",
+        "Stop in the middle and guess how the story will end.",
+        "Compare the guess with the end, and ask whether that end follows from what was told.",
+        "Give 1 where everything comes as expected, or only at random, and 5 to an unforeseen turn that fits.",
+    ),
+    "hanna/engagement": _story(
+        "engagement",
+        "How far the story draws its reader in: one wants to know how it goes on and does not wish to stop.",
+        "Read the story as somebody who came across it would.",
+        "Note where attention is caught and where it slackens.",
+        "Give 1 where one would stop after the first lines and 5 where one would gladly read more.",
+    ),
+    "hanna/complexity": _story(
+        "complexity",
+        "How elaborate the story is: the number and depth of its people, places, events and thoughts, and how they "
+        "are interwoven.",
+        "List who and what occurs in the story, and what is told of each.",
+        "Judge how much of it is worked out, and how it is connected.",
+        "Give 1 to a bare sketch and 5 to a rich story with several threads.",
     ),
 }
 """Ready-made aspects by ``benchmark/name``."""

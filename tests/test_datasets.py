@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset, load_dataset
-from jurygraph.eval.datasets import SOURCES, choose_aspects, find_item
+from jurygraph.eval.aspects import choose_aspects
+from jurygraph.eval.datasets import SOURCES, find_item, load_again
 from jurygraph.eval.items import CompareItem, ScoreItem, majority, parse_item
 from jurygraph.state import DataError, UsageError
 
@@ -363,24 +364,43 @@ def test_the_majority_of_annotators() -> None:
     assert majority(["1", "2"]) == "tie"
 
 
-@pytest.mark.parametrize("name", ["topical-chat", "summeval", "faireval", "llmbar"])
-def test_published_data_needs_its_folder(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--data-dir"):
-        load_dataset(name)
-    with pytest.raises(DataError, match="holds no"):
-        load_dataset(name, tmp_path)
+def test_a_folder_is_for_datasets_that_have_a_name(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"data\.jsonl is a file: --data-dir .* for datasets that have a name"
+    ):
+        load_dataset(write(tmp_path, ROW), tmp_path)
 
 
-def test_published_data(shared_data: Path) -> None:
-    chat, summeval = (load_dataset(name, shared_data) for name in ("topical-chat", "summeval"))
-    assert {aspect.high for aspect in choose_aspects(chat, [])} == {1, 3}
-    assert {aspect.high for aspect in choose_aspects(summeval, [])} == {5}
-    assert len({item.group for item in chat.items}) * 6 == len(chat.items)
-    assert len({item.group for item in summeval.items}) * 16 == len(summeval.items)
+def test_what_is_no_dataset_at_all() -> None:
+    with pytest.raises(
+        UsageError, match="int is no dataset: give a name, a file, a frame or a list of dicts"
+    ):
+        load_dataset(5)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("name", "labels"), [("faireval", {"1", "2", "tie"}), ("llmbar", {"1", "2"})])
-def test_published_comparisons(shared_data: Path, name: str, labels: set[str]) -> None:
-    dataset = load_dataset(name, shared_data)
-    assert dataset.kind == "compare"
-    assert {item.label() for item in dataset.items if isinstance(item, CompareItem)} == labels
+def test_a_json_array(tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps([ROW, {**ROW, "id": "b"}], indent=1))
+    assert [item.id for item in load_dataset(path)] == ["a", "b"]
+    path.write_text(json.dumps([ROW, {"id": "b"}], indent=1))
+    with pytest.raises(DataError, match=r"data\.json, row 2: field 'source' is missing; there are id"):
+        load_dataset(path)
+    path.write_text(json.dumps([ROW, 7]))
+    with pytest.raises(DataError, match=r"data\.json, row 2: expected an object with named fields, got int"):
+        load_dataset(path)
+    path.write_text("[1, ")
+    with pytest.raises(DataError, match=r"data\.json: not JSON"):
+        load_dataset(path)
+
+
+def test_json_lines_may_be_called_json(tmp_path: Path) -> None:
+    assert [item.id for item in load_dataset(write(tmp_path, ROW, name="data.json"))] == ["a"]
+
+
+def test_the_location_holds_from_wherever_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, ROW)
+    monkeypatch.chdir(tmp_path)
+    dataset = load_dataset("data.jsonl")
+    assert dataset.location == str(tmp_path / "data.jsonl")
+    monkeypatch.chdir("/")
+    assert load_again(dataset.name, dataset.location).digest == dataset.digest

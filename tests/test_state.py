@@ -32,6 +32,10 @@ SCALES = {
         "groundedness": (0, 1),
         "understandability": (0, 1),
     },
+    "hanna": {
+        **{"relevance": (1, 5), "coherence": (1, 5), "empathy": (1, 5)},
+        **{"surprise": (1, 5), "engagement": (1, 5), "complexity": (1, 5)},
+    },
 }
 
 

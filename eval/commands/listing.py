@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic.fields import FieldInfo
-from rich.table import Table
+from rich import box
+from rich.table import Column, Table
+from rich.text import Text
 
+from ...state.errors import UsageError
 from ...state.settings import Settings
 from .. import drawing
 from ..datasets import SOURCES
+from ..published.source import GitHub, HuggingFace, Source
 from .common import console
 
 
@@ -43,13 +47,67 @@ def protocols() -> None:
     console().print(table)
 
 
-def datasets() -> None:
-    """List the datasets that have a name."""
-    table = Table("dataset", "kind", "labels", "what it is", "where it comes from")
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="All that is known of one dataset.")] = None,
+) -> None:
+    """List the datasets that have a name: size, kind, aspects, scale, licence, citation."""
+    if name is not None:
+        _tell_of(name)
+        return
+    aspects = Column("aspects", min_width=len("understandability,"))
+    headings = (Column("dataset", no_wrap=True), "kind", "size", aspects, "scale", "licence", "cite")
+    table = Table(*headings, box=box.HORIZONTALS, pad_edge=False)
     for source in SOURCES.values():
-        origin = "a local folder (--data-dir)" if source.rows else "bundled"
-        table.add_row(source.name, source.kind, source.labels, source.summary, origin)
+        cite = source.papers[0].cite if source.papers else "bundled"
+        judged = ", ".join(source.aspects) or "preference"
+        row = (source.kind, source.size, judged, source.scale, source.licence, cite)
+        table.add_row(source.name, *row, end_section=True)
+    out = console()
+    out.print(table)
+    out.print(
+        "jurygraph datasets NAME tells all that is known of one; published ones are fetched (the extra hub) "
+        "or read from --data-dir"
+    )
+
+
+def _tell_of(name: str) -> None:
+    source = SOURCES.get(name)
+    if source is None:
+        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(SOURCES)}")
+    table = Table.grid(padding=(0, 2))
+    for fact, text in _facts(source):
+        table.add_row(Text(fact, style="bold"), Text(text))
     console().print(table)
+    for paper in source.papers:
+        typer.echo(f"\n{paper.bibtex}")
+
+
+def _facts(source: Source) -> Iterator[tuple[str, str]]:
+    yield source.name, source.summary
+    yield "kind", source.kind
+    yield "size", source.size
+    if source.aspects:
+        yield "aspects", ", ".join(source.aspects)
+    yield "scale", source.scale
+    yield "labels by", source.labels
+    yield "licence", source.terms or source.licence
+    for paper in source.papers:
+        yield "cite", f"{paper.cite}, {paper.title}"
+    if source.home is None:
+        yield "home", "bundled"
+    else:
+        yield "home", source.home.address
+        yield "files", "\n".join(source.forms[0].files)
+        yield "checked by", _checked_by(source.home)
+        yield "locally", f"--data-dir DIR with {source.wanted}; also .gz, also in DIR/{source.name}"
+    for quirk in source.quirks:
+        yield "note", quirk
+
+
+def _checked_by(home: GitHub | HuggingFace) -> str:
+    if isinstance(home, HuggingFace):
+        return "\n".join(f"SHA-256 {digest}" for digest in home.sha256)
+    return "the content address that the commit gives each file, and by SHA-256 ever after"
 
 
 def _fields(settings: type[Settings], without: Collection[str] = ()) -> str:

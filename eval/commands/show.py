@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ...state.errors import JurygraphError, UsageError
-from ..datasets import SOURCES, find_item, load_dataset
+from ..datasets import find_item, load_again
 from ..items import Item
 from ..manifest import read_manifest
 from ..reading import debates_view, head, item_view
@@ -51,10 +50,7 @@ def _chosen(results: ResultsFile, item: str, protocol: str | None, aspect: str |
 def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
     """The texts of an item, where the data is still where the run found it."""
     data = manifest["data"]
-    source = SOURCES.get(data["name"])
     try:
-        where = Path(data["location"])
-        name, folder = (data["name"], where.parent) if source else (where, None)
-        return find_item(load_dataset(name, folder, max_characters=sys.maxsize), item)
+        return find_item(load_again(data["name"], data["location"]), item)
     except JurygraphError:
         return None

@@ -1,0 +1,134 @@
+"""GitHub and the Hugging Face Hub on the loopback interface, for tests that drive the real clients over real sockets.
+
+It serves small files of ours under the paths of the published ones: raw files and the tree of a commit as GitHub has
+them, and a dataset's files with the headers that the Hub sends. Any path can be told to fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+Fault = Literal["half", "not found", "busy", "too many", "once busy"]
+
+
+def blob(content: bytes) -> str:
+    """What git calls it."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+@dataclass
+class Hub:
+    """What is served, what fails, and what was asked for.
+
+    Attributes:
+        files: content by path, such as ``OWNER/NAME/COMMIT/FILE``.
+        stated: the blob id or SHA-256 that is stated for a path, where it is not the true one.
+        faults: what goes wrong with a path, however often it is asked for.
+        asked: method and path of every request.
+    """
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    stated: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, Fault] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    url: str = ""
+
+    def tree(self, repository: str, commit: str) -> bytes:
+        """The files of a commit, as the API tells them."""
+        start = f"{repository}/{commit}/"
+        entries = [
+            {"path": path.removeprefix(start), "type": "blob", "sha": self.stated.get(path, blob(content))}
+            for path, content in self.files.items()
+            if path.startswith(start)
+        ]
+        return json.dumps({"sha": commit, "tree": entries, "truncated": False}).encode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """A connection a request: one that is kept alive would outlive the server."""
+
+    protocol_version = "HTTP/1.1"
+    hub: Hub
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = unquote(urlsplit(self.path).path).lstrip("/")
+        self.hub.asked.append(f"{self.command} {path}")
+        self.close_connection = True
+        parts = path.split("/")
+        if parts[:1] == ["repos"]:
+            self._send(self.hub.tree("/".join(parts[1:3]), parts[5]), {}, path)
+        elif parts[:1] == ["datasets"]:
+            owner, name, _, revision, *rest = parts[1:]
+            held = "/".join((owner, name, revision, *rest))
+            content = self.hub.files.get(held)
+            digest = hashlib.sha256(content or b"").hexdigest()
+            headers = {"X-Repo-Commit": revision, "ETag": f'"{digest}"', "X-Linked-Etag": f'"{digest}"'}
+            self._send(content, {**headers, "X-Linked-Size": str(len(content or b""))}, held)
+        else:
+            self._send(self.hub.files.get(path), {}, path)
+
+    def _send(self, content: bytes | None, headers: dict[str, str], path: str) -> None:
+        fault = self.hub.faults.get(path)
+        if fault == "once busy":
+            del self.hub.faults[path]
+        if content is None or fault == "not found":
+            return self._fail(404, headers={"X-Error-Code": "EntryNotFound", **headers})
+        if fault in ("busy", "once busy"):
+            return self._fail(503)
+        if fault == "too many":
+            return self._fail(429, headers={"Retry-After": "0"})
+        self.send_response(200)
+        self.send_header("Connection", "close")
+        self.send_header("Content-Length", str(len(content)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content[: len(content) // 2] if fault == "half" else content)
+        return None
+
+    def _fail(self, status: int, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Connection", "close")
+        self.send_header("Content-Length", "0")
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(hub: Hub) -> Iterator[Hub]:
+    """Serve it as long as the block lasts."""
+    handler = type("Handler", (_Handler,), {"hub": hub})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    hub.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def point_to(hub_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the clients ask this address instead of the world's."""
+    for name in ("HF_ENDPOINT", "JURYGRAPH_GITHUB_RAW", "JURYGRAPH_GITHUB_API"):
+        monkeypatch.setenv(name, hub_url)

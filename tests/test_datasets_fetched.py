@@ -1,0 +1,310 @@
+"""Fetching published files: the real clients against a hub on the loopback interface that serves files of ours."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import importlib.util
+import io
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import load_dataset
+from jurygraph.eval.cli import app
+from jurygraph.eval.datasets import SOURCES
+from jurygraph.eval.published import github
+from jurygraph.eval.published.cache import git_blob
+from jurygraph.eval.published.source import GitHub, HuggingFace, Source
+from jurygraph.state import DataError, UsageError
+from typer.testing import CliRunner
+
+from .loopback_hub import Hub, blob, point_to, serving
+
+CHAT = SOURCES["topical-chat"]
+SUMMARIES = SOURCES["summeval"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+"""pooch leaves the sockets of downloads that failed to the garbage collector."""
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+    """A hub without files, and a cache of its own."""
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(github, "PATIENCE", github.Patience(first_wait=0.001, longest_wait=0.001))
+    with serving(Hub()) as served:
+        point_to(served.url, monkeypatch)
+        yield served
+    with warnings.catch_warnings(action="ignore"):
+        gc.collect()
+
+
+def path_of(source: Source, number: int = 0) -> str:
+    home = source.home
+    assert home is not None
+    revision = home.commit if isinstance(home, GitHub) else home.revision
+    return f"{home.repository}/{revision}/{source.forms[0].files[number]}"
+
+
+def known_as(source: Source, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Source:
+    """The catalogue's entry, for as long as the test lasts, with what holds of the small files here."""
+    changed = replace(source, **changes)
+    monkeypatch.setitem(SOURCES, source.name, changed)
+    return changed
+
+
+@pytest.fixture
+def chat(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Topical-Chat with two responses; the path of its file."""
+    scores = {"understandability": 1, "naturalness": 2, "coherence": 3, "engagingness": 1, "groundedness": 0}
+    rows = [
+        {"source": "hi", "system_id": system, "system_output": "ho", "context": "a fact", "scores": scores}
+        for system in ("Original Ground Truth", "Argmax Decoding")
+    ]
+    known_as(CHAT, monkeypatch, items=2)
+    hub.files[path_of(CHAT)] = json.dumps(rows).encode()
+    return path_of(CHAT)
+
+
+@pytest.fixture
+def summaries(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> str:
+    """SummEval with one article; the path of its file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    marks = {name: [4.0, 2.0] for name in SUMMARIES.aspects}
+    texts = {
+        "id": "a",
+        "text": "It rained.",
+        "machine_summaries": ["Rain.", "Sun."],
+        "human_summaries": ["R."],
+    }
+    written = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist([{**texts, **marks}]), written)
+    content = written.getvalue()
+    assert isinstance(SUMMARIES.home, HuggingFace)
+    home = replace(SUMMARIES.home, sha256=(hashlib.sha256(content).hexdigest(),))
+    known_as(SUMMARIES, monkeypatch, items=2, home=home)
+    hub.files[path_of(SUMMARIES)] = content
+    return path_of(SUMMARIES)
+
+
+def test_from_github_once(hub: Hub, chat: str, tmp_path: Path) -> None:
+    dataset = load_dataset("topical-chat")
+    assert [item.id for item in dataset] == ["tc-00-0", "tc-00-1"]
+    assert Path(dataset.location) == tmp_path / "cache" / "github" / chat
+    assert hub.asked == [f"GET repos/{CHAT.home.repository}/git/trees/{CHAT.home.commit}", f"GET {chat}"]  # type: ignore[union-attr]
+    hub.asked.clear()
+    assert load_dataset("topical-chat").digest == dataset.digest
+    assert hub.asked == []
+
+
+def test_from_the_hub_once(hub: Hub, summaries: str, tmp_path: Path) -> None:
+    dataset = load_dataset("summeval")
+    assert [item.id for item in dataset] == ["a-0", "a-1"]
+    assert Path(dataset.location).is_relative_to(tmp_path / "cache" / "hub")
+    assert f"GET datasets/{summaries.replace('summeval/', 'summeval/resolve/', 1)}" in hub.asked
+    hub.asked.clear()
+    assert load_dataset("summeval").digest == dataset.digest
+    assert hub.asked == []
+
+
+def test_what_was_fetched_is_there_without_network(chat: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = load_dataset("topical-chat").digest
+    point_to("http://127.0.0.1:9", monkeypatch)
+    assert load_dataset("topical-chat").digest == digest
+
+
+def test_no_network(chat: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    point_to("http://127.0.0.1:9", monkeypatch)
+    with pytest.raises(
+        DataError,
+        match=r"could not be fetched from https://github.com/maszhongming/UniEval/.*"
+        r": Connection refused; try again, or give the folder that holds topical_chat\.json or "
+        r"topical_chat\.jsonl with --data-dir",
+    ):
+        load_dataset("topical-chat")
+
+
+def test_another_content_than_the_commits_is_refused(hub: Hub, chat: str, tmp_path: Path) -> None:
+    hub.stated[chat] = "0" * 40
+    with pytest.raises(
+        DataError, match=r"topical_chat\.json of maszhongming/UniEval: what came is not the file of"
+    ):
+        load_dataset("topical-chat")
+    assert not (tmp_path / "cache" / "github" / chat).exists()
+
+
+def test_another_content_than_the_catalogues_is_refused(
+    hub: Hub, summaries: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true = SOURCES["summeval"].home
+    assert isinstance(true, HuggingFace)
+    known_as(SOURCES["summeval"], monkeypatch, home=replace(true, sha256=("f" * 64,)))
+    with pytest.raises(
+        DataError, match=r"has the SHA-256 \w+\.\.\. and should have ffffffffffff\.\.\.; it was removed"
+    ):
+        load_dataset("summeval")
+    known_as(SOURCES["summeval"], monkeypatch, home=true)
+    assert len(load_dataset("summeval")) == 2
+
+
+def test_a_fetched_file_that_was_changed_is_refused(chat: str, tmp_path: Path, hub: Hub) -> None:
+    path = Path(load_dataset("topical-chat").location)
+    sums = tmp_path / "cache" / "github" / CHAT.home.repository / CHAT.home.commit / "SHA256SUMS"  # type: ignore[union-attr]
+    assert sums.read_text() == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {CHAT.forms[0].files[0]}\n"
+    path.write_bytes(path.read_bytes() + b"\n")
+    with pytest.raises(
+        DataError, match=r"was changed after it was fetched .* delete it, and it is fetched again"
+    ):
+        load_dataset("topical-chat")
+    path.unlink()
+    assert len(load_dataset("topical-chat")) == 2
+
+
+def test_other_content_under_the_same_commit_is_refused(chat: str, hub: Hub) -> None:
+    """A mirror, or an API, that says something else than it did before."""
+    path = Path(load_dataset("topical-chat").location)
+    path.unlink()
+    for tree in path.parents[4].glob("*.tree.json"):
+        tree.unlink()
+    hub.files[chat] += b"\n"
+    with pytest.raises(DataError, match="what was fetched now is not what was fetched before"):
+        load_dataset("topical-chat")
+
+
+def test_a_download_that_was_cut_off_between_its_end_and_its_check(
+    chat: str, hub: Hub, tmp_path: Path
+) -> None:
+    path = tmp_path / "cache" / "github" / chat
+    path.parent.mkdir(parents=True)
+    path.write_bytes(hub.files[chat][:10])
+    with pytest.raises(DataError, match="what came is not the file"):
+        load_dataset("topical-chat")
+    assert len(load_dataset("topical-chat")) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("not found", "404 Client Error"),
+        ("busy", "503 Server Error"),
+        ("too many", "429 Client Error"),
+        ("half", "IncompleteRead"),
+    ],
+)
+def test_downloads_that_fail(hub: Hub, chat: str, fault: Any, reason: str) -> None:
+    hub.faults[chat] = fault
+    with pytest.raises(DataError, match=f"topical-chat could not be fetched .*{reason}"):
+        load_dataset("topical-chat")
+    assert sum(asked.endswith("topical_chat.json") for asked in hub.asked) == (
+        1 if fault == "not found" else 3
+    )
+    hub.faults.clear()
+    assert len(load_dataset("topical-chat")) == 2
+
+
+def test_a_server_in_trouble_is_asked_again(hub: Hub, chat: str) -> None:
+    hub.faults[chat] = "once busy"
+    assert len(load_dataset("topical-chat")) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("not found", "404"), ("busy", "503"), ("too many", "429"), ("half", "peer closed connection")],
+)
+def test_downloads_from_the_hub_that_fail(
+    hub: Hub, summaries: str, fault: Any, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    hub.faults[summaries] = fault
+    with pytest.raises(DataError, match=f"summeval could not be fetched .*{reason}"):
+        load_dataset("summeval")
+    hub.faults.clear()
+    assert len(load_dataset("summeval")) == 2
+
+
+def test_a_file_that_the_commit_does_not_have(hub: Hub, chat: str) -> None:
+    del hub.files[chat]
+    with pytest.raises(
+        DataError, match=r"maszhongming/UniEval has no reproduce/.*topical_chat\.json at d33e7b6c"
+    ):
+        load_dataset("topical-chat")
+
+
+def test_an_api_that_is_none(hub: Hub, chat: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Hub, "tree", lambda *_: b"<html>")
+    with pytest.raises(DataError, match="is no GitHub API"):
+        load_dataset("topical-chat")
+
+
+def test_fewer_items_than_were_published(chat: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known_as(SOURCES["topical-chat"], monkeypatch, items=360)
+    with pytest.raises(DataError, match="holds 2 items; 360 were published"):
+        load_dataset("topical-chat")
+
+
+def test_several_files_with_names_that_need_quoting(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = known_as(SOURCES["llmbar"], monkeypatch, items=8)
+    row = {"input": "Say hi.", "output_1": "hi", "output_2": "ho", "label": 1}
+    for number in range(8):
+        hub.files[path_of(source, number)] = json.dumps([row]).encode()
+    dataset = load_dataset("llmbar")
+    assert len(dataset) == 8
+    assert any("LLMEval^2" in asked for asked in hub.asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extras"),
+    [
+        ("topical-chat", "pooch", "hub"),
+        ("summeval", "huggingface_hub", "hub,frames"),
+        ("mt-bench", "pyarrow", "hub,frames"),
+    ],
+)
+def test_a_package_that_is_not_installed(
+    name: str, package: str, extras: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda wanted: None if wanted == package else found(wanted)
+    )
+    with pytest.raises(
+        UsageError,
+        match=rf'{package}, which .* not installed: pip install "jurygraph\[{extras}\]", or '
+        "give the folder .* with --data-dir",
+    ):
+        load_dataset(name)
+
+
+def test_a_run_over_what_was_fetched_is_shown(chat: str, tmp_path: Path) -> None:
+    out, runner = str(tmp_path / "out"), CliRunner()
+    ran = runner.invoke(
+        app, ["run", "single", "--data", "topical-chat", "--aspect", "coherence", "--out", out]
+    )
+    assert ran.exit_code == 0, ran.output
+    assert "a fact" in runner.invoke(app, ["show", out, "tc-00-1"]).output
+
+
+def test_git_blob_against_git(tmp_path: Path) -> None:
+    """``printf 'hello\\n' | git hash-object --stdin``."""
+    path = tmp_path / "hello"
+    path.write_bytes(b"hello\n")
+    assert git_blob(path) == blob(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
+
+
+@pytest.mark.parametrize(
+    "source", [source for source in SOURCES.values() if source.home], ids=lambda s: s.name
+)
+def test_homes_are_fixed(source: Source) -> None:
+    home = source.home
+    revision = home.commit if isinstance(home, GitHub) else home.revision if home else ""
+    assert len(revision) == 40
+    assert set(revision) <= set("0123456789abcdef")
+    if isinstance(home, HuggingFace):
+        assert [len(digest) for digest in home.sha256] == [64] * len(source.forms[0].files)

@@ -1,0 +1,256 @@
+"""Tables of one's own: Parquet files, frames of pandas, polars and Arrow, lists of dicts."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from jurygraph.eval import Dataset, evaluate, load_dataset
+from jurygraph.eval.aspects import choose_aspects
+from jurygraph.eval.frames import frame_rows
+from jurygraph.eval.items import CompareItem, ScoreItem
+from jurygraph.state import DataError, UsageError
+from pyarrow import parquet
+
+Rows = Sequence[Mapping[str, Any]]
+ROWS: list[dict[str, Any]] = [
+    {
+        "id": 1,
+        "source": "It rained.",
+        "candidate": "Rain.",
+        "group": "g",
+        "human.fluency": 4.5,
+        "system": "A",
+    },
+    {"id": 2, "source": "It rained.", "candidate": "", "group": None, "human.fluency": None, "system": "A"},
+    {
+        "id": 3,
+        "source": "It rained.",
+        "candidate": "Sun.",
+        "group": "g",
+        "human.fluency": 1.0,
+        "system": None,
+    },
+]
+
+
+def as_written(rows: Rows) -> Any:
+    return list(rows)
+
+
+def as_pandas(rows: Rows) -> Any:
+    return pd.DataFrame(list(rows))
+
+
+def as_nullable_pandas(rows: Rows) -> Any:
+    return pd.DataFrame(list(rows)).convert_dtypes()
+
+
+def as_polars(rows: Rows) -> Any:
+    return pl.DataFrame(list(rows))
+
+
+def as_arrow(rows: Rows) -> Any:
+    return pa.Table.from_pylist(list(rows))
+
+
+Make = Callable[[Rows], Any]
+FRAMES = pytest.mark.parametrize("made", [as_written, as_pandas, as_nullable_pandas, as_polars, as_arrow])
+
+
+def write(folder: Path, rows: Rows, **options: Any) -> Path:
+    path = folder / "data.parquet"
+    parquet.write_table(pa.Table.from_pylist(list(rows)), path, **options)
+    return path
+
+
+@FRAMES
+def test_all_kinds_of_frames_hold_the_same(made: Make) -> None:
+    dataset = load_dataset(made(ROWS))
+    assert dataset.digest == load_dataset(ROWS).digest
+    first, second, third = (item for item in dataset if isinstance(item, ScoreItem))
+    assert (first.id, first.label("fluency"), first.group) == ("1", 4.5, "g")
+    assert (second.label("fluency"), second.group, second.candidate) == (None, None, "")
+    assert (third.system, dataset.labels, dataset.location) == (None, "people", "in memory")
+
+
+@FRAMES
+def test_a_frame_is_judged(made: Make) -> None:
+    done = evaluate("single", made(ROWS))
+    assert [result.item for result in done.results] == ["1", "2", "3"]
+    assert [result.human for result in done.results] == [4.5, None, 1.0]
+
+
+def test_a_frame_that_is_changed_afterwards_changes_nothing() -> None:
+    frame = pd.DataFrame(ROWS)
+    dataset = load_dataset(frame)
+    frame.loc[0, "source"] = "It snowed."
+    assert [item.source for item in dataset if isinstance(item, ScoreItem)] == ["It rained."] * 3
+
+
+@pytest.mark.parametrize("made", [as_written, as_polars, as_arrow])
+def test_nested_columns(made: Make) -> None:
+    rows = [
+        {
+            "id": "a",
+            "source": "s",
+            "candidate": "c",
+            "references": ["r1", "r2"],
+            "human": {"fluency": [4, 2]},
+        },
+        {"id": "b", "source": "s", "candidate": "c", "references": [], "human": {"fluency": None}},
+    ]
+    first, second = (item for item in load_dataset(made(rows)) if isinstance(item, ScoreItem))
+    assert (first.references, first.label("fluency")) == (("r1", "r2"), 3)
+    assert (second.references, second.human) == ((), {})
+
+
+def test_arrays_and_json_in_cells() -> None:
+    frame = pd.DataFrame(
+        {
+            "id": ["a"],
+            "source": ["[not a list]"],
+            "candidate": ["c"],
+            "human.fluency": [np.array([4.0, np.nan, 2.0])],
+            "references": ['["r"]'],
+        }
+    )
+    [item] = load_dataset(frame)
+    assert isinstance(item, ScoreItem)
+    assert (item.source, item.human, item.references) == ("[not a list]", {"fluency": [4, 2]}, ("r",))
+
+
+def test_a_frame_of_comparisons() -> None:
+    frame = pl.DataFrame({"id": ["q"], "question": ["?"], "answer_1": ["x"], "answer_2": ["y"], "human": [2]})
+    [item] = load_dataset(frame)
+    assert isinstance(item, CompareItem)
+    assert item.label() == "2"
+
+
+def test_a_name_for_a_frame_and_its_aspects() -> None:
+    rows = [{"id": "a", "source": "s", "candidate": "c", "human.coherence": 3}]
+    dataset = Dataset.of_frame(rows, "mine", labels="construction", family="topical-chat")
+    assert (dataset.name, dataset.labels) == ("mine", "construction")
+    assert [aspect.high for aspect in choose_aspects(dataset, [])] == [3]
+
+
+BAD: dict[str, tuple[Rows, str]] = {
+    "missing column": (
+        [{"id": 1, "candidate": "c"}],
+        "frame, row 1: field 'source' is missing; there are id, candidate",
+    ),
+    "missing cell": (
+        [ROWS[0], {**ROWS[1], "source": None}],
+        "frame, row 2: field 'source' is missing; there are id, candidate, system",
+    ),
+    "label no number": (
+        [{**ROWS[0], "human.fluency": "good"}],
+        "frame, row 1: field 'human.fluency': Input should be a valid number",
+    ),
+    "same id": ([ROWS[0], ROWS[0]], "frame, row 2: id '1' stands already in row 1"),
+    "two kinds": (
+        [ROWS[0], {"id": "q", "question": "?", "answer_1": "x", "answer_2": "y"}],
+        "frame, row 2: texts to be rated and answers to be compared in one file",
+    ),
+    "empty": ([], "frame: holds no items"),
+}
+
+
+@pytest.mark.parametrize(("rows", "fault"), BAD.values(), ids=BAD)
+def test_bad_frames_are_told_by_row_and_field(rows: Rows, fault: str) -> None:
+    with pytest.raises(DataError) as caught:
+        load_dataset(as_pandas(rows) if rows and len({*map(tuple, rows)}) == 1 else rows)
+    assert fault in str(caught.value)
+
+
+def test_a_label_off_the_scale() -> None:
+    dataset = load_dataset(pd.DataFrame([*ROWS, {**ROWS[0], "id": 4, "human.fluency": 6}]))
+    with pytest.raises(DataError, match=r"row 4: field 'human\.fluency' of '4' is 6, off the scale 1 to 5"):
+        choose_aspects(dataset, [])
+
+
+def test_rows_that_are_no_dicts() -> None:
+    with pytest.raises(DataError, match="row 2: expected a dict with named fields, got int"):
+        list(frame_rows([{}, 3]))  # type: ignore[list-item]
+
+
+def test_a_huge_text_in_a_frame() -> None:
+    with pytest.raises(DataError, match="row 1: field 'source' has 200,000 characters, more than 100,000"):
+        load_dataset(pd.DataFrame([{**ROWS[0], "source": "x" * 200_000}]))
+
+
+def test_a_parquet_file_holds_what_the_frame_holds(tmp_path: Path) -> None:
+    dataset, again = load_dataset(write(tmp_path, ROWS)), load_dataset(ROWS)
+    assert dataset.items == again.items
+    assert list(dataset) == list(dataset)
+    assert (dataset.name, dataset.unit, len(dataset.digest)) == ("data.parquet", "row", 12)
+    assert [aspect.name for aspect in choose_aspects(dataset, [])] == ["fluency"]
+
+
+def test_bad_parquet_is_told_by_row_and_field(tmp_path: Path) -> None:
+    path = write(tmp_path, [ROWS[0], {**ROWS[1], "source": None}])
+    with pytest.raises(DataError, match=r"data\.parquet, row 2: field 'source' is missing"):
+        load_dataset(path)
+    path.write_bytes(b"PAR1 and nothing more")
+    with pytest.raises(DataError, match=r"data\.parquet: cannot be read as Parquet: "):
+        load_dataset(path)
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"data\.parquet: cannot be read as Parquet: "):
+        load_dataset(path)
+    path.unlink()
+    with pytest.raises(DataError, match=r"data\.parquet: cannot be read: No such file"):
+        load_dataset(path)
+
+
+def test_a_parquet_file_that_has_changed_is_refused(tmp_path: Path) -> None:
+    dataset = load_dataset(write(tmp_path, ROWS))
+    write(tmp_path, [{**row, "source": "It snowed all day."} for row in ROWS])
+    with pytest.raises(DataError, match="has changed since its rows were checked"):
+        list(dataset)
+
+
+def test_a_large_parquet_file_is_not_held(tmp_path: Path) -> None:
+    text = "It rained. " * 1_000
+    rows = ({**ROWS[0], "id": f"i{n}", "source": f"{n} {text}"} for n in range(4_000))
+    path = write(tmp_path, list(rows), row_group_size=4_000, compression="none", use_dictionary=False)
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    dataset = load_dataset(path)
+    most, arrow = 0, 0
+    for item in dataset:
+        most, arrow = most + len(item.id), max(arrow, pa.total_allocated_bytes() - before)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most == 18_890
+    assert peak + arrow < path.stat().st_size / 2
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, table = write(tmp_path, ROWS), as_arrow(ROWS)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for data in (path, table):
+        with pytest.raises(UsageError, match=r'read with pyarrow: pip install "jurygraph\[frames\]"'):
+            load_dataset(data)
+    assert len(load_dataset(pl.DataFrame(ROWS))) == len(load_dataset(pd.DataFrame(ROWS))) == 3
+
+
+def test_neither_pandas_nor_polars_is_imported_for_a_file() -> None:
+    """In another process: here they are imported already."""
+    import subprocess
+
+    code = (
+        "import sys; from jurygraph.eval import load_dataset; load_dataset('demo');"
+        "import json; print(json.dumps([m for m in "
+        "('pandas', 'polars', 'pyarrow', 'pooch', 'huggingface_hub') if m in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []

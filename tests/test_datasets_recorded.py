@@ -1,0 +1,83 @@
+"""The datasets that have a name, as they were recorded, and what is said of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval.aspects import choose_aspects
+from jurygraph.eval.cli import app
+from jurygraph.eval.datasets import SOURCES, find_item, load_again
+from jurygraph.eval.items import CompareItem, ScoreItem
+from typer.testing import CliRunner
+
+PUBLISHED = [name for name, source in SOURCES.items() if source.forms]
+TRUTH = "Original Ground Truth"
+
+
+def scored(dataset: Dataset) -> list[ScoreItem]:
+    return [item for item in dataset if isinstance(item, ScoreItem)]
+
+
+def compared(dataset: Dataset) -> list[CompareItem]:
+    return [item for item in dataset if isinstance(item, CompareItem)]
+
+
+LABELS = {
+    "faireval": {"1", "2", "tie"},
+    "llmbar": {"1", "2"},
+    "judgebench": {"1", "2"},
+    "pandalm": {"1", "2", "tie"},
+    "mt-bench": {None},
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_recorded_data(shared_data: Path, name: str) -> None:
+    dataset = load_dataset(name, shared_data)
+    again = load_again(name, dataset.location)
+    last = dataset.items[-1]
+    assert find_item(again, last.id) == last
+    assert again.digest == dataset.digest
+    assert dataset.kind == SOURCES[name].kind
+    if name in LABELS:
+        assert {item.label() for item in compared(dataset)} == LABELS[name]
+    else:
+        assert dataset.aspect_names() == list(SOURCES[name].aspects)
+        choose_aspects(dataset, [])
+
+
+def test_groups_of_recorded_data(shared_data: Path) -> None:
+    for name, systems in {"topical-chat": 6, "summeval": 16, "hanna": 11}.items():
+        sizes = Counter(item.group for item in load_dataset(name, shared_data))
+        assert set(sizes.values()) == {systems}, name
+
+
+def test_references_of_recorded_data(shared_data: Path) -> None:
+    assert {len(item.references) for item in scored(load_dataset("summeval", shared_data))} == {11}
+    chat = scored(load_dataset("topical-chat", shared_data))
+    assert {len(item.references) for item in chat if item.system != TRUTH} == {1}
+    assert {item.references for item in chat if item.system == TRUTH} == {()}
+
+
+def test_the_list_of_datasets() -> None:
+    listed = CliRunner().invoke(app, ["datasets"]).output
+    for name, source in SOURCES.items():
+        assert name in listed
+        assert source.size.split()[0] in listed
+        told = CliRunner().invoke(app, ["datasets", name]).output
+        assert all(paper.bibtex in told for paper in source.papers)
+        assert source.home is None or source.home.address in told.replace("\n", "")
+
+
+def test_an_unknown_dataset_is_told() -> None:
+    refused = CliRunner().invoke(app, ["datasets", "dmeo"])
+    assert "no dataset 'dmeo'; datasets are demo, " in str(refused.exception)
+
+
+def test_what_the_catalogue_says_of_the_bundled_ones() -> None:
+    for name in ("demo", "demo-pairs"):
+        assert len(load_dataset(name)) == SOURCES[name].items
+        assert SOURCES[name].size.startswith(f"{SOURCES[name].items} ")

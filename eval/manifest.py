@@ -25,6 +25,7 @@ from ..state.aspects import Aspect
 from ..state.errors import DataError, UsageError
 from ..state.settings import Settings
 from .datasets import Dataset
+from .replay.recording import Recording
 from .results import FILE as RESULTS
 
 FILE = "run.json"
@@ -45,14 +46,15 @@ def describe_run(
     aspects: Sequence[Aspect],
     limit: int | None,
     repeats: int,
+    recording: Recording | None = None,
 ) -> dict[str, Any]:
     """The manifest of a run, as plain JSON."""
-    signatures = {name: signature(name, panel, dataset, aspects) for name, panel in panels.items()}
-    offline = any("offline" in _models(panel).values() for panel in panels.values())
+    signatures = {name: signature(name, panel, dataset, aspects, recording) for name, panel in panels.items()}
     return {
         "run": uuid4().hex,
         "signatures": signatures,
-        "note": DISCLOSURE if offline else None,
+        "note": recording.note if recording else _note(panels),
+        **({"replies": recording.described()} if recording else {}),
         "protocols": {name: panel.bound.model_dump(mode="json") for name, panel in panels.items()},
         "models": {name: _models(panel) for name, panel in panels.items()},
         "prompts": {name: _prompts_digest(name, panel.bound) for name, panel in panels.items()},
@@ -72,7 +74,18 @@ def describe_run(
     }
 
 
-def signature(name: str, panel: Panel[Any], dataset: Dataset, aspects: Sequence[Aspect]) -> str:
+def _note(panels: Mapping[str, Panel[Any]]) -> str | None:
+    offline = any("offline" in _models(panel).values() for panel in panels.values())
+    return DISCLOSURE if offline else None
+
+
+def signature(
+    name: str,
+    panel: Panel[Any],
+    dataset: Dataset,
+    aspects: Sequence[Aspect],
+    recording: Recording | None = None,
+) -> str:
     """One line that holds every setting that changes a number, as sacreBLEU prints one."""
     bound = panel.bound
     settings = bound.model_dump(mode="json", exclude={"models", "prompts"}, exclude_none=True)
@@ -83,6 +96,7 @@ def signature(name: str, panel: Panel[Any], dataset: Dataset, aspects: Sequence[
         **{key: str(value).lower() for key, value in settings.items()},
         "models": ",".join(f"{role}={label}" for role, label in _models(panel).items()),
         "prompts": _prompts_digest(name, bound),
+        **({"replies": recording.signature} if recording else {}),
         "version": _versions()["jurygraph"],
     }
     return "|".join(f"{key}:{value}" for key, value in parts.items())

@@ -12,13 +12,17 @@ from pydantic import ValidationError
 
 from ..graphs.inside import everybody, kinds_of
 from ..graphs.registry import find_protocol
+from ..graphs.registry import protocols as protocols_by_name
 from ..nodes.panel import Models, Panel
 from ..state.aspects import Aspect
 from ..state.errors import UsageError
 from ..state.settings import DebateSettings, Settings
-from .datasets import Dataset, choose_aspects, explain, load_dataset
+from .aspects import choose_aspects
+from .datasets import Data, Dataset, explain, load_dataset
 from .items import Item
 from .manifest import describe_run
+from .replay.reading import read_recording
+from .replay.recording import Recording
 from .results import Key
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -29,11 +33,13 @@ class Options(TypedDict, total=False):
 
     Attributes:
         aspects: which aspects to score; default: all that the dataset has labels for.
-        settings: settings by name, for all the protocols, such as ``{"n": 2}``.
+        settings: settings by name, for all the protocols, such as ``{"n": 2}``; those of one protocol alone stand under
+            its name: ``{"ensemble": {"referees": 9}}``.
         models: role to chat model or model name, ``"*"`` for all.
         limit: judge the first so many items only.
         repeats: judge everything so many times.
         out: a folder for results and manifest; one that holds this run already is completed.
+        replies: recorded replies, or the folder of a past run: they are scored again, and no model is called.
     """
 
     aspects: Sequence[str]
@@ -42,11 +48,15 @@ class Options(TypedDict, total=False):
     limit: int | None
     repeats: int
     out: str | Path | None
+    replies: str | Path | None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A batch that has been checked and not begun: bad input is told before any call."""
+    """A batch that has been checked and not begun: bad input is told before any call.
+
+    Where replies come from a recording that also says which items there are, what it has not is not to be judged.
+    """
 
     graphs: Mapping[str, Graph]
     dataset: Dataset
@@ -54,9 +64,13 @@ class Plan:
     repeats: int
     manifest: Mapping[str, Any]
     folder: Path | None = None
+    recording: Recording | None = None
+    as_recorded: bool = False
 
     def __len__(self) -> int:
         """How many verdicts are wanted."""
+        if self.as_recorded:
+            return sum(1 for _ in self.units())
         return len(self.dataset) * max(len(self.aspects), 1) * len(self.graphs) * self.repeats
 
     def models(self) -> dict[str, str]:
@@ -70,19 +84,28 @@ class Plan:
     @property
     def costs_money(self) -> bool:
         """Whether any model but the offline judge is asked."""
-        return any(label != "offline" for label in self.models().values())
+        return self.recording is None and any(label != "offline" for label in self.models().values())
 
     def units(self) -> Iterator[tuple[Key, Item, Aspect | None]]:
         """Everything that is to be judged, item by item."""
         for item in self.dataset:
             for aspect in self.aspects or (None,):
+                if not self._is_there(item, aspect):
+                    continue
                 for name in self.graphs:
                     for repeat in range(self.repeats):
                         yield Key(item.id, aspect.name if aspect else None, name, repeat), item, aspect
 
+    def _is_there(self, item: Item, aspect: Aspect | None) -> bool:
+        if not self.as_recorded or self.recording is None:
+            return True
+        return self.recording.has(item.id, aspect.name if aspect else None)
 
-def plan(protocols: str | Sequence[str], data: str | Path | Dataset, **options: Unpack[Options]) -> Plan:
+
+def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Unpack[Options]) -> Plan:
     """Check everything that can be checked without calling a model.
+
+    ``data`` may be left out where there are ``replies``: what is judged is then what was recorded.
 
     Raises:
         UsageError: bad input; says what and where.
@@ -91,14 +114,67 @@ def plan(protocols: str | Sequence[str], data: str | Path | Dataset, **options: 
     for name, value in (("limit", limit), ("repeats", repeats)):
         if value is not None and value < 1:
             raise UsageError(f"{name} must be 1 or more, got {value}")
-    dataset = data if isinstance(data, Dataset) else load_dataset(data)
-    aspects = choose_aspects(dataset, options.get("aspects", ()))
+    recording = _recording(options)
+    dataset = _dataset(data, recording)
+    names = options.get("aspects", ())
+    aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
     graphs, panels = {}, {}
-    for name in dict.fromkeys([protocols] if isinstance(protocols, str) else protocols):
-        graphs[name], panels[name] = _ready(name, dataset, options.get("settings", {}), options.get("models"))
+    chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))
+    for name in chosen:
+        given = _settings_for(name, chosen, options.get("settings", {}))
+        settings, models = _bound(name, given, options, recording)
+        graphs[name], panels[name] = _ready(name, dataset, settings, models)
     shown = dataset.first(limit)
-    manifest = describe_run(panels, shown, aspects, limit, repeats)
-    return Plan(graphs, shown, aspects, repeats, manifest, Path(out) if out is not None else None)
+    manifest = describe_run(panels, shown, aspects, limit, repeats, recording)
+    folder = Path(out) if out is not None else None
+    if (
+        recording is not None
+        and folder is not None
+        and folder.resolve() == Path(recording.location).resolve()
+    ):
+        raise UsageError(f"{folder} is what is to be replayed: choose another --out")
+    return Plan(graphs, shown, aspects, repeats, manifest, folder, recording, data is None)
+
+
+def _recording(options: Options) -> Recording | None:
+    replies = options.get("replies")
+    if replies is None:
+        return None
+    if options.get("models"):
+        raise UsageError("recorded replies have the models that wrote them: choose no model with --replies")
+    return read_recording(replies)
+
+
+def _dataset(data: Data | None, recording: Recording | None) -> Dataset:
+    if data is not None:
+        dataset = data if isinstance(data, Dataset) else load_dataset(data)
+        if recording is not None:
+            recording.match(dataset)
+        return dataset
+    if recording is None:
+        raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
+    return recording.dataset
+
+
+def _settings_for(name: str, chosen: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is set for all protocols, and over it what is set under this one's name."""
+    known = protocols_by_name().keys()
+    if strange := [key for key in given if key in known and key not in chosen]:
+        raise UsageError(f"settings are given for {strange[0]}, and only {', '.join(chosen)} is to judge")
+    own = given.get(name, {})
+    if not isinstance(own, Mapping):
+        raise UsageError(f"{name}={own}: name one of its settings, such as {name}.temperature={own}")
+    return {**{key: value for key, value in given.items() if key not in known}, **own}
+
+
+def _bound(
+    name: str, given: Mapping[str, Any], options: Options, recording: Recording | None
+) -> tuple[Mapping[str, Any], Models | None]:
+    """Settings and models of a protocol; in a replay, as they were recorded, but for what is set now."""
+    if recording is None:
+        return given, options.get("models")
+    recorded = recording.settings(name, find_protocol(name).protocol.settings, given)
+    return {**recorded, **given}, {"*": recording.model}
 
 
 def _ready(

@@ -140,6 +140,8 @@ def _verdict(result: Result) -> RenderableType:
     if result.human is not None:
         human = result.human if isinstance(result.human, str) else f"{result.human:.3g}"
         text.append(f"   label  {human}", style="bold")
+    if result.rounds is None:  # a metric's
+        return text
     path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
     text.append(f"\n{result.stop_reason} after {result.rounds} round(s), scores {path}", style="dim")
     cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Unpack, cast
 
 from ..nodes.blocking import run_blocking
@@ -18,16 +17,18 @@ from ..state.aspects import Aspect
 from ..state.errors import StoppedError, UsageError
 from ..state.transcript import Turn
 from ..state.verdict import Verdict, add_usage
-from .datasets import Dataset
+from .datasets import Data
 from .evaluation import Evaluation
 from .items import CompareItem, Item, ScoreItem
 from .journal import Journal, JournalError
 from .plan import Graph, Options, Plan, plan
+from .replay.desk import ReplayDesk
 from .results import Key, Result
 from .running.conduct import Conduct, Limits
 from .running.counts import Counts
 from .running.desk import Desk
 from .running.folder import RunFolder, run_folder
+from .running.judging import judging
 from .running.stopping import Stop
 from .running.tracing import Judge, traced
 
@@ -39,13 +40,14 @@ class RunOptions(Options, Limits, total=False):
 
 
 def evaluate(
-    protocols: str | Sequence[str], data: str | Path | Dataset, **options: Unpack[RunOptions]
+    protocols: str | Sequence[str], data: Data | None = None, **options: Unpack[RunOptions]
 ) -> Evaluation:
     """Judge a dataset, also from a notebook; ``aevaluate`` is the same for async code.
 
     Args:
         protocols: the name of a protocol, or several.
-        data: a dataset, its name, or a JSONL or CSV file.
+        data: a dataset, its name, a file or a table in memory, see ``load_dataset``; with ``replies`` it may
+            be left out.
         **options: see ``Options`` (what is judged) and ``Limits`` (how fast, how patiently, for how much).
 
     Raises:
@@ -59,7 +61,7 @@ def evaluate(
 
 
 async def aevaluate(
-    protocols: str | Sequence[str], data: str | Path | Dataset, **options: Unpack[RunOptions]
+    protocols: str | Sequence[str], data: Data | None = None, **options: Unpack[RunOptions]
 ) -> Evaluation:
     """``evaluate`` for async code; the same arguments and errors."""
     limits = {name: value for name, value in options.items() if name not in Options.__annotations__}
@@ -80,7 +82,7 @@ async def carry_out(
         stop: ends the run before its work is done when it is asked to.
     """
     conduct, counts, stop = conduct or Conduct(), counts or Counts(), stop or Stop()
-    conduct.budget.check(prepared.models())
+    check_conduct(prepared, conduct)
     if conduct.batch:
         from .batching.checking import check_batch
 
@@ -91,6 +93,22 @@ async def carry_out(
         run = _Run(prepared, folder, conduct, counts, stop)
         await run.carry_out()
         return run.evaluation()
+
+
+def check_conduct(prepared: Plan, conduct: Conduct) -> None:
+    """See that what was planned can be carried out in this way.
+
+    Raises:
+        UsageError: a price that is not known where dollars are limited, or calls wanted of a replay, which makes none.
+    """
+    if prepared.recording is None:
+        conduct.budget.check(prepared.models())
+        return
+    for name in ("batch", "journal"):
+        if getattr(conduct, name):
+            raise UsageError(
+                f"recorded replies are scored without a call: --{name} means nothing with --replies"
+            )
 
 
 class _Run:
@@ -116,7 +134,7 @@ class _Run:
         ending = asyncio.create_task(self._end_when_asked())
         try:
             with (
-                traced(self._folder.manifest, self._counts, self._desk, _judge) as (calls, judge),
+                traced(self._folder.manifest, self._counts, self._desk, self._judged) as (calls, judge),
                 _around(calls),
                 steps_kept(self._folder.steps),
             ):
@@ -126,6 +144,12 @@ class _Run:
             await self._desk.come_home(0)
             await self._desk.finish()
         log.info("run ended", extra={"stopped": self._stop.reason, **self._counts.summary()})
+
+    async def _judged(self, graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
+        # A recording is asked for a verdict, repeat and all: what is counted inside begins at 0.
+        repeat = key.repeat if self._prepared.recording is None else 0
+        with judging(key):
+            return await _judge(graph, key, item, aspect, repeat)
 
     def evaluation(self) -> Evaluation:
         """What it came to; results in the order of the dataset."""
@@ -218,6 +242,8 @@ async def _check_batches(journal: Journal) -> None:
 
 
 def _desk(prepared: Plan, folder: RunFolder, conduct: Conduct, counts: Counts, stop: Stop) -> Desk:
+    if prepared.recording is not None:
+        return ReplayDesk(prepared.recording, folder.journal, conduct, counts, stop)
     if not conduct.batch:
         return Desk(folder.journal, conduct, counts, stop)
     from .batching.desk import BatchDesk
@@ -257,13 +283,13 @@ class _Heard:
         return (*self.turns, *self.unreadable.values())
 
 
-async def _judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-    """The result of one item; none where the run ended in the middle of it."""
+async def _judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None, repeat: int) -> Result | None:
+    """The result of one item; none where the run ended in the middle of it. Calls are marked with the repeat."""
     heard = _Heard()
     verdict: Verdict | None = None
     problem = ""
     try:
-        async with aclosing(_stream(graph, key, item, aspect)) as events:
+        async with aclosing(_stream(graph, item, aspect, repeat)) as events:
             async for where, mode, event in events:
                 if mode == "custom":
                     heard.add(event["turn"], event["problem"], where)
@@ -281,12 +307,14 @@ Event = tuple[tuple[str, ...], str, Any]
 """In which sub-graph (the outermost graph is an empty tuple), in which stream mode, what."""
 
 
-async def _stream(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> AsyncGenerator[Event, None]:
+async def _stream(
+    graph: Graph, item: Item, aspect: Aspect | None, repeat: int
+) -> AsyncGenerator[Event, None]:
     task = item.task(aspect) if isinstance(item, ScoreItem) and aspect else _comparison(item)
     given = {"task": task.model_dump(mode="json")}
     async for event in graph.astream(
         given,
-        {"metadata": {"repeat": key.repeat}} if key.repeat else None,
+        {"metadata": {"repeat": repeat}} if repeat else None,
         stream_mode=["custom", "values"],
         subgraphs=True,
     ):

@@ -92,7 +92,7 @@ def test_one_bad_item_does_not_stop_the_others(tmp_path: Path) -> None:
     assert "mumble" in (failed.error or "")
     assert [turn["agent"] for turn in failed.transcript] == ["commander", "scorer"]
     assert len(evaluation.results) == 6
-    assert evaluation.agreement()["fluency"].left_out == 1
+    assert sum(evaluation.agreement()["fluency"].left_out.values()) == 1
 
 
 def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> None:
@@ -231,3 +231,21 @@ def test_topical_chat_from_end_to_end(shared_data: Path, tmp_path: Path) -> None
     assert not evaluation.failed
     assert len(lines(tmp_path)) == 30
     assert evaluation.agreement()["groundedness"].n == 30
+
+
+def test_settings_of_one_protocol_alone(tmp_path: Path) -> None:
+    settings = {"temperature": 0.5, "ensemble": {"referees": 5}}
+    evaluation = evaluate(["single", "ensemble"], dataset(tmp_path, 1), settings=settings)
+    assert [result.calls for result in evaluation.results] == [1, 5]
+    assert [bound["temperature"] for bound in evaluation.manifest["protocols"].values()] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"debate": {"n": 1}}, "given for debate, and only single"), ({"single": 1}, "single.temperature=1")],
+)
+def test_settings_of_a_protocol_that_does_not_judge(
+    tmp_path: Path, settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        evaluate("single", dataset(tmp_path, 1), settings=settings)

@@ -17,14 +17,15 @@ from typing import Any, NamedTuple
 from ...graphs.registry import find_protocol
 from ...nodes.blocking import run_blocking
 from ...nodes.calling import prices
+from ...nodes.calling.models import LoadedModel
 from ...nodes.panel import Panel
 from ...state.aspects import Aspect
-from ...state.calls import CallRange, Range
+from ...state.calls import CallRange, Range, exactly, total
 from ...state.tasks import TaskKind
 from ..items import Item, ScoreItem
 from ..plan import Plan
 from .figures import Estimate, Part, added
-from .voices import Voice, panel_of, voices
+from .voices import Voice, models_of, panel_of, voices
 
 REHEARSED = 8
 """Verdicts that are rehearsed, for each protocol."""
@@ -48,18 +49,36 @@ def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
     return run_blocking(aestimate(plan, done))
 
 
-async def aestimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
-    """``estimate`` for async code; the same arguments and errors."""
-    wanted = len(plan.dataset) * max(1, len(plan.aspects)) * plan.repeats
-    left = {name: max(0, wanted - (done or {}).get(name, 0)) for name in plan.graphs}
-    tasks = await asyncio.to_thread(lambda: list(_tasks(plan)))
+async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int = REHEARSED) -> Estimate:
+    """``estimate`` for async code; the same arguments and errors. ``most`` verdicts a protocol are rehearsed."""
+    runs = {name: _runs(plan, name, done) for name in plan.graphs}
+    if plan.recording is not None:  # nobody is asked
+        return Estimate({name: left.verdicts for name, left in runs.items()}, (), 0)
+    tasks = await asyncio.to_thread(lambda: list(some_tasks(plan, most)))
     parts: list[Part] = []
     for name, graph in plan.graphs.items():
         cast = await voices(graph, plan.dataset.kind, tasks)
-        sets = max(1, len(plan.aspects)) if left[name] else 0
-        runs = _Runs(left[name], CallRange(sets if left[name] == wanted else 0, sets))
-        parts += _parts(name, _wanted(panel_of(graph), plan.dataset.kind, cast, runs), cast)
-    return Estimate(left, tuple(parts), len(tasks))
+        models = {role: voice.model for role, voice in cast.items()}
+        parts += _parts(name, _wanted(panel_of(graph), plan.dataset.kind, models, runs[name]), cast)
+    return Estimate({name: left.verdicts for name, left in runs.items()}, tuple(parts), len(tasks))
+
+
+async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRange:
+    """How many calls a plan takes, at least and at most, as ``aestimate`` has it; nothing is rehearsed for it."""
+    found = exactly(0)
+    for name, graph in plan.graphs.items():
+        models = await models_of(graph)
+        calls = _wanted(panel_of(graph), plan.dataset.kind, models, _runs(plan, name, done))
+        found += total(each for _, each in calls)
+    return found
+
+
+def _runs(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> _Runs:
+    """What is left to be done of one protocol."""
+    wanted = len(plan.dataset) * max(1, len(plan.aspects)) * plan.repeats
+    left = max(0, wanted - (done or {}).get(protocol, 0))
+    sets = max(1, len(plan.aspects)) if left else 0
+    return _Runs(left, CallRange(sets if left == wanted else 0, sets))
 
 
 class _Runs(NamedTuple):
@@ -69,10 +88,10 @@ class _Runs(NamedTuple):
     sets: CallRange
 
 
-def _tasks(plan: Plan) -> Iterator[dict[str, Any]]:
+def some_tasks(plan: Plan, most: int = REHEARSED) -> Iterator[dict[str, Any]]:
     """A few of what is to be judged, spread evenly over the items, and over the aspects in turn."""
     size = len(plan.dataset)
-    places = {size * place // REHEARSED for place in range(REHEARSED)}
+    places = {size * place // most for place in range(most)}
     chosen = (item for place, item in enumerate(plan.dataset) if place in places)
     for number, item in zip(range(len(places)), chosen, strict=False):
         aspect = plan.aspects[number % len(plan.aspects)] if plan.aspects else None
@@ -87,13 +106,13 @@ def _task(item: Item, aspect: Aspect | None) -> dict[str, Any]:
 
 
 def _wanted(
-    panel: Panel[Any], kind: TaskKind, cast: Mapping[str, Voice], runs: _Runs
+    panel: Panel[Any], kind: TaskKind, models: Mapping[str, LoadedModel], runs: _Runs
 ) -> Iterator[tuple[str, CallRange]]:
     """The calls of each role in all the verdicts."""
     protocol = find_protocol(panel.protocol).protocol
 
     def can(role: str, what: str) -> bool:
-        return cast[role].model.gives(what)
+        return models[role].gives(what)
 
     for role, calls in protocol.calls(panel.bound, kind, can).items():
         yield role, calls * runs.verdicts

@@ -56,7 +56,7 @@ class Listener(Around):
         heard = self._noted(call)
         reply = await send(replace(call, model=self._stand_in, parameters={}))
         heard.reply_tokens = tokens_in(reply.text)
-        return _shaped(call, reply)
+        return shaped(call, objecting(reply) if call.metadata["form"] == "critique" else reply)
 
     def _noted(self, call: Call) -> Heard:
         role = str(call.metadata["role"])
@@ -107,10 +107,8 @@ def _prompt_tokens(call: Call) -> float:
     return sum(tokens_in(str(message.text)) for message in call.messages) + tokens_in(schema)
 
 
-def _shaped(call: Call, reply: Reply) -> Reply:
+def shaped(call: Call, reply: Reply) -> Reply:
     """With all that the real model was asked for, since a model is not asked again for what it left out."""
-    if call.metadata["form"] == "critique":
-        reply = _objecting(reply)
     if call.parameters.get(LOGPROBS):
         lowest = f"{call.metadata['low']:g}"
         reply = replace(reply, text=lowest, tokens=[{"token": lowest, "logprob": 0.0}])
@@ -118,7 +116,7 @@ def _shaped(call: Call, reply: Reply) -> Reply:
     return replace(reply, others=(replace(reply, requests=0),) * further)
 
 
-def _objecting(reply: Reply) -> Reply:
+def objecting(reply: Reply) -> Reply:
     said = reply.text.replace("NO ISSUE", "An objection")
     fields = {"feedback": said, "no_issue": False} if reply.fields is not None else None
     return replace(reply, text=said, fields=fields)

@@ -87,6 +87,15 @@ async def voices(graph: Graph, kind: TaskKind, tasks: Sequence[Mapping[str, Any]
     return found
 
 
+async def models_of(graph: Graph) -> dict[str, LoadedModel]:
+    """The model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
+    found = {}
+    for stage in _stages(panel_of(graph), graph):
+        models = await _models(stage.panel)
+        found.update({f"{stage.prefix}{role}": model for role, model in models.items()})
+    return found
+
+
 def panel_of(graph: Graph) -> Panel[Any]:
     """Who judges in a protocol's graph."""
     panel: Panel[Any] = graph.builder.panel  # type: ignore[attr-defined]

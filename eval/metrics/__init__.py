@@ -1,1 +1,10 @@
-"""Reference metrics, beside the judges."""
+"""Reference metrics as rows beside the judges: ROUGE-L, BLEU-4, one's own, and others' through their packages.
+
+``measure`` computes them over a dataset and gives what a run gives; ``docs/metrics.md`` says how.
+"""
+
+from .measuring import measure
+from .metric import Metric
+from .naming import METRICS, find_metric
+
+__all__ = ["METRICS", "Metric", "find_metric", "measure"]

@@ -34,7 +34,8 @@ class Reply:
     ``fields`` holds the JSON object of a structured reply, ``tokens`` what the provider says of each token where
     it was asked for log-probabilities (its own list, not copied). ``others`` are the further replies to the same
     request; what the request took stands on the first, and ``requests`` is 0 for the others. ``dropped`` are the
-    parameters without which this very call was asked again, since the provider does not take them.
+    parameters without which this very call was asked again, since the provider does not take them. ``model`` names
+    who wrote it where that is another than the one that was asked: the reply was recorded.
     """
 
     text: str
@@ -51,6 +52,7 @@ class Reply:
     others: tuple[Reply, ...] = ()
     requests: int = 1
     dropped: tuple[str, ...] = ()
+    model: str | None = None
 
 
 class NotTakenError(ModelCallError):

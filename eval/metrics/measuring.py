@@ -1,0 +1,211 @@
+"""Metrics over a dataset: results and a manifest of the same shape as a run's, so that all else takes them."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, SupportsFloat, cast
+from uuid import uuid4
+
+from ...state.aspects import Aspect
+from ...state.errors import UsageError
+from ..aspects import choose_aspects
+from ..datasets import Data, Dataset, load_dataset
+from ..evaluation import Evaluation
+from ..items import ScoreItem
+from ..manifest import make_way, write_manifest
+from ..results import Key, Result, ResultsFile
+from .metric import Metric, Scored, number_of
+from .naming import find_metric
+
+Wanted = str | Metric | Callable[[ScoreItem], SupportsFloat | None]
+"""A metric's name, a metric, or any function from an item to a number."""
+
+NO_REFERENCES = "no references"
+
+
+def measure(
+    metrics: str | Sequence[str] | Mapping[str, Wanted],
+    data: Data,
+    *,
+    aspects: Sequence[str] = (),
+    limit: int | None = None,
+    out: str | Path | None = None,
+    replace: bool = False,
+) -> Evaluation:
+    """Compute metrics over a dataset of texts; no model is called.
+
+    Args:
+        metrics: names (see ``METRICS``); or by row name, each a name, a ``Metric``, or any function from an item to
+            a number.
+        data: a dataset, its name, a file or a table in memory, see ``load_dataset``.
+        aspects: whose human scores stand beside; default: all that have labels. A metric's number is the same for
+            all of them, unless it knows aspects.
+        limit: the first so many items only.
+        out: a folder for results and manifest.
+        replace: let the folder's earlier results make way.
+
+    Returns:
+        A row for each item, aspect and metric. Items without references are left out where a metric needs them,
+        and counted in ``manifest["left_out"]``. Where a function fails or gives no number, the row says why.
+
+    Raises:
+        UsageError: an unknown metric, data that compares answers, or not one item with references.
+
+    >>> from jurygraph.eval import Dataset
+    >>> item = ScoreItem(id="a", source="", candidate="It rained.", references=("It rained.",), human={"fluency": 5})
+    >>> rows = {"rouge-l": "rouge-l", "words": lambda item: len(item.candidate.split())}
+    >>> done = measure(rows, Dataset.of("mine", [item]))
+    >>> [(result.protocol, result.score) for result in done.results]
+    [('rouge-l', 1.0), ('words', 2.0)]
+    """
+    found = _metrics(metrics)
+    if limit is not None and limit < 1:
+        raise UsageError(f"limit must be 1 or more, got {limit}")
+    dataset = load_dataset(data)
+    if dataset.kind == "compare":
+        raise UsageError(f"{dataset.name} compares answers: a metric rates one text at a time")
+    chosen = choose_aspects(dataset, aspects)
+    work = _Work(found, dataset.first(limit), chosen)
+    manifest = _manifest(work, limit)
+    return _kept(work, manifest, Path(out), replace) if out is not None else _held(work, manifest)
+
+
+@dataclass
+class _Work:
+    """What is to be measured, and what was left out so far."""
+
+    metrics: Mapping[str, Metric]
+    dataset: Dataset
+    aspects: Sequence[Aspect]
+    left_out: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def results(self) -> Iterator[Result]:
+        """A row for each item, aspect and metric."""
+        self.left_out = {name: Counter() for name in self.metrics}
+        for item in self.dataset:
+            assert isinstance(item, ScoreItem)
+            for name, metric in self.metrics.items():
+                if metric.needs_references and not item.references:
+                    self.left_out[name][NO_REFERENCES] += 1
+                else:
+                    yield from self._of_item(name, metric, item)
+
+    def _of_item(self, name: str, metric: Metric, item: ScoreItem) -> Iterator[Result]:
+        names = [aspect.name for aspect in self.aspects]
+        scored: Scored = None
+        problem = ""
+        try:
+            scored = metric.score(item, names)
+        except Exception as error:  # whatever goes wrong with one text in a function of somebody's own
+            problem = f"{type(error).__name__}: {error}"
+        for aspect in names:
+            yield _result(name, item, aspect, scored, problem)
+
+    def check(self) -> None:
+        """See that every metric had something to work on.
+
+        Raises:
+            UsageError: one that needs references, and no item has any.
+        """
+        for name, reasons in self.left_out.items():
+            if reasons[NO_REFERENCES] == len(self.dataset):
+                raise UsageError(
+                    f"{name} needs references, and no item of {self.dataset.name} has any; give a field `references`"
+                )
+
+
+def _metrics(wanted: str | Sequence[str] | Mapping[str, Wanted]) -> dict[str, Metric]:
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if not isinstance(wanted, Mapping):
+        named = [find_metric(name) for name in dict.fromkeys(wanted)]
+        twice = [name for name, count in Counter(metric.name for metric in named).items() if count > 1]
+        if twice:
+            raise UsageError(f"{twice[0]} is wanted twice; give each a name of its own, from Python")
+        return {metric.name: metric for metric in named}
+    return {name: _metric(name, what) for name, what in wanted.items()}
+
+
+def _metric(name: str, wanted: Wanted) -> Metric:
+    if isinstance(wanted, Metric):
+        return wanted
+    return find_metric(wanted) if isinstance(wanted, str) else Metric.of(name, wanted)
+
+
+def _result(name: str, item: ScoreItem, aspect: str, scored: Scored, problem: str) -> Result:
+    about: dict[str, Any] = {"item": item.id, "group": item.group, "aspect": aspect, "protocol": name}
+    known = {**about, "human": item.label(aspect), **item.about(aspect)}
+    if not problem:
+        try:
+            return Result(**known, status="ok", score=number_of(scored, aspect), stop_reason="complete")
+        except (ValueError, TypeError) as error:
+            problem = str(error)
+    return Result(**known, status="failed", error=problem)
+
+
+def _held(work: _Work, manifest: dict[str, Any]) -> Evaluation:
+    results = tuple(work.results())
+    work.check()
+    return Evaluation(results, {**manifest, "left_out": _counted(work)})
+
+
+def _kept(work: _Work, manifest: dict[str, Any], folder: Path, replace: bool) -> Evaluation:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: --out takes a folder")
+    results = list(work.results())
+    work.check()
+    folder.mkdir(parents=True, exist_ok=True)
+    if replace:
+        make_way(folder)
+    kept = write_manifest(folder, {**manifest, "left_out": _counted(work)})
+    file = ResultsFile(folder)
+    for result in results:
+        file.add(result)
+    return Evaluation(file.finish(_keys(results)), kept, folder)
+
+
+def _keys(results: Sequence[Result]) -> Iterator[Key]:
+    return (result.key for result in results)
+
+
+def _counted(work: _Work) -> dict[str, dict[str, int]]:
+    return {name: dict(reasons) for name, reasons in work.left_out.items() if reasons}
+
+
+def _manifest(work: _Work, limit: int | None) -> dict[str, Any]:
+    """The same fields as a run's."""
+    dataset = work.dataset
+    about = {"data": f"{dataset.name}@{dataset.digest}", "aspects": "+".join(a.name for a in work.aspects)}
+    signatures = {
+        name: "|".join(f"{key}:{value}" for key, value in {"protocol": name, **about}.items())
+        + f"|jurygraph:{version('jurygraph')}|{metric.signature}"
+        for name, metric in work.metrics.items()
+    }
+    return {
+        "run": uuid4().hex,
+        "signatures": signatures,
+        "note": None,
+        "metrics": {name: metric.signature for name, metric in work.metrics.items()},
+        "protocols": {name: cast("dict[str, Any]", {}) for name in work.metrics},
+        "models": {name: cast("dict[str, str]", {}) for name in work.metrics},
+        "prompts": {},
+        "data": {
+            "name": dataset.name,
+            "location": dataset.location,
+            "digest": dataset.digest,
+            "kind": dataset.kind,
+            "labels": dataset.labels,
+            "items": len(dataset),
+        },
+        "aspects": [aspect.model_dump(mode="json") for aspect in work.aspects],
+        "limit": limit,
+        "repeats": 1,
+        "versions": {"python": platform.python_version(), "jurygraph": version("jurygraph")},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,83 @@
+"""What a metric is: a text in, a number out, and a signature that says how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import SupportsFloat
+
+from ..items import ScoreItem
+
+Scored = float | Mapping[str, float] | None
+"""One number for all aspects, or one for each that the metric knows; none where it has nothing to say."""
+
+Score = Callable[[ScoreItem, Sequence[str]], Scored]
+"""An item and the names of the aspects that are wanted."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as a row of the table.
+
+    Attributes:
+        name: as on the command line and in results.
+        signature: everything that changes a number, as ``name:value`` parts with bars between.
+        score: the number of an item.
+        needs_references: whether an item without references is left out.
+    """
+
+    name: str
+    signature: str
+    score: Score
+    needs_references: bool = False
+
+    @classmethod
+    def of(cls, name: str, function: Callable[[ScoreItem], SupportsFloat | None]) -> Metric:
+        """A metric of one's own: any function from an item to a number.
+
+        >>> from jurygraph.eval.items import ScoreItem
+        >>> words = Metric.of("words", lambda item: len(item.candidate.split()))
+        >>> words.score(ScoreItem(id="a", source="", candidate="It rained."), ["fluency"])
+        2.0
+        """
+
+        def score(item: ScoreItem, _aspects: Sequence[str]) -> float | None:
+            found = function(item)
+            return None if found is None else float(found)
+
+        module, called = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+        return cls(name, f"function:{module}.{called or type(function).__qualname__}", score)
+
+
+def mean_over_references(pair: Callable[[str, str], float]) -> Score:
+    """Score an item against each of its references; the mean counts.
+
+    Args:
+        pair: the score of a candidate against one reference.
+
+    >>> from jurygraph.eval.items import ScoreItem
+    >>> score = mean_over_references(lambda candidate, reference: float(candidate == reference))
+    >>> score(ScoreItem(id="a", source="", candidate="x", references=("x", "y")), ["fluency"])
+    0.5
+    """
+
+    def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
+        return fmean(pair(item.candidate, reference) for reference in item.references)
+
+    return score
+
+
+def number_of(scored: Scored, aspect: str) -> float:
+    """The number for an aspect.
+
+    Raises:
+        ValueError: there is none, or it is none that can be counted with.
+    """
+    found = scored.get(aspect) if isinstance(scored, Mapping) else scored
+    if found is None:
+        raise ValueError(f"no score for {aspect}")
+    if not math.isfinite(found):
+        raise ValueError(f"the score is {found}")
+    return found

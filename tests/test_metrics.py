@@ -1,0 +1,173 @@
+"""Metrics of shared words against their packages and against published figures; one's own; what is left out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+import sacrebleu
+from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval.agreement import ScoreAgreement
+from jurygraph.eval.cli import app
+from jurygraph.eval.items import ScoreItem
+from jurygraph.eval.metrics import Metric, find_metric, measure
+from jurygraph.eval.results import ResultsFile
+from jurygraph.state.errors import UsageError
+from rouge_score.rouge_scorer import RougeScorer
+from typer.testing import CliRunner
+
+TEXTS = ("The ferry sank on Monday. Nobody was aboard!", "The old ferry sank. Divers start on Friday.")
+
+
+def item(id: str = "a", *references: str, candidate: str = TEXTS[0], human: float = 3) -> ScoreItem:
+    return ScoreItem(
+        id=id, group="g", system="s", source="", candidate=candidate, references=references, human={"fluency": human}
+    )  # fmt: skip
+
+
+def number(metric: Metric, of: ScoreItem) -> float:
+    found = metric.score(of, ["fluency"])
+    assert isinstance(found, float)
+    return found
+
+
+def test_rouge_l_against_rouge_score() -> None:
+    scorer = RougeScorer(["rougeLsum"])
+    apart = [text.replace(". ", ".\n").replace("! ", "!\n") for text in TEXTS]
+    expected = [scorer.score(reference, apart[0])["rougeLsum"].fmeasure for reference in (apart[1], "Rain.")]
+    assert number(find_metric("rouge-l"), item("a", TEXTS[1], "Rain.")) == pytest.approx(fmean(expected))
+    assert expected[0] > 0.3
+
+
+def test_rouge_l_by_hand() -> None:
+    """Lin 2004, section 3.2: of four words three are in the longest common subsequence, of three all three."""
+    one = item("a", "police killed the gunman", candidate="police the gunman")
+    assert number(find_metric("rouge-l"), one) == pytest.approx(2 * (3 / 4) * 1 / (3 / 4 + 1))
+
+
+def test_bleu_against_sacrebleu() -> None:
+    expected = [sacrebleu.sentence_bleu(TEXTS[0], [one], use_effective_order=True).score for one in TEXTS]
+    assert number(find_metric("bleu-4"), item("a", *TEXTS)) == pytest.approx(fmean(expected))
+
+
+def test_bleu_by_theory() -> None:
+    """All n-grams are in the reference, which is one word longer: the brevity penalty alone (Papineni et al. 2002)."""
+    one = item("a", "a b c d e f", candidate="a b c d e")
+    assert number(find_metric("bleu-4"), one) == pytest.approx(100 * math.exp(1 - 6 / 5))
+
+
+def test_signatures_hold_what_changes_a_number() -> None:
+    assert (
+        "|sacrebleu:nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:"
+        in f"|{find_metric('bleu-4').signature}"
+    )
+    rouge = find_metric("rouge-l").signature
+    assert rouge.startswith("rouge-score:0.1.")
+    assert rouge.endswith("|type:rougeLsum|measure:f1|stemmer:no|references:mean")
+
+
+def test_rows_are_those_of_a_run(tmp_path: Path) -> None:
+    data = Dataset.of("mine", [item("a", TEXTS[0]), item("b", TEXTS[1], human=4), item("c")])
+    done = measure(["rouge-l"], data, out=tmp_path / "out")
+    assert [(r.item, r.protocol, r.status, r.human, r.calls) for r in done.results] == [
+        ("a", "rouge-l", "ok", 3.0, 0),
+        ("b", "rouge-l", "ok", 4.0, 0),
+    ]
+    first = done.results[0]
+    assert (first.score, first.group, first.systems, first.lengths) == (1.0, "g", ("s",), (len(TEXTS[0]),))
+    assert done.manifest["left_out"] == {"rouge-l": {"no references": 1}}
+    assert done.manifest["signatures"]["rouge-l"].startswith("protocol:rouge-l|data:mine@")
+    assert json.loads((tmp_path / "out" / "run.json").read_text()) == done.manifest
+    assert list(ResultsFile(tmp_path / "out").read()) == list(done.results)
+    again = measure(["rouge-l"], data, out=tmp_path / "out")
+    assert len(again.results) == 2
+    with pytest.raises(UsageError, match="belongs to another run"):
+        measure(["bleu-4"], data, out=tmp_path / "out")
+    assert len(measure(["bleu-4"], data, out=tmp_path / "out", replace=True).results) == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda _: None, "no score for fluency"),
+        (lambda _: math.nan, "the score is nan"),
+        (lambda one: 1 / (one.id == "b"), "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_gives_no_number_fails_with_its_reason(
+    function: Callable[[ScoreItem], float | None], error: str
+) -> None:
+    done = measure({"mine": function}, Dataset.of("mine", [item("a")]))
+    [result] = done.results
+    assert (result.status, result.score, result.error) == ("failed", None, error)
+
+
+def test_one_number_stands_for_all_aspects() -> None:
+    both = item("a", TEXTS[0]).model_copy(update={"human": {"fluency": 2.0, "coherence": 5.0}})
+    done = measure({"words": lambda one: len(one.candidate.split())}, Dataset.of("mine", [both]))
+    assert [(r.aspect, r.score, r.human) for r in done.results] == [
+        ("fluency", 8.0, 2.0),
+        ("coherence", 8.0, 5.0),
+    ]
+
+
+def test_bad_requests(tmp_path: Path) -> None:
+    bare = Dataset.of("mine", [item("a")])
+    with pytest.raises(UsageError, match="rouge-l needs references, and no item of mine has any"):
+        measure("rouge-l", bare, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(UsageError, match="demo-pairs compares answers"):
+        measure("rouge-l", "demo-pairs")
+    with pytest.raises(UsageError, match="limit must be 1 or more, got 0"):
+        measure("rouge-l", "demo", limit=0)
+    with pytest.raises(UsageError, match="unknown metric 'rouge'; known are rouge-l, bleu-4"):
+        measure("rouge", bare)
+    with pytest.raises(UsageError, match="rouge-l has no parameter 'stem'; it has none"):
+        find_metric("rouge-l?stem=true")
+    with pytest.raises(UsageError, match="bleu-4 is wanted twice"):
+        measure(["bleu-4", "bleu-4?"], bare)
+    with pytest.raises(UsageError, match="no_such_module"):
+        find_metric("no_such_module:score")
+    with pytest.raises(UsageError, match="is no function"):
+        find_metric("math:pi")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    data, out = tmp_path / "mine.jsonl", tmp_path / "out"
+    rows = [item(name, *references) for name, references in (("a", TEXTS), ("b", ()), ("c", TEXTS[1:]))]
+    data.write_text("".join(row.model_dump_json() + "\n" for row in rows))
+    done = CliRunner().invoke(app, ["measure", "rouge-l,bleu-4", "--data", str(data), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "rouge-l: left out 1 items with no references" in done.output
+    assert "read a debate" not in done.output
+    shown = CliRunner().invoke(app, ["show", str(out), "a"])
+    assert shown.exit_code == 0
+    assert "round(s)" not in shown.output
+
+
+PUBLISHED = {"coherence": 0.128, "consistency": 0.115, "fluency": 0.105, "relevance": 0.311}
+"""ROUGE-L's Spearman within articles, mean over all 100 (Yuan et al. 2021, Liu et al. 2023); 75 are here."""
+
+
+def test_rouge_l_on_summeval_lies_near_the_published_figures(shared_data: Path) -> None:
+    data = load_dataset("summeval", shared_data / "summeval")
+    done = measure("rouge-l", data)
+    assert done.manifest["left_out"] == {}
+    found = done.agreement()
+    for aspect, published in PUBLISHED.items():
+        agreement = found[aspect]
+        assert isinstance(agreement, ScoreAgreement)
+        assert agreement.n == 1200
+        assert agreement.per_group["spearman"].value == pytest.approx(published, abs=0.02)
+
+
+def test_the_truth_of_a_dialogue_is_left_out(shared_data: Path) -> None:
+    data = load_dataset("topical-chat", shared_data / "topical_chat")
+    done = measure("bleu-4", data, aspects=["coherence"])
+    assert done.manifest["left_out"] == {"bleu-4": {"no references": 45}}
+    assert len(done.results) == 225
+    assert {"Original Ground Truth"}.isdisjoint(result.systems[0] for result in done.results)

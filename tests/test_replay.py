@@ -1,0 +1,246 @@
+"""Recorded replies scored again: a past run's own words, changed rules, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import Evaluation, evaluate
+from jurygraph.eval.cli import app
+from jurygraph.eval.estimate import estimate
+from jurygraph.eval.plan import plan
+from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.state.calls import Range, exactly
+from jurygraph.state.errors import DataError, UsageError
+from typer.testing import CliRunner
+
+OUTCOME = (
+    *(
+        "item",
+        "group",
+        "aspect",
+        "status",
+        "score",
+        "scores",
+        "winner",
+        "rounds",
+        "stop_reason",
+        "score_by_round",
+    ),
+    *("human", "systems", "category", "lengths", "annotations", "position_consistent", "repeat"),
+)
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "geval": {"samples": 3},
+    "single": {},
+    "faireval": {"k": 2},
+    "baseline": {},
+    "ensemble": {},
+    "chateval": {"strategy": "summarizer"},
+    "debate": {"n": 2, "commander": "llm"},
+    "multiagent": {},
+    "samre": {},
+    "more": {"rounds": 2, "aggregate": "best", "collaborate": True},
+    "calibrated": {"of": "chateval"},
+    "repeated": {"of": "chateval", "k": 2},
+    "cascade": {},
+}
+
+
+def outcomes(evaluation: Evaluation) -> list[dict[str, Any]]:
+    return [{name: getattr(result, name) for name in OUTCOME} for result in evaluation.results]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_run_replayed_is_the_run(protocol: str, tmp_path: Path) -> None:
+    data = "demo" if protocol == "geval" else "demo-pairs"
+    run = evaluate(
+        protocol, data, limit=2, repeats=2, settings=PROTOCOLS[protocol], out=tmp_path / "run",
+        aspects=["consistency"] if data == "demo" else [],
+    )  # fmt: skip
+    again = evaluate(protocol, replies=tmp_path / "run", repeats=2, out=tmp_path / "again")
+    assert outcomes(again) == outcomes(run)
+    assert not run.failed
+    for result in again.results:
+        assert (result.calls, result.cost_usd, result.input_tokens) == (0, 0.0, 0)
+        assert {turn["model"] for turn in result.transcript} <= {"offline", None}
+
+
+def test_a_replay_says_that_it_is_one(tmp_path: Path) -> None:
+    evaluate("debate", "demo", aspects=["fluency"], limit=2, out=tmp_path / "run")
+    again = evaluate("debate", replies=tmp_path / "run", out=tmp_path / "again")
+    manifest = again.manifest
+    assert manifest["note"].startswith(
+        "Replayed: no model was called; the replies were recorded in run by offline."
+    )
+    assert "no language model" in manifest["note"]
+    assert manifest["replies"]["models"] == ["offline"]
+    assert f"|replies:run@{manifest['replies']['digest']}|" in manifest["signatures"]["debate"]
+
+
+def debate_run(out: Path, critic: str, **settings: Any) -> Evaluation:
+    """Two rounds in which the critic says the same, and the scorer raises its score by one a round."""
+
+    def line(metadata: Any, _prompt: str) -> str:
+        return critic if metadata["role"] == "critic" else f"Score: {2 + metadata['round']}"
+
+    model = ScriptedModel(script=line)
+    given = {"n": 2, "structured": "off", **settings}
+    return evaluate(
+        "debate", "demo", aspects=["fluency"], limit=1, settings=given, models={"*": model}, out=out
+    )
+
+
+def test_a_stop_rule_is_changed_over_an_old_run(tmp_path: Path) -> None:
+    literal = "There is NO ISSUE with the grammar, but the commas are wrong."
+    [before] = debate_run(tmp_path / "run", literal).results
+    assert (before.score, before.stop_reason) == (4.0, "max_rounds")
+    [after] = evaluate("debate", replies=tmp_path / "run", settings={"termination": "substring"}).results
+    assert (after.score, after.stop_reason, after.rounds) == (2.0, "no_issue", 1)
+
+
+def test_a_vote_rule_is_changed_over_an_old_run(tmp_path: Path) -> None:
+    def line(metadata: Any, _prompt: str) -> str:
+        return f"Score: {(2, 4, 4)[metadata['repeat']]}"
+
+    settings = {"of": "single", "k": 3, "structured": "off"}
+    models = {"*": ScriptedModel(script=line)}
+    run = evaluate(
+        "repeated",
+        "demo",
+        aspects=["fluency"],
+        limit=1,
+        settings=settings,
+        models=models,
+        out=tmp_path / "run",
+    )
+    assert run.results[0].score == pytest.approx(10 / 3)
+    [voted] = evaluate("repeated", replies=tmp_path / "run", settings={"by": "vote"}).results
+    assert voted.score == 4.0
+    [fewer] = evaluate("repeated", replies=tmp_path / "run", settings={"k": 2}).results
+    assert fewer.score == 3.0
+    [more] = evaluate("repeated", replies=tmp_path / "run", settings={"k": 4}).results
+    assert "no reply is recorded of scorer, round 1, run 4" in str(more.error)
+
+
+def test_fewer_rounds_are_replayed_and_more_are_missing(tmp_path: Path) -> None:
+    debate_run(tmp_path / "run", "The commas are wrong.")
+    [fewer] = evaluate("debate", replies=tmp_path / "run", settings={"n": 1}).results
+    assert (fewer.status, fewer.score) == ("ok", 3.0)
+    [more] = evaluate("debate", replies=tmp_path / "run", settings={"n": 3}).results
+    assert (more.status, more.score) == ("failed", None)
+    assert more.error == (
+        "NotRecordedError: no reply is recorded of critic, round 3; it was heard in round 1, 2"
+    )
+
+
+def test_another_voice_is_missing_by_name(tmp_path: Path) -> None:
+    debate_run(tmp_path / "run", "The commas are wrong.")
+    [result] = evaluate("debate", replies=tmp_path / "run", settings={"tie_breaker": True}).results
+    assert result.error == (
+        "NotRecordedError: no reply is recorded of tie_breaker, round 2; recorded are critic, scorer"
+    )
+
+
+def test_what_could_not_be_read_is_read_by_another_reader(tmp_path: Path) -> None:
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text('{"item": "a", "aspect": "fluency", "reply": "Score: 7"}\n')
+    narrow = evaluate("single", replies=replies)
+    assert "off the scale" in str(narrow.results[0].error)
+    aspect = tmp_path / "wide.yaml"
+    aspect.write_text("name: fluency\ncriteria: How well it reads.\nlow: 1\nhigh: 10\n")
+    wide = evaluate("single", replies=replies, aspects=[str(aspect)])
+    assert wide.results[0].score == 7.0
+
+
+@pytest.mark.parametrize("setting", [{"persona": "weak"}, {"commander": "llm"}, {"temperature": "0.7"}])
+def test_what_would_have_been_said_is_not_known(setting: dict[str, Any], tmp_path: Path) -> None:
+    debate_run(tmp_path / "run", "NO ISSUE")
+    with pytest.raises(UsageError, match="with it other words would have been said than are recorded"):
+        plan("debate", replies=tmp_path / "run", settings=setting)
+    plan("debate", replies=tmp_path / "run", settings={"persona": "strict", "commander": "relay"})
+
+
+def test_a_replay_takes_nothing(tmp_path: Path) -> None:
+    debate_run(tmp_path / "run", "NO ISSUE")
+    expected = estimate(plan("debate", replies=tmp_path / "run"))
+    assert expected.verdicts == {"debate": 1}
+    assert (expected.total.calls, expected.total.cost_usd) == (exactly(0), Range(0.0, 0.0))
+
+
+def test_another_protocol_than_the_runs_is_refused(tmp_path: Path) -> None:
+    debate_run(tmp_path / "run", "NO ISSUE")
+    with pytest.raises(UsageError, match="a run of debate; nothing of single is recorded there"):
+        plan("single", replies=tmp_path / "run")
+
+
+def test_a_failed_comparison_in_both_orders_is_not_guessed_at(tmp_path: Path) -> None:
+    """Turns of a failed verdict do not say in which order the answers were shown."""
+
+    def line(metadata: Any, _prompt: str) -> str:
+        return "no score" if metadata["role"] == "scorer" else ""
+
+    model = ScriptedModel(script=line)
+    run = evaluate("single", "demo-pairs", limit=1, models={"*": model}, out=tmp_path / "run")
+    assert run.failed
+    [result] = evaluate("single", replies=tmp_path / "run").results
+    assert "nothing is recorded of this item" in str(result.error)
+
+
+@pytest.mark.parametrize("option", [{"batch": True}, {"journal": "calls.sqlite"}])
+def test_what_is_for_calls_is_refused(option: dict[str, Any], tmp_path: Path) -> None:
+    debate_run(tmp_path / "run", "NO ISSUE")
+    with pytest.raises(UsageError, match="means nothing with --replies"):
+        evaluate("debate", replies=tmp_path / "run", **option)
+
+
+def test_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="choose no model with --replies"):
+        plan("debate", replies=tmp_path, models={"*": "offline"})
+
+
+def test_a_run_is_not_replayed_into_itself(tmp_path: Path) -> None:
+    debate_run(tmp_path / "run", "NO ISSUE")
+    with pytest.raises(UsageError, match="is what is to be replayed: choose another --out"):
+        plan("debate", replies=tmp_path / "run", out=tmp_path / "run")
+
+
+def test_a_replay_can_be_replayed(tmp_path: Path) -> None:
+    first = debate_run(tmp_path / "run", "The commas are wrong.")
+    evaluate("debate", replies=tmp_path / "run", out=tmp_path / "once")
+    again = evaluate("debate", replies=tmp_path / "once")
+    assert outcomes(again) == outcomes(first)
+    assert again.manifest["replies"]["models"] == ["scriptedmodel:ScriptedModel"]
+
+
+def test_nothing_to_judge() -> None:
+    with pytest.raises(UsageError, match=r"give a dataset .--data., or recorded replies .--replies."):
+        plan("debate")
+
+
+def test_no_recording_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no file or folder"):
+        plan("debate", replies=tmp_path / "none.jsonl")
+    with pytest.raises(DataError, match="holds no run"):
+        plan("debate", replies=tmp_path)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    recorded = tmp_path / "mine.jsonl"
+    rows = [
+        {"item": f"i{n}", "aspect": "fluency", "replies": ["4", "5"], "human": n, "model": "m"}
+        for n in (1, 2)
+    ]
+    recorded.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "out"
+    dry = CliRunner().invoke(
+        app, ["run", "geval", "--replies", str(recorded), "--out", str(out), "--dry-run"]
+    )
+    assert (dry.exit_code, "2 verdicts to be made, no call" in dry.output) == (0, True)
+    done = CliRunner().invoke(app, ["run", "geval", "--replies", str(recorded), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "paid in all: 0 calls" in done.output
+    shown = CliRunner().invoke(app, ["show", str(out), "i1"])
+    assert "Replayed: no model was called" in shown.output
+    assert "4.5" in shown.output

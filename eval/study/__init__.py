@@ -1,1 +1,76 @@
-"""Several runs looked at together."""
+"""Several runs looked at together.
+
+    Study.of(folders, base=None, resampling=None, people=None, eps=0.1)               study.py
+      .contenders   Contender: a protocol of a run; Bill: what it took                contenders.py
+      .subjects     Subject: an aspect (or the preference) of a dataset               contenders.py
+      .leaderboard  Leaderboard: Standing (contender x subject), Average              leaderboard.py
+      .comparison   Comparison: Duel (a pair on a subject): Difference, PairedTest    comparison.py
+      .matching     Matching: EnsembleOf (k of K judges), Match                       matching.py
+      .frontiers    Frontier (one a subject): Point, Curve                            frontier.py
+      .diagnoses    Diagnosis (contender x subject): Changes, Round, Mover,
+                    Conformity, Spending, Positions, LengthBias, Replies              diagnostics.py
+      .costs        Costs: CostRow; People: what people would take                    costs.py
+      .courtrooms   Courtroom (one a subject with MORE, SAMRE, baseline)              courtroom.py
+
+What these files describe is computed elsewhere: ``gathering`` reads runs, keeps of each result a ``Row``, and
+counts the rest as it comes by; ``standings``, ``comparing``, ``matchmaking``, ``pareto``, ``diagnosing``, ``pricing``
+and ``gaps`` fill them in.
+
+Everything is frozen and refers to contenders and subjects by their labels. ``None`` stands for what does not exist.
+"""
+
+from .comparison import Comparison, Difference, Duel, PairedTest
+from .contenders import Bill, Contender, Subject
+from .costs import CostRow, Costs, People
+from .courtroom import Courtroom
+from .diagnostics import (
+    Changes,
+    Conformity,
+    Diagnosis,
+    LengthBias,
+    Mover,
+    Positions,
+    Replies,
+    Round,
+    Spending,
+)
+from .frontier import Curve, Frontier, Point
+from .leaderboard import Alphas, Average, Leaderboard, OverRepeats, Standing, WinnerShare
+from .matching import EnsembleOf, Match, Matching
+from .study import Study
+
+__all__ = [
+    "Alphas",
+    "Average",
+    "Bill",
+    "Changes",
+    "Comparison",
+    "Conformity",
+    "Contender",
+    "CostRow",
+    "Costs",
+    "Courtroom",
+    "Curve",
+    "Diagnosis",
+    "Difference",
+    "Duel",
+    "EnsembleOf",
+    "Frontier",
+    "Leaderboard",
+    "LengthBias",
+    "Match",
+    "Matching",
+    "Mover",
+    "OverRepeats",
+    "PairedTest",
+    "People",
+    "Point",
+    "Positions",
+    "Replies",
+    "Round",
+    "Spending",
+    "Standing",
+    "Study",
+    "Subject",
+    "WinnerShare",
+]

@@ -1,0 +1,362 @@
+"""What debates did: by hand, against other tools, and where the truth was planted."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jurygraph.eval import evaluate
+from jurygraph.eval.results import Result
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.statistic import Statistic
+from jurygraph.eval.study import Changes, Diagnosis, LengthBias, Mover, Study
+from jurygraph.eval.study.lengths import partial_correlation
+from jurygraph.eval.study.movers import same
+from scipy import stats
+
+from .study_runs import compared, failed, run_folder, scored, turn
+
+FEW = Resampling(resamples=200, seed=1)
+
+
+def diagnosis(tmp_path: Path, results: list[Result], kind: str = "score", **manifest: object) -> Diagnosis:
+    """Of the one protocol on the one subject of a run."""
+    folder = run_folder(tmp_path / "run", results, kind=kind, **manifest)  # type: ignore[arg-type]
+    [found] = Study.of(folder, resampling=FEW).diagnoses
+    return found
+
+
+def debated(item: str, path: tuple[float, ...], human: float | None, **fields: Any) -> Result:
+    """A DEBATE that gave these scores, ended by a satisfied Critic."""
+    turns = [turn("scorer", path[0], 0)]
+    for round, score in enumerate(path[1:], start=1):
+        turns += [turn("critic", False, round), turn("scorer", score, round)]
+    turns.append(turn("critic", True, len(path)))
+    usual = {"score": path[-1], "calls": len(turns), "rounds": len(path), "stop_reason": "no_issue"}
+    rest = {**usual, "score_by_round": path, "human": human, "transcript": tuple(turns), **fields}
+    return scored(item, **rest)
+
+
+# --- changes -------------------------------------------------------------------------------------------------------
+
+
+def test_changes_by_hand(tmp_path: Path) -> None:
+    found = diagnosis(
+        tmp_path,
+        [
+            debated("nearer", (2.0, 3.0), 4.0),
+            debated("farther", (4.0, 2.0), 4.0),
+            debated("as far", (3.0, 5.0), 4.0),
+            debated("there and back", (3.0, 4.0, 3.0), 4.0),
+            debated("stayed", (3.0,), 4.0),
+            debated("no label", (2.0, 1.0), None),
+        ],
+    ).changes
+    assert found is not None
+    assert (found.n, found.changed, found.back, found.labelled) == (6, 4, 1, 3)
+    assert (found.helpful, found.harmful, found.neither, found.p) == (1, 1, 1, 1.0)
+    assert (found.up, found.down) == (2, 2)
+    assert found.moved.value == 4 / 6
+    assert found.error is not None
+    assert found.error.value == pytest.approx((-1 + 2 + 0 + 0 + 0) / 5)
+
+
+def test_changes_of_preferences_by_hand(tmp_path: Path) -> None:
+    def pair(
+        item: str, first: tuple[float, float], last: tuple[float, float], winner: str, human: str
+    ) -> Result:
+        return compared(item, winner=winner, human=human, scores=last, score_by_round=(first, last))
+
+    found = diagnosis(
+        tmp_path,
+        [
+            pair("put right", (5, 6), (7, 6), "1", "1"),
+            pair("spoilt", (6, 5), (5, 6), "2", "1"),
+            pair("wrong either way", (6, 6), (5, 6), "2", "1"),
+            pair("stayed", (7, 5), (9, 5), "1", "1"),
+        ],
+        kind="compare",
+    ).changes
+    assert found == Changes(4, 3, found.moved if found else Statistic(None), 0, 3, 1, 1, 1, 1.0, None, 1, 2)
+
+
+def test_nobody_talked_so_nothing_changed(tmp_path: Path) -> None:
+    found = diagnosis(tmp_path, [scored(f"i{n}", "single", score=1.0 + n, human=2.0) for n in range(4)])
+    assert (found.changes, found.rounds, found.movers, found.conformity) == (None, (), (), None)
+
+
+def test_a_debate_that_never_changed_anything_is_a_debate(tmp_path: Path) -> None:
+    found = diagnosis(tmp_path, [debated(f"i{n}", (1.0 + n,), 2.0) for n in range(4)])
+    assert found.changes is not None
+    assert (found.changes.changed, found.changes.p) == (0, None)
+    assert len(found.rounds) == 1
+
+
+def test_labels_on_another_scale_say_nothing_of_distances(tmp_path: Path) -> None:
+    found = diagnosis(tmp_path, [debated(f"i{n}", (1.0, 2.0 + n % 3), 40.0 + 10 * n) for n in range(6)])
+    assert found.changes is not None
+    assert (found.changes.changed, found.changes.labelled, found.changes.error) == (6, 0, None)
+    assert [(round.helpful, round.error) for round in found.rounds] == [(0, None), (0, None)]
+    assert found.rounds[1].agreement.value is not None, "ranks need no common scale"
+    assert found.movers == (Mover("critic", 6, 6, 2.0, 0, 0),)
+    assert "6 of 6 verdicts or their labels lie outside 1 to 5" in found.notes[0]
+
+
+# --- rounds --------------------------------------------------------------------------------------------------------
+
+
+def planted(better: bool, items: int = 80) -> list[Result]:
+    """A judge whose noise shrinks, or grows, with each round."""
+    draw, found = random.Random(4), []
+    for number in range(items):
+        human = 1 + 4 * draw.random()
+        noise = draw.gauss(0, 1)
+        steps = (2.0, 0.8, 0.1) if better else (0.1, 0.8, 2.0)
+        path = tuple(min(5.0, max(1.0, human + noise * step)) for step in steps)
+        found.append(debated(f"i{number}", path, human))
+    return found
+
+
+def test_a_debate_that_helps_has_rounds_worth_their_calls(tmp_path: Path) -> None:
+    found = diagnosis(tmp_path, planted(better=True))
+    first, *later = found.rounds
+    assert (first.gain, first.gain_per_call) == (None, None)
+    assert all((round.gain_per_call or 0) > 0 for round in later)
+    assert all(round.gain.low > 0 for round in later)  # type: ignore[operator,union-attr]
+    assert first.error > later[0].error > later[1].error  # type: ignore[operator]
+    assert found.changes is not None
+    assert found.changes.helpful > 5 * found.changes.harmful
+    assert (found.changes.p or 1) < 1e-6
+
+
+def test_a_debate_that_harms_is_told_so(tmp_path: Path) -> None:
+    found = diagnosis(tmp_path, planted(better=False))
+    assert all((round.gain_per_call or 0) < 0 for round in found.rounds[1:])
+    assert found.changes is not None
+    assert found.changes.harmful > 5 * found.changes.helpful
+    assert found.changes.error is not None
+    assert (found.changes.error.low or 0) > 0
+
+
+def test_who_is_done_keeps_the_last_score_and_takes_no_more_calls(tmp_path: Path) -> None:
+    rows = [debated("a", (1.0, 2.0), 2.0), debated("b", (3.0,), 3.0), debated("c", (2.0, 5.0), 5.0)]
+    first, second = diagnosis(tmp_path, rows).rounds
+    assert (first.active, second.active) == (3, 2)
+    assert first.calls == 1.0
+    assert second.calls == (3 + 2 + 3) / 3, "two objections and a satisfied Critic"
+    assert first.agreement.value == pytest.approx(stats.spearmanr([1, 3, 2], [2, 3, 5])[0])
+    assert second.agreement.value == 1.0
+    gain = 1 - (first.agreement.value or 0)
+    assert second.gain_per_call == pytest.approx(gain / (8 / 3 - 1))
+    assert (second.changed, second.helpful, second.error) == (2, 2, 0.0)
+
+
+def test_what_a_tie_breaker_decided_is_an_entry_of_its_own(tmp_path: Path) -> None:
+    rows = [debated(f"i{n}", (1.0 + n, 2.0 + n), 4.0 - n) for n in range(3)]
+    tied = (*rows[0].transcript[:-1], turn("tie_breaker", 4.0, 1))
+    ended = {"transcript": tied, "score": 4.0, "stop_reason": "tie_breaker"}
+    found = diagnosis(tmp_path, [rows[0].model_copy(update=ended), *rows[1:]])
+    last = found.rounds[-1]
+    assert [round.final for round in found.rounds] == [False, False, True]
+    assert (last.changed, last.helpful) == (1, 1)
+    critic, tie_breaker = found.movers
+    assert critic == Mover("critic", 3, 3, 1.0, 2, 1)
+    assert tie_breaker == Mover("tie_breaker", 1, 1, 2.0, 1, 0)
+    assert found.spending.stop_reasons == {"no_issue": 2, "tie_breaker": 1}
+
+
+def test_a_cascade_has_no_calls_by_round(tmp_path: Path) -> None:
+    """Its two protocols count their rounds each by itself."""
+    rows = [debated(f"i{n}", (1.0 + n, 2.0 + n), 4.0 - n) for n in range(3)]
+    staged = [
+        row.model_copy(update={"transcript": tuple({**each, "stage": "cheap"} for each in row.transcript)})
+        for row in rows
+    ]
+    found = diagnosis(tmp_path, staged)
+    assert [(round.calls, round.gain_per_call) for round in found.rounds] == [(None, None), (None, None)]
+    assert found.spending.mean_calls == 4.0
+
+
+# --- movers and conformity -----------------------------------------------------------------------------------------
+
+
+def discussed(item: str, turns: list[list[float]], human: float = 3.0) -> Result:
+    """A ChatEval discussion in which every referee scores every turn."""
+    means = tuple(sum(values) / len(values) for values in turns)
+    transcript = tuple(
+        turn(f"referee_{seat}", value, round)
+        for round, values in enumerate(turns, start=1)
+        for seat, value in enumerate(values, start=1)
+    )
+    rest = {"score": means[-1], "human": human, "calls": len(transcript)}
+    return scored(item, "chateval", **rest, score_by_round=means, transcript=transcript)
+
+
+def test_which_referee_moved_and_towards_whom(tmp_path: Path) -> None:
+    rows = [discussed("a", [[1, 3, 5], [2, 3, 4]]), discussed("b", [[3, 3, 3], [3, 3, 5]])]
+    found = diagnosis(tmp_path, rows)
+    assert found.movers == (
+        Mover("referee_3", 2, 2, 1.5, 1, 1),
+        Mover("referee_1", 2, 1, 1.0, 1, 0),
+        Mover("referee_2", 2, 0, None, 0, 0),
+    )
+    conformity = found.conformity
+    assert conformity is not None
+    assert (conformity.n, conformity.changes) == (2, 3)
+    assert (conformity.towards, conformity.away, conformity.p) == (2, 1, 1.0)
+    assert conformity.towards_previous == 2
+    assert (conformity.start_equal, conformity.end_equal) == (0.5, 0.0)
+    assert conformity.spread_by_turn == pytest.approx(
+        [np.std([1, 3, 5]) / 2, (np.std([2, 3, 4]) + np.std([3, 3, 5])) / 2]
+    )
+
+
+def test_who_speaks_at_the_same_time_does_not_hear_the_others(tmp_path: Path) -> None:
+    """One by one, the second referee goes away from the first's new value; at the same time, towards its old one."""
+    rows = [discussed("a", [[1, 5], [5, 3]])]
+    by_turns = diagnosis(tmp_path / "a", rows).conformity
+    together = {"chateval": {"strategy": "simultaneous"}}
+    at_once = diagnosis(tmp_path / "b", rows, protocols=together).conformity
+    assert by_turns is not None
+    assert at_once is not None
+    assert (by_turns.towards, by_turns.away, by_turns.towards_previous) == (1, 1, 1)
+    assert (at_once.towards, at_once.away, at_once.towards_previous) == (2, 0, None)
+
+
+def test_a_jury_that_overrules_the_scores_moved_it(tmp_path: Path) -> None:
+    details = {"w": "1", "jury_winner": "2"}
+    votes = tuple(turn(f"juror_{n}", "2", 2) for n in range(3))
+    judged = (turn("judge", [70.0, 60.0]), turn("judge", [65.0, 60.0], 2))
+    row = compared("a", "samre", winner="2", human="2", details=details, transcript=judged + votes)
+    found = diagnosis(tmp_path, [row, row.model_copy(update={"item": "b", "human": "1"})], kind="compare")
+    assert found.movers == (Mover("judge", 2, 2, 5.0, 0, 0), Mover("jury", 2, 2, None, 1, 1))
+
+
+def test_rounding_moves_nobody() -> None:
+    assert same(0.1 + 0.2, 0.3)
+    assert not same((8.0, 6.0), (8.0, 6.5))
+
+
+# --- places, lengths, replies --------------------------------------------------------------------------------------
+
+
+def test_places_are_those_in_which_answers_were_shown(tmp_path: Path) -> None:
+    orders = [("1", "1"), ("1", "2"), ("1", "2"), ("tie", "1")]
+    rows = [
+        compared(
+            f"p{n}",
+            winner="1",
+            human="1",
+            details={"winner_by_order": list(both)},
+            position_consistent=both[0] == both[1],
+        )
+        for n, both in enumerate(orders)
+    ]
+    found = diagnosis(tmp_path, rows, kind="compare").positions
+    assert found is not None
+    assert found.consistent is not None
+    assert (found.n, found.consistent.value) == (4, 0.25)
+    assert (found.shown_first, found.shown_second, found.ties) == (5, 2, 1)
+    assert found.p == pytest.approx(stats.binomtest(5, 7).pvalue)
+
+
+def test_partial_correlation_against_residuals_of_ranks(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    length = draw.permutation(50) + 1
+    human = np.round(1 + 4 * stats.rankdata(length + draw.normal(0, 15, 50)) / 50, 3)
+    score = np.round(1 + 4 * stats.rankdata(human + 0.05 * length + draw.normal(0, 1, 50)) / 50, 3)
+    rows = [
+        scored(f"i{n:02}", score=float(score[n]), human=float(human[n]), lengths=(int(length[n]),))
+        for n in range(50)
+    ]
+    found = diagnosis(tmp_path, rows).length
+    assert isinstance(found, LengthBias)
+    ranks = [stats.rankdata(column) for column in (score, length, human)]
+    residuals = [column - np.polyval(np.polyfit(ranks[2], column, 1), ranks[2]) for column in ranks[:2]]
+    assert found.partial is not None
+    assert found.partial.value == pytest.approx(stats.pearsonr(*residuals)[0])
+    assert found.correlation is not None
+    assert found.correlation.value == pytest.approx(stats.spearmanr(score, length)[0])
+    assert found.partial.low is not None
+
+
+def test_nothing_is_left_where_the_label_is_all() -> None:
+    assert np.isnan(partial_correlation(np.array([0.5]), np.array([1.0]), np.array([0.5]))[0])
+
+
+def test_the_longer_answer(tmp_path: Path) -> None:
+    rows = [
+        compared("a", winner="1", human="1", lengths=(9, 5)),
+        compared("b", winner="2", human="1", lengths=(5, 9)),
+        compared("c", winner="2", human="2", lengths=(9, 5)),
+        compared("d", winner="tie", human="1", lengths=(9, 5)),
+        compared("e", winner="1", human="1", lengths=(5, 5)),
+    ]
+    found = diagnosis(tmp_path, rows, kind="compare").length
+    assert found is not None
+    assert found.longer is not None
+    assert found.human_longer is not None
+    assert (found.longer.value, found.human_longer.value) == (2 / 3, 0.5)
+
+
+def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:
+    warned = [
+        "critic, round 1: the reply was asked for again 1 time(s)",
+        "critic, round 2: the reply was asked for again 1 time(s)",
+        "juror_1: void vote. No vote in the reply.",
+    ]
+    rows = [
+        scored("a", score=3.0, human=3.0, warnings=tuple(warned)),
+        scored(
+            "b",
+            score=3.0,
+            human=3.0,
+            warnings=("scorer, round 1: 2 of 20 samples could not be read and were left out",),
+        ),
+        *(
+            failed(f"f{n}", aspect="wit", error=f"scorer, round {n}: No score. Raw reply: '{n}'")
+            for n in range(2)
+        ),
+    ]
+    found = diagnosis(tmp_path, rows).replies
+    assert (found.repaired, found.unread, found.failed) == (1, 2, 2)
+    assert found.reasons == {"No score.": 2}
+    assert found.warnings == {
+        "reply asked for again": 1,
+        "void vote": 1,
+        "samples left out as unreadable": 1,
+    }
+
+
+# --- real runs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("protocol", "settings", "data"),
+    [
+        ("debate", {"n": 2, "tie_breaker": True}, "demo"),
+        ("chateval", {"score_each_turn": True, "turns": 3}, "demo"),
+        ("chateval", {"score_each_turn": True}, "demo-pairs"),
+        ("samre", {}, "demo-pairs"),
+        ("more", {"rounds": 2}, "demo-pairs"),
+    ],
+)
+def test_real_debates_end_where_they_ended(
+    tmp_path: Path, protocol: str, settings: dict[str, object], data: str
+) -> None:
+    """The last entry of all is the run's own agreement, and calls up to there are all of them, or all but one."""
+    evaluate(protocol, data, settings=settings, limit=8, out=tmp_path / "run", models={"*": "offline"})
+    study = Study.of(tmp_path / "run", resampling=Resampling(resamples=20))
+    for found in study.diagnoses:
+        standing = study.leaderboard.standing(protocol, found.subject)
+        assert standing is not None
+        assert found.changes is not None
+        assert found.rounds[-1].agreement == standing.measures[found.measure]
+        assert found.changes.n == standing.judged
+        assert found.spending.mean_calls == standing.bill.calls_each
+        assert found.rounds[-1].calls is not None
+        assert found.rounds[-1].calls <= (standing.bill.calls_each or 0)
+        assert sum(round.changed for round in found.rounds) >= found.changes.changed

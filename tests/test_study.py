@@ -1,0 +1,302 @@
+"""Several runs together: who takes part, where everybody stands, what it cost."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval.agreement import ScoreAgreement, agreement
+from jurygraph.eval.results import Result
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.study import People, Study
+from jurygraph.state.errors import DataError, UsageError
+from scipy import stats
+
+from .study_runs import RATED, compared, failed, run_folder, scored
+
+FEW = Resampling(resamples=200, seed=3)
+
+
+def noisy(protocol: str, noise: float, items: int = 40, **fields: Any) -> list[Result]:
+    """Verdicts that lie about people's by so much; the same every time."""
+    found = []
+    for number in range(items):
+        human = 1 + number % 5
+        drawn = random.Random(f"{protocol}{number}").gauss(0, noise)
+        score = min(5.0, max(1.0, human + drawn))
+        group = f"g{number // 5}"
+        found.append(scored(f"i{number:02}", protocol, score=score, human=human, group=group, **fields))
+    return found
+
+
+def study_of(tmp_path: Path, results: list[Result], **options: Any) -> Study:
+    return Study.of(run_folder(tmp_path / "run", results), resampling=FEW, **options)
+
+
+# --- contenders and subjects ---------------------------------------------------------------------------------------
+
+
+def test_protocols_of_two_runs_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    one = run_folder(tmp_path / "n2", [*noisy("debate", 1), *noisy("single", 1)])
+    other = run_folder(tmp_path / "n4", noisy("debate", 0.5))
+    same_name = run_folder(tmp_path / "else" / "n4", noisy("debate", 0.4))
+    study = Study.of([one, other, same_name, one], resampling=FEW)
+    assert [contender.label for contender in study.contenders] == [
+        "debate (n2)",
+        "single",
+        f"debate ({other})",
+        f"debate ({same_name})",
+    ]
+    assert study.base == "single"
+
+
+def test_an_aspect_of_two_datasets_is_two_subjects_and_nobody_is_compared_across(tmp_path: Path) -> None:
+    one = run_folder(tmp_path / "a", noisy("debate", 1), data={"name": "summeval", "digest": "aa"})
+    other = run_folder(tmp_path / "b", noisy("single", 1), data={"name": "topical-chat", "digest": "bb"})
+    study = Study.of([one, other], resampling=FEW)
+    assert [subject.label for subject in study.subjects] == ["summeval: wit", "topical-chat: wit"]
+    assert (study.comparison.duels, study.base) == ((), None)
+
+
+def test_scores_and_preferences_stand_side_by_side(tmp_path: Path) -> None:
+    pairs = [compared(f"p{n}", "single", winner="12"[n % 2], human="1") for n in range(6)]
+    one = run_folder(tmp_path / "a", noisy("single", 1))
+    other = run_folder(tmp_path / "b", pairs, kind="compare", data={"name": "pairs", "digest": "bb"})
+    study = Study.of([one, other], resampling=FEW)
+    assert [(subject.label, subject.kind) for subject in study.subjects] == [
+        ("wit", "score"),
+        ("preference", "compare"),
+    ]
+    standing = study.leaderboard.standing("single (b)", "preference")
+    assert standing is not None
+    assert standing.measures["accuracy"].value == 0.5
+
+
+def test_one_aspect_on_two_scales_is_refused(tmp_path: Path) -> None:
+    one = run_folder(tmp_path / "a", noisy("debate", 1))
+    other = run_folder(tmp_path / "b", noisy("single", 1), aspects=[{**RATED, "high": 10}])
+    with pytest.raises(UsageError, match="from 1 to 10, another run of this study from 1 to 5"):
+        Study.of([one, other])
+
+
+def test_no_folder_a_folder_without_a_run_and_a_run_without_results(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run to look at"):
+        Study.of([])
+    with pytest.raises(DataError, match="holds no run"):
+        Study.of(tmp_path)
+    folder = run_folder(tmp_path / "run", noisy("debate", 1))
+    (folder / "results.jsonl").unlink()
+    with pytest.raises(DataError, match="nothing was judged"):
+        Study.of(folder)
+
+
+def test_an_unknown_base_is_told_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no contender 'judge'.*there are debate, single"):
+        study_of(tmp_path, [*noisy("debate", 1), *noisy("single", 1)], base="judge")
+
+
+def test_what_failed_and_what_was_never_reached_is_counted(tmp_path: Path) -> None:
+    results = [*noisy("debate", 1, items=7), failed("i90", aspect="wit", human=3.0)]
+    folder = run_folder(tmp_path / "run", results, data={"items": 10})
+    study = Study.of(folder, resampling=FEW)
+    [contender] = study.contenders
+    assert (contender.wanted, contender.judged, contender.failed, contender.missing) == (10, 7, 1, 2)
+    assert contender.bill.calls == 8
+    assert "debate: 2 of 10 judgements are not there: the run was not finished" in study.notes
+    [standing] = study.leaderboard.standings
+    assert standing.agreement is not None
+    assert (standing.agreement.n, sum(standing.agreement.left_out.values())) == (7, 1)
+
+
+# --- standings -----------------------------------------------------------------------------------------------------
+
+
+def test_measures_are_those_of_agreement_to_the_last_digit(tmp_path: Path) -> None:
+    """They are resampled by another way, for pairs to share: figures and intervals must be one."""
+    results = noisy("debate", 1.5)
+    [standing] = study_of(tmp_path, results).leaderboard.standings
+    expected = agreement(map(vars, results), FEW)["wit"]
+    assert standing.agreement == expected
+    assert isinstance(expected, ScoreAgreement)
+    assert {name: standing.measures[name] for name in expected.over_rows} == expected.over_rows
+    assert standing.measures["group_kendall"].low == expected.per_group["kendall"].low
+
+
+def test_measures_of_preferences_are_those_of_agreement(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    rows = [
+        compared(f"p{n}", winner=draw.choice("12"), human=draw.choice(["1", "2", "tie"])) for n in range(50)
+    ]
+    [standing] = Study.of(
+        run_folder(tmp_path / "r", rows, kind="compare"), resampling=FEW
+    ).leaderboard.standings
+    in_order = sorted(rows, key=lambda row: row.item)
+    assert standing.agreement == agreement(map(vars, in_order), FEW)["preference"]
+
+
+def test_gains_over_the_base_and_the_average_over_aspects(tmp_path: Path) -> None:
+    def of(protocol: str, noise: float) -> list[Result]:
+        return [
+            result.model_copy(update={"aspect": aspect})
+            for aspect in ("wit", "tact")
+            for result in noisy(protocol, noise)
+        ]
+
+    aspects = [RATED, {**RATED, "name": "tact"}]
+    folder = run_folder(tmp_path / "run", [*of("debate", 0.5), *of("single", 2)], aspects=aspects)
+    study = Study.of(folder, resampling=FEW)
+    debate, single = (study.leaderboard.standing(name, "wit") for name in ("debate", "single"))
+    assert debate is not None
+    assert single is not None
+    own, base = (standing.measures["spearman"].value or 0 for standing in (debate, single))
+    assert debate.gains["spearman"].absolute == pytest.approx(own - base)
+    assert debate.gains["spearman"].relative == pytest.approx((own - base) / base)
+    assert single.gains == {}
+    average = study.leaderboard.averages[0]
+    assert (average.contender, average.subjects) == ("debate", ("wit", "tact"))
+    assert average.measures["spearman"] == debate.measures["spearman"], "both aspects are alike here"
+
+
+def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> None:
+    twice = [
+        scored(f"i{n}", "single", score=1 + (n + repeat * (n == 3)) % 5, human=1 + n % 5, repeat=repeat)
+        for repeat in range(2)
+        for n in range(10)
+    ]
+    [standing] = study_of(tmp_path, twice).leaderboard.standings
+    found = standing.repeats["pearson"]
+    expected = [
+        float(
+            stats.pearsonr([r.score or 0 for r in twice[part]], [float(r.human or 0) for r in twice[part]])[0]
+        )
+        for part in (slice(10), slice(10, 20))
+    ]
+    assert found.values == pytest.approx(expected)
+    assert found.deviation == pytest.approx(abs(expected[0] - expected[1]) / math.sqrt(2))
+    assert standing.alphas is not None
+    assert standing.alphas.repeats is not None
+    assert standing.alphas.repeats.alpha.value == pytest.approx(1 - 1 / 20, abs=0.06)
+
+
+# --- degenerate studies --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [scored("a", score=3.0, human=2.0)],
+        [scored(f"i{n}", score=3.0, human=float(1 + n)) for n in range(4)],
+        [scored(f"i{n}", score=1.0 + n) for n in range(4)],
+        [failed(f"i{n}", aspect="wit") for n in range(4)],
+    ],
+    ids=["one item", "constant scores", "no labels", "all failed"],
+)
+def test_where_nothing_can_be_said_nothing_is(tmp_path: Path, results: list[Result]) -> None:
+    beside = [result.model_copy(update={"protocol": "single"}) for result in results]
+    study = study_of(tmp_path, [*results, *beside], people=People(price_usd=1))
+    for standing in study.leaderboard.standings:
+        assert all(found.value is None for found in standing.measures.values())
+    [duel] = study.comparison.duels
+    assert all(found.difference.value is None and found.p is None for found in duel.differences.values())
+    [frontier] = study.frontiers
+    assert set(frontier.left_out) == {"debate", "single"}
+
+
+def test_preferences_where_nothing_can_be_said(tmp_path: Path) -> None:
+    rows = [compared("a", name, winner="1") for name in ("debate", "single")]
+    study = Study.of(run_folder(tmp_path / "r", rows, kind="compare"), resampling=FEW)
+    assert study.leaderboard.standings[0].measures["accuracy"].value is None
+    assert study.frontiers[0].left_out == {"debate": "no labels", "single": "no labels"}
+
+
+def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
+    rouge = [
+        result.model_copy(update={"score": (result.score or 0) / 5, "calls": 0, "score_by_round": ()})
+        for result in noisy("rouge-l", 1)
+    ]
+    judged = run_folder(tmp_path / "a", [*noisy("debate", 1), *noisy("ensemble", 1)])
+    left_out = {"rouge-l": {"no references": 3}}
+    metric = run_folder(tmp_path / "b", rouge[3:], models={}, data={"items": 40}, left_out=left_out)
+    study = Study.of([judged, metric], resampling=FEW)
+    assert study.notes == ("rouge-l: 3 items left out (no references)",)
+    standing = study.leaderboard.standing("rouge-l", "wit")
+    assert standing is not None
+    assert standing.alphas is not None
+    assert (standing.alphas.people, standing.distribution, standing.missing) == (None, None, 0)
+    assert [contender.is_metric for contender in study.contenders] == [False, False, True]
+    [duel] = [duel for duel in study.comparison.duels if {duel.first, duel.second} == {"debate", "rouge-l"}]
+    assert set(duel.tests) == {f"{t}_{c}" for t in ("williams", "steiger") for c in ("pearson", "spearman")}
+    [point] = [point for point in study.frontiers[0].points if point.label == "rouge-l"]
+    assert (point.spent, point.on_frontier) == (0.0, True)
+    [diagnosis] = [found for found in study.diagnoses if found.contender == "rouge-l"]
+    assert (diagnosis.changes, diagnosis.rounds, diagnosis.movers) == (None, (), ())
+
+
+# --- costs ---------------------------------------------------------------------------------------------------------
+
+
+def test_people_cost_what_they_are_said_to_cost(tmp_path: Path) -> None:
+    results = noisy("debate", 1, calls=3, cost_usd=0.25, seconds=2.0)
+    people = People(price_usd=0.5, minutes=2, annotators=3)
+    judge, humans = study_of(tmp_path, results, people=people).costs.rows
+    assert (judge.cost_usd, judge.cost_each, judge.calls_each, judge.seconds) == (10.0, 0.25, 3.0, 80.0)
+    assert (humans.judgements, humans.cost_usd, humans.cost_each) == (40, 60.0, 1.5)
+    assert (humans.seconds, humans.is_people) == (40 * 360.0, True)
+
+
+def test_an_unknown_price_is_no_price(tmp_path: Path) -> None:
+    results = [*noisy("debate", 1, cost_usd=None), *noisy("single", 1, cost_usd=0.1)]
+    study = study_of(tmp_path, results)
+    assert study.costs.rows[0].cost_usd is None
+    assert study.frontiers[0].unit == "calls"
+    assert "no price is known for a model of debate" in study.costs.notes
+
+
+@pytest.mark.parametrize("bad", [{"price_usd": -1}, {"minutes": float("nan")}, {"annotators": 0}])
+def test_people_who_cannot_be_so(bad: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"people: {next(iter(bad))} must be"):
+        People(**bad)
+
+
+def test_the_same_runs_give_the_same_study_whatever_the_order_of_their_lines(tmp_path: Path) -> None:
+    results = [*noisy("debate", 1), *noisy("single", 2)]
+    one = run_folder(tmp_path / "a" / "run", results)
+    other = run_folder(tmp_path / "b" / "run", [*results[39::-1], *results[:39:-1]])
+    first, second = (Study.of(folder, resampling=FEW) for folder in (one, other))
+    assert first.comparison == second.comparison
+    assert first.diagnoses == second.diagnoses
+    assert [s.measures for s in first.leaderboard.standings] == [
+        s.measures for s in second.leaderboard.standings
+    ]
+    assert first.resampling.seed == 3
+
+
+# --- the courtroom -------------------------------------------------------------------------------------------------
+
+
+def test_gaps_of_the_courtroom_are_held_beside_each_other(tmp_path: Path) -> None:
+    def heard(protocol: str, *gaps: float) -> list[Result]:
+        path = tuple((60.0 + gap, 60.0) for gap in gaps)
+        return [
+            compared(f"p{n}", protocol, winner="1", scores=path[-1], score_by_round=path) for n in range(3)
+        ]
+
+    rows = [*heard("samre", 5.7, 11.4), *heard("baseline", 5.7), *heard("more", 22.8), *heard("single", 3)]
+    [found] = Study.of(run_folder(tmp_path / "r", rows, kind="compare"), resampling=FEW).courtrooms
+    assert list(found.gaps) == ["more", "samre", "baseline"]
+    assert [round.gap.value for round in found.gaps["samre"].rounds] == pytest.approx([0.05, 0.1])
+    assert found.differentiation is not None
+    assert {name: gap.value for name, gap in found.differentiation.gaps.items()} == pytest.approx(
+        {"more": 0.2, "samre": 0.1, "baseline": 0.05}
+    )
+    assert found.complexity is not None
+    assert (found.complexity.against["samre"].sooner, found.complexity.eps) == (3, 0.1)
+
+
+def test_a_study_of_scores_has_no_courtroom_and_eps_is_a_share(tmp_path: Path) -> None:
+    assert study_of(tmp_path / "a", noisy("debate", 1)).courtrooms == ()
+    with pytest.raises(UsageError, match="eps must be above 0 and at most 1, not 2"):
+        study_of(tmp_path / "b", noisy("debate", 1), eps=2)

@@ -1,0 +1,325 @@
+"""Contenders held against each other: on the same rows, at the same price, over what they cost."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+from jurygraph.eval import evaluate
+from jurygraph.eval.results import Result
+from jurygraph.eval.statistics.multiplicity import holm
+from jurygraph.eval.statistics.paired import compare_accuracies, compare_correlations
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.statistic import Statistic
+from jurygraph.eval.study import Duel, Point, Study
+from jurygraph.eval.study.measures import MEASURES
+from jurygraph.eval.study.pareto import unbeaten
+from scipy import stats
+
+from .study_runs import compared, run_folder, scored, turn
+
+FEW = Resampling(resamples=300, seed=5)
+
+
+def judge(protocol: str, noise: float, items: int = 40, **fields: object) -> list[Result]:
+    """Verdicts that lie about people's by so much; the same every time."""
+    found = []
+    for number in range(items):
+        human = 1 + number % 5
+        score = human + random.Random(f"{protocol}{number}").gauss(0, noise)
+        rest = {"group": f"g{number // 8}", "human": human, **fields}
+        found.append(scored(f"i{number:02}", protocol, score=min(5.0, max(1.0, score)), **rest))
+    return found
+
+
+def chooser(protocol: str, skill: float, items: int = 60) -> list[Result]:
+    """Verdicts on two answers that are right so often."""
+    draw = random.Random(protocol)
+    found = []
+    for number in range(items):
+        human = "12"[number % 2]
+        right = draw.random() < skill
+        winner = human if right else draw.choice(["1", "2", "tie"])
+        found.append(compared(f"p{number:02}", protocol, winner=winner, human=human))
+    return found
+
+
+def study_of(folder: Path, results: list[Result], base: str | None = None, kind: str = "score") -> Study:
+    return Study.of(run_folder(folder, results, kind=kind), base=base, resampling=FEW)
+
+
+def columns(results: list[Result]) -> list[float]:
+    return [result.score or 0.0 for result in results]
+
+
+# --- pairs ---------------------------------------------------------------------------------------------------------
+
+
+def test_pairs_against_the_paired_bootstrap(tmp_path: Path) -> None:
+    one, other = judge("debate", 0.8), judge("single", 1.6)
+    [duel] = study_of(tmp_path / "r", one + other).comparison.duels
+    human, groups = [float(r.human or 0) for r in one], [r.group for r in one]
+    for name in ("pearson", "spearman", "kendall"):
+        expected = compare_correlations(name, columns(one), columns(other), human, groups, resampling=FEW)
+        found = duel.differences[name]
+        assert (found.first, found.second) == pytest.approx((expected.first, expected.second))
+        assert found.difference.low == pytest.approx(expected.difference.low)
+        assert found.p == pytest.approx(expected.p)
+
+
+def test_pairs_of_preferences_against_the_paired_bootstrap_and_an_exact_test(tmp_path: Path) -> None:
+    one, other = chooser("debate", 0.8), chooser("single", 0.4)
+    [duel] = study_of(tmp_path / "r", one + other, kind="compare").comparison.duels
+    winners = [[str(r.winner) for r in rows] for rows in (one, other)]
+    human = [str(r.human) for r in one]
+    expected = compare_accuracies(winners[0], winners[1], human, resampling=FEW)
+    found = duel.differences["accuracy"]
+    assert (found.difference.value, found.p) == pytest.approx((expected.difference.value, expected.p))
+    counts = duel.tests["mcnemar"].counts
+    alone = counts["first"], counts["second"]
+    assert duel.tests["mcnemar"].p == pytest.approx(stats.binomtest(alone[0], sum(alone)).pvalue)
+    mine, theirs = ([float(w == h) for w, h in zip(own, human, strict=True)] for own in winners)
+    assert duel.tests["t_right"].p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue)
+
+
+def test_t_tests_against_scipy(tmp_path: Path) -> None:
+    one, other = judge("debate", 0.8), judge("single", 1.6)
+    [duel] = study_of(tmp_path / "r", one + other).comparison.duels
+    expected = stats.ttest_rel(columns(one), columns(other))
+    assert duel.tests["t_scores"].statistic == pytest.approx(expected.statistic)
+    assert duel.tests["t_scores"].p == pytest.approx(expected.pvalue)
+    mine, theirs = ([abs((r.score or 0) - float(r.human or 0)) for r in rows] for rows in (one, other))
+    assert duel.tests["t_errors"].statistic == pytest.approx(stats.ttest_rel(mine, theirs).statistic)
+    assert (duel.tests["t_errors"].effect or Statistic(0)).value < 0, "debate errs less"  # type: ignore[operator]
+
+
+def test_repeats_of_an_item_are_one_item_to_the_t_test(tmp_path: Path) -> None:
+    def twice(protocol: str, noise: float) -> list[Result]:
+        return [r for n in range(2) for r in judge(protocol, noise, items=10, repeat=n)]
+
+    [duel] = study_of(tmp_path / "r", twice("debate", 0.5) + twice("single", 1)).comparison.duels
+    assert (duel.shared, duel.tests["t_scores"].n) == (20, 10)
+
+
+def test_swapped_contenders_have_the_opposite_sign_and_the_same_p(tmp_path: Path) -> None:
+    rows = [*judge("debate", 0.8), *judge("single", 1.6)]
+    [one], [other] = (
+        study_of(tmp_path / base, rows, base=base).comparison.duels for base in ("debate", "single")
+    )
+    assert (one.first, other.first) == ("single", "debate")
+    for name in MEASURES["score"]:
+        there, back = one.differences[name], other.differences[name]
+        assert there.difference.value == pytest.approx(-(back.difference.value or 0))
+        assert there.difference.low == pytest.approx(-(back.difference.high or 0))
+        assert there.p == pytest.approx(back.p)
+    for name, test in one.tests.items():
+        assert test.statistic == pytest.approx(-(other.tests[name].statistic or 0))
+
+
+def test_only_shared_rows_count_and_the_others_are_counted(tmp_path: Path) -> None:
+    one, other = judge("debate", 1)[:30], judge("single", 1)[10:]
+    other[-1] = other[-1].model_copy(update={"repeat": 1})
+    one[29] = one[29].model_copy(update={"human": None})
+    [duel] = study_of(tmp_path / "r", one + other).comparison.duels
+    assert (duel.shared, duel.only_first, duel.only_second, duel.unlabelled) == (19, 10, 10, 1)
+    expected = stats.spearmanr(columns(one[10:29]), [float(r.human or 0) for r in one[10:29]])[0]
+    assert duel.differences["spearman"].first == pytest.approx(expected)
+    assert (duel.first_bill.judgements, duel.first_bill.calls_each) == (19, 1.0)
+
+
+def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:
+    rows = [r for number in range(4) for r in judge(f"j{number}", 0.5 + number / 2)]
+    duels = study_of(tmp_path / "r", rows, base="j0").comparison.duels
+    assert [(duel.first, duel.second, duel.with_base) for duel in duels[:3]] == [
+        ("j1", "j0", True),
+        ("j2", "j0", True),
+        ("j3", "j0", True),
+    ]
+    found = [duel.differences["spearman"] for duel in duels]
+    assert [each.adjusted for each in found] == list(holm([each.p for each in found]))
+    assert [each.adjusted_to_base for each in found[:3]] == list(holm([each.p for each in found[:3]]))
+    assert {each.adjusted_to_base for each in found[3:]} == {None}
+
+
+def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp_path: Path) -> None:
+    rows = [*judge("debate", 1), *judge("single", 2, group=None)]
+    [duel] = study_of(tmp_path / "r", rows).comparison.duels
+    found = duel.differences["spearman"]
+    assert found.difference == Statistic((found.first or 0) - (found.second or 0))
+    assert (found.p, duel.differences["group_spearman"].difference) == (None, Statistic(None))
+
+
+def test_few_groups_are_told(tmp_path: Path) -> None:
+    study = study_of(tmp_path / "r", [*judge("debate", 1), *judge("single", 2)])
+    assert study.comparison.duels[0].units == 5
+    assert "fewer than 10 groups to draw from, on wit (5)" in study.comparison.notes[0]
+
+
+def test_the_better_judge_is_found_and_two_that_are_alike_are_not_told_apart(tmp_path: Path) -> None:
+    better = judge("debate", 0.3, items=120)
+    worse = judge("single", 3, items=120)
+    alike = [row.model_copy(update={"protocol": "twin"}) for row in worse]
+    study = study_of(tmp_path / "r", better + worse + alike)
+
+    def duel(first: str, second: str) -> Duel:
+        found = study.comparison.duel("wit", first, second)
+        assert found is not None
+        return found
+
+    assert duel("debate", "single").differences["spearman"].difference.low > 0  # type: ignore[operator]
+    twins = duel("twin", "single").differences["spearman"]
+    assert (twins.difference, twins.p) == (Statistic(0.0, 0.0, 0.0), 1.0)
+
+
+# --- ensembles at the same price -----------------------------------------------------------------------------------
+
+
+def referees(item: str, values: list[float], human: float) -> Result:
+    """An ensemble's verdict, each referee having taken one call."""
+    turns = tuple(turn(f"referee_{n}", value) for n, value in enumerate(values, start=1))
+    score = sum(values) / len(values)
+    return scored(item, "ensemble", score=score, human=human, calls=len(values), transcript=turns)
+
+
+def test_smaller_ensembles_are_the_means_of_the_first_referees(tmp_path: Path) -> None:
+    rows = [referees(f"i{n}", [1 + n % 5, 1 + (n * 2) % 5, 1 + (n * 3) % 5], 1 + n % 4) for n in range(12)]
+    cheap = judge("single", 1, items=12)
+    debate = [
+        r.model_copy(update={"item": f"i{n}", "calls": 2}) for n, r in enumerate(judge("debate", 1, 12))
+    ]
+    study = study_of(tmp_path / "r", [*rows, *debate, *cheap])
+    ensembles = study.matching.ensembles
+    assert [(found.label, found.k, found.bill.calls_each) for found in ensembles] == [
+        ("ensemble, 1 of 3", 1, 1.0),
+        ("ensemble, 2 of 3", 2, 2.0),
+        ("ensemble, 3 of 3", 3, 3.0),
+    ]
+    expected = [1 + (n % 5 + (n * 2) % 5) / 2 for n in range(12)]
+    human = [1 + n % 4 for n in range(12)]
+    assert ensembles[1].agreement.value == pytest.approx(stats.spearmanr(expected, human)[0])
+    whole = study.leaderboard.standing("ensemble", "wit")
+    assert whole is not None
+    assert ensembles[2].agreement == whole.measures["spearman"], "all of them are the run itself"
+    matched = {match.contender: match.ensemble.k for match in study.matching.matches}
+    assert matched == {"debate": 2, "single": 1}
+
+
+@pytest.mark.parametrize("kind", ["score", "compare"])
+def test_the_greatest_ensemble_is_the_run_itself(tmp_path: Path, kind: str) -> None:
+    """A real run, with both orders of the answers."""
+    data = "demo" if kind == "score" else "demo-pairs"
+    folder = tmp_path / "run"
+    evaluate("ensemble", data, settings={"referees": 4}, limit=8, out=folder, models={"*": "offline"})
+    study = Study.of(folder, resampling=Resampling(resamples=20))
+    for subject in study.subjects:
+        whole = study.leaderboard.standing("ensemble", subject.label)
+        [greatest] = [e for e in study.matching.ensembles if (e.subject, e.k) == (subject.label, 4)]
+        assert whole is not None
+        assert greatest.agreement == whole.measures[greatest.measure]
+        assert (greatest.bill.calls, greatest.bill.tokens) == (whole.bill.calls, whole.bill.tokens)
+
+
+def test_repeats_of_a_single_judge_are_ensembles_too(tmp_path: Path) -> None:
+    rows = [
+        compared(f"p{n}", "single", scores=scores, winner="1", human="12"[n % 2], repeat=repeat)
+        for n in range(6)
+        for repeat, scores in enumerate([(8.0, 7.0), (6.0, 9.0), (9.0, 6.0)])
+    ]
+    ensembles = study_of(tmp_path / "r", rows, kind="compare").matching.ensembles
+    assert [(e.k, e.bill.judgements, e.bill.calls) for e in ensembles] == [(1, 6, 6), (2, 6, 12), (3, 6, 18)]
+    assert [e.agreement.value for e in ensembles] == [0.5, 0.5, 0.5]
+
+
+def test_money_is_matched_where_prices_are_known(tmp_path: Path) -> None:
+    priced = [
+        row.model_copy(
+            update={
+                "cost_usd": 0.3,
+                "transcript": tuple({**t, "cost_usd": 0.1} for t in row.transcript),
+            }
+        )
+        for row in (referees(f"i{n}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(6))
+    ]
+    debate = [scored(f"i{n}", score=3.0 + n % 2, human=1 + n % 5, calls=9, cost_usd=0.25) for n in range(6)]
+    [match] = study_of(tmp_path / "r", [*priced, *debate]).matching.matches
+    assert (match.unit, match.ensemble.k) == ("cost", 2)
+    assert (match.spent, match.ensemble_spent) == pytest.approx((0.25, 0.2))
+    assert (match.duel.first, match.duel.second, match.duel.shared) == ("debate", "ensemble, 2 of 3", 6)
+
+
+def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) -> None:
+    found = study_of(tmp_path / "r", judge("debate", 1, calls=4)).matching
+    assert (found.ensembles, found.matches) == ((), ())
+    assert found.notes == (
+        "mine: no run here holds an ensemble of single judges; jurygraph run ensemble --set referees=4 --data mine "
+        "--model test --out DIR makes one, and every smaller one is in it",
+    )
+
+
+def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
+    rows = [referees(f"i{n:02}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(12)]
+    found = study_of(tmp_path / "r", [*rows, *judge("debate", 1, 12, calls=9)]).matching
+    assert [(match.contender, match.ensemble.k) for match in found.matches] == [("debate", 3)]
+    assert found.notes == (
+        "debate takes up to 3.0 times as much as the greatest ensemble here; a greater one: jurygraph run ensemble "
+        "--set referees=9 --set roles=same --data mine --model test --out DIR",
+    )
+
+
+def test_what_takes_less_than_one_judge_has_no_match(tmp_path: Path) -> None:
+    pairs = [
+        compared(
+            f"p{n}",
+            "ensemble",
+            winner="1",
+            human="1",
+            calls=2,
+            transcript=tuple(turn("referee_1", [8.0, 6.0], order=order) for order in (1, 2)),
+        )
+        for n in range(3)
+    ]
+    cheap = [compared(f"p{n}", "baseline", winner="1", human="1") for n in range(3)]
+    found = study_of(tmp_path / "r", [*pairs, *cheap], kind="compare").matching
+    assert [(each.k, each.bill.calls_each) for each in found.ensembles] == [(1, 2.0)]
+    assert found.matches == ()
+    assert found.notes == ("baseline on preference: takes less than a single judge of any ensemble here",)
+
+
+# --- the frontier --------------------------------------------------------------------------------------------------
+
+
+def test_nobody_on_the_frontier_is_beaten_and_everybody_off_it_is() -> None:
+    draw = random.Random(2)
+    points = [
+        Point(f"p{n}", draw.randint(1, 8), None, 1.0, Statistic(draw.randint(1, 8) / 8), False)
+        for n in range(60)
+    ]
+
+    def beaten(point: Point) -> bool:
+        return any(
+            other.spent <= point.spent
+            and (other.agreement.value or 0) >= (point.agreement.value or 0)
+            and (other.spent, other.agreement.value) != (point.spent, point.agreement.value)
+            for other in points
+        )
+
+    found = {point.label for point in unbeaten(points)}
+    assert found == {point.label for point in points if not beaten(point)}
+
+
+def test_the_frontier_of_a_study(tmp_path: Path) -> None:
+    rows = [
+        *judge("cheap", 2, calls=1),
+        *judge("good", 0.2, calls=4),
+        *judge("waste", 2.5, calls=9),
+    ]
+    [frontier] = study_of(tmp_path / "r", rows).frontiers
+    assert [(point.label, point.spent, point.on_frontier) for point in frontier.points] == [
+        ("cheap", 1.0, True),
+        ("good", 4.0, True),
+        ("waste", 9.0, False),
+    ]
+    assert [point.label for point in frontier.frontier] == ["cheap", "good"]
+    assert not any(math.isnan(point.agreement.value or 0) for point in frontier.points)

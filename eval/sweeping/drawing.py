@@ -1,0 +1,98 @@
+"""A sweep as figures: agreement along one axis, a line or a row of bars for each combination of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ...state.errors import UsageError
+from ..figures.columns import columns
+from ..figures.lines import Panel, lines
+from ..statistics.resampling import Resampling
+from ..statistics.statistic import Statistic
+from .measuring import AVERAGE, PREFERENCE, Measured, Place, agreement_of, figures_of
+from .tables import all_rows, categories_of, leading, places_of, shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .axes import Axis
+    from .result import CellResult, Sweep
+
+MEASURES = {
+    "spearman": "Spearman's rho",
+    "kendall": "Kendall's tau-b",
+    "accuracy": "accuracy",
+    "kappa": "Cohen's kappa",
+}
+FIRST = "spearman"
+"""The statistic that is drawn for every aspect."""
+
+
+def figures(sweep: Sweep, along: str | None = None) -> dict[str, Figure]:
+    """The figures of a sweep by name: ``agreement``, and ``aspects`` where there are several; none without labels.
+
+    Args:
+        sweep: what is drawn.
+        along: the axis that figures run along; default: the first one of numbers, else the first.
+
+    Raises:
+        UsageError: no such axis; matplotlib is not installed.
+    """
+    axis = _along(sweep.axes, along)
+    measured = sweep.measured()
+    places = places_of(measured)
+    if not places:
+        return {}
+    found = {"agreement": _figure(sweep, axis, measured, leading(places)[:4])}
+    several = [place for place in places if place.subject != AVERAGE and place.statistic == FIRST]
+    if len(several) > 1:
+        found["aspects"] = _figure(sweep, axis, measured, several)
+    return found
+
+
+def category_figure(sweep: Sweep) -> Figure:
+    """Accuracy by category of items: a row of bars for each cell."""
+    categories = categories_of(sweep)
+    series = {
+        ", ".join(shown(axis, label) for axis, label in one.cell.labels.items()): [
+            _of_category(one, category) for category in categories
+        ]
+        for one in sweep.cells
+    }
+    return columns([Panel("", MEASURES["accuracy"], series)], categories, "category of items")
+
+
+def _of_category(one: CellResult, category: str) -> Statistic | None:
+    found = agreement_of(all_rows(one, category), Resampling())
+    return None if found is None else next(iter(figures_of(found, within=False).values()))
+
+
+def _along(axes: Sequence[Axis], name: str | None) -> Axis:
+    if name is None:
+        return next((axis for axis in axes if axis.numbers and len(axis.values) > 1), axes[0])
+    found = [axis for axis in axes if axis.name == name]
+    if not found:
+        raise UsageError(f"the sweep has no axis {name!r}; it has {', '.join(axis.name for axis in axes)}")
+    return found[0]
+
+
+def _figure(sweep: Sweep, axis: Axis, measured: Sequence[Measured], places: Iterable[Place]) -> Figure:
+    panels = [_panel(sweep, axis, measured, place) for place in places]
+    numbers = axis.numbers
+    return columns(panels, axis.labels, axis.name) if numbers is None else lines(panels, numbers, axis.name)
+
+
+def _panel(sweep: Sweep, axis: Axis, measured: Sequence[Measured], place: Place) -> Panel:
+    """A line for each combination of the other axes."""
+    series: dict[str, dict[str, Statistic]] = {}
+    for one, found in zip(sweep.cells, measured, strict=True):
+        others = ", ".join(shown(name, label) for name, label in one.cell.labels.items() if name != axis.name)
+        series.setdefault(others, {})[one.cell.labels[axis.name]] = found.figures.get(place, Statistic(None))
+    title = "" if place.subject in (PREFERENCE, AVERAGE) else place.subject
+    measure = MEASURES[place.statistic]
+    return Panel(
+        title,
+        f"{measure}, mean over aspects" if place.subject == AVERAGE else measure,
+        {name: [values.get(label) for label in axis.labels] for name, values in series.items()},
+    )

@@ -1,0 +1,203 @@
+"""Sweeps: the same verdicts as cell by cell, what cells share paid once, and nothing lost however one ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from jurygraph.eval import evaluate
+from jurygraph.eval.datasets import Dataset, load_dataset
+from jurygraph.eval.results import Result
+from jurygraph.eval.sweeping import CellResult, Sweep, asweep, plan_sweep, sweep
+from jurygraph.eval.sweeping.sharing import bounds, expect, rehearse
+from jurygraph.state.errors import UsageError
+
+from .loopback import Provider, Text
+
+ASPECT: Any = {"aspects": ["consistency"]}
+TAKES_TIME = {"seconds"}
+
+
+def verdicts(results: Iterable[Result]) -> list[dict[str, Any]]:
+    """All of each result but what differs from one time to the next."""
+    found = []
+    for result in results:
+        plain = result.model_dump(mode="json", exclude=TAKES_TIME)
+        plain["transcript"] = [
+            {name: value for name, value in turn.items() if name not in TAKES_TIME}
+            for turn in plain["transcript"]
+        ]
+        found.append(plain)
+    return found
+
+
+def calls(cells: Iterable[CellResult]) -> int:
+    return sum(one.calls for one in cells)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "axes", "data"),
+    [
+        ("debate", {"n": [1, 2, 3], "persona": ["strict", "plain"], "tie_breaker": [False, True]}, "demo"),
+        ("chateval", {"strategy": ["one_by_one", "summarizer"], "turns": [1, 2]}, "demo-pairs"),
+        ("samre", {"jurors": [5, 0]}, "demo-pairs"),
+        ("debate", {"protocol": ["debate", "multiagent", "geval"]}, "demo"),
+    ],
+)
+def test_each_cell_comes_to_the_verdicts_that_it_comes_to_alone(
+    protocol: str, axes: dict[str, list[Any]], data: str
+) -> None:
+    options: Any = {"limit": 4, **(ASPECT if data == "demo" else {})}
+    done = sweep(protocol, axes, data, **options)
+    for one in done.cells:
+        settings = {name: value for name, value in one.cell.change.items() if name != "protocol"}
+        alone = evaluate(one.protocol, data, settings=settings, **options)
+        assert verdicts(one.evaluation.results) == verdicts(alone.results), one.cell.title
+    assert done.calls_made < done.calls_alone
+
+
+def test_what_is_nested_is_paid_once() -> None:
+    """A debate of n rounds holds all shorter ones, and a trial with jurors the one without."""
+    done = sweep("debate", {"n": [1, 2, 3, 4]}, "demo", limit=6, **ASPECT)
+    assert done.calls_made == done.cells[-1].calls < done.calls_alone
+    trial = sweep("samre", {"jurors": [0, 5]}, "demo-pairs", limit=4)
+    assert trial.calls_made == trial.cells[-1].calls
+
+
+def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
+    """Over all items, and with the judge that judges in the end, it is no estimate."""
+    planned = plan_sweep(
+        "debate", {"n": [1, 2, 3], "tie_breaker": [False, True]}, "demo", limit=4, aspects=["fluency"]
+    )
+    done = sweep(
+        "debate", {"n": [1, 2, 3], "tie_breaker": [False, True]}, "demo", limit=4, aspects=["fluency"]
+    )
+    known = asyncio.run(expect(planned, [0] * 6))
+    assert (known.rehearsed, known.played.distinct, known.played.calls) == (
+        4,
+        done.calls_made,
+        done.calls_alone,
+    )
+    assert known.one_by_one.least <= done.calls_alone <= known.one_by_one.most
+    assert known.bounds.least <= done.calls_made <= known.bounds.most
+    assert known.drawn_out.calls == known.one_by_one.most
+    assert known.together.most == known.drawn_out.distinct == 4 * (4 + 3 + 3)
+
+
+def test_calls_that_serve_a_whole_run_are_not_scaled_up_with_its_items() -> None:
+    planned = plan_sweep(
+        "geval", {"samples": [2, 3]}, "demo", aspects=["fluency"], settings={"weighting": "sampling"}
+    )
+    heard = asyncio.run(rehearse(planned.cells, [task(planned, 0)]))
+    assert (heard.calls, heard.distinct) == (5, 3)
+    assert asyncio.run(bounds(planned, [0, 0])).one_by_one.most == 5 * len(planned.dataset) + 2
+
+
+def task(planned: Any, place: int) -> dict[str, Any]:
+    item = planned.dataset.items[place]
+    found: dict[str, Any] = item.task(planned.cells[0].plan.aspects[0]).model_dump(mode="json")
+    return found
+
+
+def test_repeats_are_paid_for_in_every_cell_once() -> None:
+    once = sweep("debate", {"n": [1, 2]}, "demo", limit=3, **ASPECT)
+    twice = sweep("debate", {"n": [1, 2]}, "demo", limit=3, repeats=2, **ASPECT)
+    assert twice.calls_made == 2 * once.calls_made
+
+
+def run(out: Path, **more: Any) -> Sweep:
+    return sweep(
+        "debate", {"n": [1, 3], "persona": ["strict", "weak"]}, "demo", limit=4, out=out, **ASPECT, **more
+    )
+
+
+def test_a_budget_holds_for_the_whole_sweep_and_the_same_again_goes_on(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole")
+    first = run(tmp_path / "out", max_calls=10)
+    assert (first.stopped, first.calls_made) == ("budget", 10)
+    assert len(first.cells) < 4
+    again = run(tmp_path / "out")
+    assert (again.stopped, again.calls_made) == (None, whole.calls_made)
+    for one, other in zip(whole.cells, again.cells, strict=True):
+        assert verdicts(one.evaluation.results) == verdicts(other.evaluation.results)
+    assert run(tmp_path / "out").calls_made == whole.calls_made
+
+
+def test_more_cells_are_added_to_those_that_are_there(tmp_path: Path) -> None:
+    options: Any = {"limit": 4, "out": tmp_path, **ASPECT}
+    few = sweep("debate", {"n": [1, 2]}, "demo", **options)
+    more = sweep("debate", {"n": [1, 2, 3]}, "demo", **options)
+    alone = sweep("debate", {"n": [3]}, "demo", limit=4, **ASPECT)
+    assert more.calls_made == alone.calls_made > few.calls_made
+    record = json.loads((tmp_path / "sweep.json").read_text())
+    assert [cell["folder"] for cell in record["cells"]] == ["cells/n=1", "cells/n=2", "cells/n=3"]
+    assert record["axes"] == {"n": {"1": {"n": 1}, "2": {"n": 2}, "3": {"n": 3}}}
+
+
+def test_other_data_is_refused_before_any_call(tmp_path: Path) -> None:
+    run(tmp_path)
+    other = Dataset.of("other", load_dataset("demo").items[:4])
+    with pytest.raises(UsageError, match=r"holds a sweep over demo@.*, not over other@"):
+        plan_sweep("debate", {"n": [1]}, other, out=tmp_path)
+    with pytest.raises(UsageError, match="belongs to another run: debate: repair was 1, is 2"):
+        run(tmp_path, settings={"repair": 2})
+
+
+def test_two_at_a_time_in_one_folder_are_one_too_many(tmp_path: Path) -> None:
+    with FileLock(tmp_path / "sweep.lock"), pytest.raises(UsageError, match="in use by another sweep"):
+        run(tmp_path)
+
+
+def test_killed_at_any_moment_it_loses_nothing(tmp_path: Path) -> None:
+    """Killed once the second cell has begun; the same again makes no call that was kept, and ends as if undisturbed."""
+    options = "limit=12, aspects=['consistency'], concurrency=1, out='out'"
+    script = (
+        f"from jurygraph.eval.sweeping import sweep; sweep('debate', {{'n': [1, 2, 3]}}, 'demo', {options})"
+    )
+    child = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path)
+    second = tmp_path / "out" / "cells" / "n=2" / "results.jsonl"
+    deadline = time.monotonic() + 60
+    while not (second.exists() and second.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.kill(child.pid, signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    options_again: Any = {"limit": 12, "concurrency": 1, **ASPECT}
+    again = sweep("debate", {"n": [1, 2, 3]}, "demo", out=tmp_path / "out", **options_again)
+    whole = sweep("debate", {"n": [1, 2, 3]}, "demo", **options_again)
+    assert again.calls_made == whole.calls_made
+    for one, other in zip(whole.cells, again.cells, strict=True):
+        assert verdicts(one.evaluation.results) == verdicts(other.evaluation.results)
+
+
+def test_a_provider_is_asked_nothing_before_the_sweep_and_each_thing_once(provider: Provider) -> None:
+    """Two cells whose models differ share nothing; two that ask the same of the same model share all of it."""
+    provider.play(by=lambda request: Text("It is true to its source.\nScore: 4"))
+    options: Any = {"limit": 2, **ASPECT, "settings": {"structured": "off"}}
+    axes = {"model": ["openai:gpt-4o-mini", "openai:gpt-4o"]}
+    planned = plan_sweep("single", axes, "demo", **options)
+    known = asyncio.run(expect(planned, [0, 0]))
+    assert (provider.requests, known.one_by_one.most, known.together.most) == ([], 4, 4)
+    assert known.cost_alone is not None
+    done = sweep("single", axes, "demo", **options)
+    assert (len(provider.requests), done.calls_made) == (4, 4)
+
+
+async def test_from_async_code_and_without_a_folder() -> None:
+    done = await asweep("single", {"repair": [0, 1]}, "demo", limit=2, **ASPECT)
+    assert (done.folder, done.calls_made, done.calls_alone) == (None, 2, 4)
+
+
+@pytest.mark.parametrize("limit", [{"fresh": True}, {"replace": True}, {"batch": True}])
+def test_what_a_sweep_does_not_know_is_said(limit: Any) -> None:
+    with pytest.raises(UsageError, match="a sweep knows no fresh, replace and batch"):
+        sweep("single", {"repair": [0, 1]}, "demo", limit=1, **limit)

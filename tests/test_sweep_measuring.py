@@ -1,0 +1,153 @@
+"""Figures of a sweep: those of each cell by itself, and gains over the same items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from jurygraph.eval.datasets import Dataset
+from jurygraph.eval.evaluation import Evaluation
+from jurygraph.eval.export import Grid, to_csv
+from jurygraph.eval.items import ScoreItem
+from jurygraph.eval.results import Result
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.sweeping import Axis, Cell, CellResult, Sweep, sweep
+from jurygraph.eval.sweeping.measuring import Place, measure
+from jurygraph.eval.sweeping.tables import aspect_grid, cell_grid, pivot_grid
+
+RHO = Place("average", "spearman")
+
+
+def cell(name: str, scores: Sequence[float | None], aspect: str = "wit", **fields: Any) -> CellResult:
+    """Items 0, 1, 2, ..., which people score 0, 1, 2, ...; ``None`` where judging failed."""
+    return CellResult(
+        Cell({"judge": name}), "single", Evaluation(results(scores, aspect, **fields), {"note": None})
+    )
+
+
+def results(scores: Sequence[float | None], aspect: str, **fields: Any) -> tuple[Result, ...]:
+    return tuple(
+        Result(
+            item=str(number),
+            aspect=aspect,
+            protocol="single",
+            status="failed" if score is None else "ok",
+            score=score,
+            human=float(number),
+            calls=1,
+            **fields,
+        )
+        for number, score in enumerate(scores)
+    )
+
+
+def names(grid: Grid) -> list[str]:
+    return [column.name for column in grid.columns]
+
+
+def test_figures_are_those_of_each_cell_by_itself() -> None:
+    done = sweep("debate", {"n": [1, 3]}, "demo", aspects=["consistency", "relevance"])
+    for one, found in zip(done.cells, done.measured(), strict=True):
+        for aspect, agreement in one.evaluation.agreement().items():
+            rho = agreement.per_group["spearman"]  # type: ignore[union-attr]
+            figure = found.figures[Place(aspect, "spearman")]
+            assert (figure.value, figure.low, figure.high) == (rho.value, rho.low, rho.high)
+            assert found.rows[aspect] == agreement.n
+        values = [found.figures[Place(aspect, "spearman")].value for aspect in ("consistency", "relevance")]
+        assert found.figures[RHO].value == pytest.approx(sum(values) / 2)  # type: ignore[arg-type]
+
+
+def test_gains_are_over_the_rows_that_both_have() -> None:
+    """The second judge failed where the first one was right: on what is left, both are perfect."""
+    first = cell("first", [0, 1, 2, 3, 9, 4])
+    second = cell("second", [0, 1, 2, 3, None, 4])
+    _, found = measure([first, second])
+    assert found.gains[Place("wit", "spearman")].value == 0.0
+    assert found.figures[Place("wit", "spearman")].value == 1.0
+    assert found.rows == {"wit": 5}
+
+
+def test_the_gain_of_an_average_is_the_average_gain() -> None:
+    worse, better = [3.0, 1, 2, 0, 4, 5, 6, 7], [0.0, 1, 2, 3, 4, 5, 7, 6]
+    both = [
+        CellResult(
+            Cell({"judge": name}),
+            "single",
+            Evaluation((*results(wit, "wit"), *results(tact, "tact")), {"note": None}),
+        )
+        for name, wit, tact in (("a", worse, better), ("b", better, better))
+    ]
+    resampling = Resampling(resamples=200)
+    base, found = measure(both, resampling)
+    wit = found.gains[Place("wit", "spearman")]
+    average = found.gains[RHO]
+    assert average.value == pytest.approx(wit.value / 2)  # type: ignore[operator]
+    assert average.low == pytest.approx(wit.low / 2)  # type: ignore[operator]
+    assert found.gains[Place("tact", "spearman")].value == 0.0
+    assert base.gains == {}
+
+
+def test_no_average_where_an_aspect_has_no_figure() -> None:
+    constant = results([2.0] * 4, "tact")
+    one = CellResult(
+        Cell({"judge": "a"}), "single", Evaluation((*results([0, 1, 2, 3], "wit"), *constant), {"note": None})
+    )
+    (found,) = measure([one])
+    assert found.figures[Place("wit", "spearman")].value == 1.0
+    assert found.figures[Place("tact", "spearman")].value is None
+    assert found.figures[RHO].value is None
+
+
+def test_correlations_are_within_groups_where_all_rows_have_one() -> None:
+    (over,) = measure([cell("a", [0, 1, 2, 3])])
+    (within,) = measure([cell("a", [0, 1, 2, 3], group="g")])
+    assert (over.within, within.within) == (False, True)
+
+
+def test_tables_lay_out_cells_aspects_and_an_axis_across() -> None:
+    axes = {"n": [1, 2], "persona": ["strict", "plain"]}
+    done = sweep("debate", axes, "demo", aspects=["consistency", "relevance"], limit=12)
+    cells, aspects, across = cell_grid(done), aspect_grid(done), pivot_grid(done, "n", "Rounds")
+    assert [column.name for column in cells.columns][:5] == [
+        "n",
+        "persona",
+        "average rho",
+        "average tau",
+        "gain in rho",
+    ]
+    assert [row[:2] for row in cells.rows] == [
+        ("1", "strict"),
+        ("1", "plain"),
+        ("2", "strict"),
+        ("2", "plain"),
+    ]
+    assert [column.name for column in aspects.columns] == [
+        "n",
+        "persona",
+        "figure",
+        "average",
+        "consistency",
+        "relevance",
+    ]
+    assert [column.name for column in across.columns] == ["persona", "figure", "n=1", "n=2"]
+    assert across.rows[0][2] == cells.rows[0][2] and across.rows[2][3] == cells.rows[3][2]
+    assert "average rho low" in to_csv(cells).splitlines()[0]
+    assert any("saved" in note for note in cells.notes)
+
+
+def test_an_unfinished_sweep_says_so() -> None:
+    one = cell("a", [0, 1, 2])
+    done = Sweep((Axis.of("judge", {"a": {}, "b": {}}),), (one,), 2, None, 3, 0.0, "budget")
+    assert "Unfinished (budget): 1 of 2 cells begun, 3 verdicts." in cell_grid(done).notes
+
+
+def test_items_that_failed_are_counted_in_the_table() -> None:
+    bad = ScoreItem(id="bad", source="It rained.", candidate="Rain.", human={"fluency": 3.0})
+    done = sweep("single", {"repair": [0, 1]}, Dataset.of("mine", [bad]), aspects=["fluency"])
+    assert "failed" not in names(cell_grid(done))
+    axes = (Axis.of("judge", {"a": {}, "b": {}}),)
+    failing = Sweep(axes, (cell("a", [0, 1, None]), cell("b", [0, 1, 2])), 2, None, 6, 0.0)
+    grid = cell_grid(failing)
+    place = names(grid).index("failed")
+    assert [row[place] for row in grid.rows] == [1, 0]

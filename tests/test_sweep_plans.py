@@ -1,0 +1,141 @@
+"""The ready-made plans: each runs from end to end, on data that it is for, and is what its source varies."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval.cli import app
+from jurygraph.eval.datasets import Dataset, load_dataset
+from jurygraph.eval.items import CompareItem, Item
+from jurygraph.eval.sweeping import ABLATIONS, Axis, plan_ablation, sweep
+from jurygraph.eval.sweeping.ablations import fair
+from jurygraph.eval.sweeping.extras import EXTRAS
+from jurygraph.eval.sweeping.filing import grids
+from jurygraph.state.errors import UsageError
+from typer.testing import CliRunner
+
+PLANS = [*ABLATIONS, "fair"]
+LIMITS = {"referees": 1, "turns": 1, "rounds": 6, "personas": 6}
+COMPARING = {name for name, plan in ABLATIONS.items() if plan.data[0] in ("faireval", "mt-bench")}
+
+
+def command(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["sweep", *map(str, arguments)], catch_exceptions=False)
+
+
+def value_of(cell: Any) -> float:
+    assert isinstance(cell.value, float)
+    return cell.value
+
+
+def category_of(item: Item) -> str | None:
+    return item.category if isinstance(item, CompareItem) else None
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_plan_runs_from_end_to_end(name: str, shared_data: Path, tmp_path: Path) -> None:
+    data = "faireval" if name in COMPARING else "topical-chat"
+    few = ["--limit", LIMITS.get(name, 3), *(["--aspect", "coherence"] if data == "topical-chat" else [])]
+    done = command("--plan", name, "--data", data, "--data-dir", shared_data, *few, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    record = json.loads((tmp_path / "out" / "sweep.json").read_text())
+    assert record["plan"] == name
+    for cell in record["cells"]:
+        assert (tmp_path / "out" / cell["folder"] / "results.jsonl").stat().st_size
+    with (tmp_path / "out" / "tables" / "cells.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(record["cells"]) and all(float(row["calls each"]) >= 1 for row in rows)
+    drawn = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
+    assert {"agreement.svg", "agreement.png", "agreement.pdf"} <= drawn
+
+
+def test_plans_are_listed_with_their_sources() -> None:
+    listed = command("--plans")
+    assert listed.exit_code == 0
+    for word in (*PLANS, "Figure 2", "Table 1", "faireval"):
+        assert word in listed.output
+
+
+def test_a_plan_for_pairs_refuses_texts_to_be_rated_and_names_what_fits() -> None:
+    with pytest.raises(UsageError, match=r"the plan jury is for pairs of answers.*mt-bench, faireval"):
+        plan_ablation("jury", "demo")
+    with pytest.raises(
+        UsageError, match="the plan experts tells categories of items apart, and bare has none"
+    ):
+        bare = CompareItem(
+            id="a", question="How long?", answer_1="Nine days.", answer_2="No idea.", human="1"
+        )
+        plan_ablation("experts", Dataset.of("bare", [bare]))
+    with pytest.raises(UsageError, match="no plan 'cheese'; there are rounds, personas"):
+        plan_ablation("cheese", "demo")
+
+
+def test_axes_of_ones_own_replace_those_of_a_plan_or_come_before_them() -> None:
+    axes = [Axis.of("n", [2, 3]), Axis.of("temperature", [0.0, 1.0])]
+    ablation, planned = plan_ablation("rounds", "demo", axes, limit=1)
+    assert [axis.name for axis in planned.axes] == ["temperature", "n"]
+    assert [one.cell.title for one in planned.cells][-1] == "temperature=1, n=3"
+    assert (planned.name, ablation.axes) == ("rounds", planned.axes)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kind", "settings", "referees"),
+    [
+        ("debate", "score", {"n": 2}, 5),
+        ("debate", "compare", {"n": 4}, 5),
+        ("more", "compare", {"advocates": 5}, 7),
+        ("chateval", "compare", {"referees": 3, "turns": 2}, 6),
+    ],
+)
+def test_a_fair_ensemble_has_as_many_calls_as_the_debate_may_take(
+    protocol: str, kind: Any, settings: dict[str, Any], referees: int
+) -> None:
+    *_, ensemble = fair(protocol, kind, settings).axes[0].values
+    assert (ensemble.change["referees"], ensemble.change["roles"]) == (referees, "same")
+
+
+def test_the_temperature_of_the_softmax_changes_weights_and_nothing_else() -> None:
+    ablation = ABLATIONS["tau"]
+    done = sweep("more", ablation.axes, "demo-pairs", limit=4)
+    (cells,) = (grid for name, grid in grids(done, ablation).items() if name == "cells")
+    names = [column.name for column in cells.columns]
+    weights = [value_of(row[names.index("weight of the best")]) for row in cells.rows]
+    assert weights == sorted(weights, reverse=True) and weights[0] > 0.8 > weights[-1]
+    assert len({value_of(row[names.index("accuracy")]) for row in cells.rows}) == 1
+    assert done.calls_made == done.cells[0].calls
+
+
+def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> None:
+    import krippendorff
+    import numpy as np
+
+    done = sweep("more", {"aggregate": ["best"]}, "demo-pairs", limit=6)
+    sides = [
+        totals
+        for result in done.cells[0].evaluation.results
+        for round in result.details["best"]
+        for totals in round["totals"]
+    ]
+    expected = krippendorff.alpha(reliability_data=np.array(sides).T, level_of_measurement="interval")
+    found = EXTRAS["alpha"].compute(done.cells[0])
+    assert found.value == pytest.approx(expected) and found.low is not None
+    spread = EXTRAS["spread"].compute(done.cells[0]).value
+    assert spread == pytest.approx(np.mean([max(side) - min(side) for side in sides]))
+
+
+def test_a_table_by_category_is_what_each_category_comes_to_alone(shared_data: Path) -> None:
+    data = load_dataset("faireval", shared_data)
+    items = [item for item in data if category_of(item) in ("generic", "knowledge", "writing")]
+    few = Dataset.of("few", items[:4] + items[-4:])
+    done = sweep("single", {"position_calibration": [True]}, few)
+    ablation = ABLATIONS["experts"]
+    paper = grids(done, ablation)["paper"]
+    for column, cell in list(zip(paper.columns, paper.rows[0], strict=True))[1:]:
+        of_category = Dataset.of("part", [item for item in few if category_of(item) == column.name])
+        alone = sweep("single", {"position_calibration": [True]}, of_category)
+        (accuracy, *_) = alone.measured()[0].figures.values()
+        assert cell == accuracy

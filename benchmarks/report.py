@@ -1,0 +1,201 @@
+"""What a report over many debates takes: to be built, and to be opened, filtered and searched in a browser.
+
+    python -m benchmarks.report [--debates 10000] [--browser /usr/bin/chromium]
+
+The debates are made up: words drawn from a seeded generator, as many as debates of real models have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jurygraph.eval import Result
+from jurygraph.eval.manifest import read_manifest
+from jurygraph.eval.report.composing import compose
+from jurygraph.eval.report.debates import Debates, run_folders
+from jurygraph.eval.report.page import write_page
+from jurygraph.eval.results import ResultsFile
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.study import Study
+
+OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+NEEDLE = "heliotrope"
+
+
+def main() -> None:
+    """Make a run, report on it, open the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--debates", type=int, default=10_000)
+    parser.add_argument("--browser", type=Path, default=Path("/usr/bin/chromium"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "run"
+        make_run(folder, options.debates)
+        say("results on disk", f"{(folder / 'results.jsonl').stat().st_size / 1e6:.1f} MB")
+        page = build(folder)
+        if options.browser.exists():
+            look(page, options.browser)
+        else:
+            print(f"not opened: there is no browser {options.browser}")
+
+
+def say(what: str, figure: str) -> None:
+    """One figure."""
+    print(f"{what:<44}{figure:>14}")
+
+
+def make_run(folder: Path, debates: int) -> None:
+    """A run of two protocols over items of one aspect."""
+    folder.mkdir()
+    draw = random.Random(0)
+    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(4_000)]
+    file = ResultsFile(folder)
+    for result in results(draw, words, debates):
+        file.add(result)
+    file.close()
+    manifest = {
+        "signatures": {name: f"protocol:{name}|data:made-up@0|version:0" for name in ("debate", "single")},
+        "protocols": {"debate": {}, "single": {}},
+        "models": {"debate": {"*": "made-up"}, "single": {"*": "made-up"}},
+        "data": {
+            "name": "made-up",
+            "digest": "0",
+            "kind": "score",
+            "labels": "people",
+            "items": debates // 2,
+        },
+        "aspects": [{"name": "wit", "criteria": "", "low": 1, "high": 5}],
+        "note": None,
+        "limit": None,
+        "repeats": 1,
+    }
+    (folder / "run.json").write_text(json.dumps(manifest))
+
+
+def results(draw: random.Random, words: list[str], debates: int) -> Iterator[Result]:
+    """Debates of up to four rounds, with some hundred words a turn."""
+    for number in range(debates // 2):
+        human = draw.randint(1, 5)
+        for protocol, rounds in (("debate", draw.randint(1, 4)), ("single", 0)):
+            path = tuple(float(min(5, max(1, human + draw.randint(-2, 2)))) for _ in range(rounds + 1))
+            said = [" ".join(draw.choices(words, k=draw.randint(60, 160))) for _ in range(2 * rounds + 1)]
+            if number == debates // 4:
+                said[-1] += f" {NEEDLE}"
+            yield Result(
+                item=f"item-{number:05}",
+                group=f"group-{number // 8}",
+                aspect="wit",
+                protocol=protocol,
+                status="ok",
+                score=path[-1],
+                human=float(human),
+                rounds=rounds,
+                stop_reason="no_issue" if rounds < 4 else "max_rounds",
+                score_by_round=path,
+                calls=len(said),
+                input_tokens=1_000 * len(said),
+                output_tokens=150 * len(said),
+                cost_usd=0.001 * len(said),
+                transcript=tuple(turn(place, content, path) for place, content in enumerate(said)),
+            )
+
+
+def turn(place: int, content: str, path: tuple[float, ...]) -> Any:
+    """Scorer and critic in turns."""
+    role = "critic" if place % 2 else "scorer"
+    spent = dict.fromkeys(("cached_input_tokens", "reasoning_tokens", "cost_usd", "seconds"), 0)
+    spent |= {"calls": 1, "input_tokens": 1_000, "output_tokens": 150}
+    value = False if place % 2 else path[place // 2]
+    return {
+        "round": (place + 1) // 2,
+        "agent": role,
+        "role": role,
+        "content": content,
+        "value": value,
+        "model": "made-up",
+        **spent,
+    }
+
+
+def build(folder: Path) -> Path:
+    """Compute and write the page; gives where it is."""
+    start = time.perf_counter()
+    study = Study.of(folder, resampling=Resampling(1000))
+    computed = time.perf_counter()
+    page = folder.parent / "page.html"
+    size = write_page(
+        compose(study, "spearman", "benchmark"), Debates(run_folders([(folder, read_manifest(folder))])), page
+    )
+    written = time.perf_counter()
+    say("computing the study", f"{computed - start:.1f} s")
+    say("writing the page", f"{written - computed:.1f} s")
+    say("the page", f"{size / 1e6:.1f} MB")
+    say("peak memory", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    return page
+
+
+def look(file: Path, browser: Path) -> None:
+    """Open the page as a reader does."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=browser, args=list(OPTIONS))
+        page = started.new_page(viewport={"width": 1366, "height": 850})
+        start = time.perf_counter()
+        page.goto(file.as_uri(), wait_until="commit")
+        page.wait_for_selector("h1")
+        say("first words on the screen", f"{1000 * (time.perf_counter() - start):.0f} ms")
+        page.wait_for_selector("html[data-ready]")
+        say("the list of debates", f"{1000 * (time.perf_counter() - start):.0f} ms")
+        for select, label in (("protocol", "debate"), ("reason", "max rounds"), ("sort", "Longest first")):
+            say(f"to {select} {label!r}", f"{page.evaluate(CHANGE, [select, label]):.0f} ms")
+        say("to open a debate", f"{page.evaluate(OPEN):.0f} ms")
+        for select in ("protocol", "reason"):
+            page.evaluate(CHANGE, [select, "All"])
+        taken = page.evaluate(SEARCH, NEEDLE)
+        say("to search all that was said", f"{taken['taken']:.0f} ms")
+        say("longest time that the page stood still", f"{taken['still']:.0f} ms")
+        say("found", page.locator("#count").inner_text())
+        started.close()
+
+
+CHANGE = """([id, label]) => {
+  const select = document.getElementById(id);
+  select.value = [...select.options].find((option) => option.text === label).value;
+  const start = performance.now();
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  document.body.getBoundingClientRect();
+  return performance.now() - start;
+}"""
+OPEN = """async () => {
+  const start = performance.now();
+  document.querySelector("#rows a").click();
+  while (!document.querySelector("article.sheet")) await new Promise((resolve) => setTimeout(resolve, 1));
+  return performance.now() - start;
+}"""
+SEARCH = """async (words) => {
+  const start = performance.now();
+  let still = 0;
+  let last = start;
+  const field = document.getElementById("search");
+  field.value = words;
+  field.dispatchEvent(new Event("input"));
+  const done = () => / of .* debates$/.test(document.getElementById("count").textContent);
+  while (!done()) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    still = Math.max(still, performance.now() - last);
+    last = performance.now();
+  }
+  return { taken: performance.now() - start - 150, still };
+}"""
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""A study as a page: which sections there are, and what stands in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from ...state.errors import UsageError
+from ..export import Grid
+from ..statistics.statistic import Statistic
+from ..study import Study
+from . import answering, comparing, diagnosing, pictures, ranking, standings
+from .naming import interval_note, mark, without_idle_notes
+from .page import Drawing, Page, Section, Table, Whiskers
+from .pictures import Picture
+
+
+def compose(study: Study, metric: str, title: str) -> Page:
+    """The page of a study, without its debates."""
+    return Page(
+        title=title,
+        eyebrow=answering.eyebrow(study),
+        headline=answering.headline(study, metric),
+        answers=(*answering.answers(study, metric), *answering.caveats(study)),
+        disclosures=study.notes,
+        sections=tuple(section for section in _sections(study, metric) if section.parts),
+        signatures=tuple(
+            f"#{mark(each.signature)} {each.label}: {each.signature}" for each in study.contenders
+        ),
+        made=f"{interval_note(study)}. Made by jurygraph {_version()}.",
+        version=_version(),
+    )
+
+
+def _version() -> str:
+    try:
+        return version("jurygraph")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _sections(study: Study, metric: str) -> Iterator[Section]:
+    boards = [_table(grid) for grid in standings.leaderboards(study, metric)]
+    drawn = list(_drawn(study, pictures.frontiers))
+    first = _first_of_each(study, drawn)
+    yield Section(
+        "leaderboard",
+        "Leaderboard",
+        "Who agrees best with people, and at what price",
+        "The best first. Where two intervals overlap widely, look at the comparison below: it looks at differences.",
+        (*boards, *first),
+        study.leaderboard.notes,
+        beside=len(boards) == 1 and bool(drawn) and not boards[0].wide,
+    )
+    yield Section(
+        "comparison",
+        "Comparison",
+        "Side by side on the same rows",
+        "Differences with intervals from paired resamples. A difference counts where its Holm-adjusted p is small.",
+        (
+            *(_table(grid) for grid in comparing.comparisons(study, metric)),
+            *(_table(grid, folded=True) for grid in comparing.all_pairs(study, metric)),
+            *(_table(grid, folded=True) for grid in standings.gains(study, metric)),
+        ),
+        study.comparison.notes,
+    )
+    yield Section(
+        "price",
+        "Price",
+        "Agreement at the same price",
+        "Each judge beside the largest ensemble of single judges that costs no more than it; then what each one takes.",
+        (
+            *(_table(grid) for grid in comparing.matchings(study)),
+            *(drawing for drawing in drawn if drawing not in first),
+            _table(comparing.costs(study)),
+        ),
+        study.matching.notes,
+    )
+    yield Section(
+        "aspects",
+        "Aspects",
+        "Aspect by aspect",
+        "Correlations over all rows, and as the mean within groups (the candidates of one source).",
+        (
+            *(_table(grid) for grid in standings.agreements(study)),
+            *(_table(grid) for grid in standings.repeats(study)),
+        ),
+    )
+    yield Section(
+        "spread",
+        "Spread",
+        "How scores are spread",
+        "A judge that gives everybody the same score can still be right on average: look at where its verdicts lie.",
+        (*_drawn(study, pictures.distributions), *(_table(grid) for grid in ranking.distributions(study))),
+    )
+    yield Section(
+        "systems",
+        "Systems",
+        "Which system wrote best",
+        "Systems in the order of people's figures where there are some, beside each judge's.",
+        (
+            *(_table(grid) for grid in ranking.systems(study)),
+            *(_table(grid) for grid in ranking.alphas(study)),
+        ),
+    )
+    yield Section(
+        "diagnostics",
+        "Diagnostics",
+        "What the debates did",
+        "Whether talking changed verdicts, for better or worse, by whose word, and what else can bend a judge.",
+        (
+            *_drawn(study, pictures.rounds),
+            *(_table(grid) for grid in diagnosing.diagnoses(study)),
+        ),
+        diagnosing.notes(study),
+    )
+
+
+def _first_of_each(study: Study, drawn: Sequence[Drawing]) -> list[Drawing]:
+    """The frontier of each dataset's first subject; of a single dataset, those of its first two."""
+    data = {subject.label: (subject.data, subject.digest) for subject in study.subjects}
+    subjects = [frontier.subject for frontier in study.frontiers if frontier.points]
+    if len({data[subject] for subject in subjects}) < 2:
+        return list(drawn[:2])
+    first: dict[tuple[str, str], Drawing] = {}
+    for subject, drawing in zip(subjects, drawn, strict=False):
+        first.setdefault(data[subject], drawing)
+    return list(first.values())
+
+
+def _table(grid: Grid, folded: bool = False) -> Table:
+    return Table(without_idle_notes(grid), whiskers(grid), folded)
+
+
+def whiskers(grid: Grid) -> Whiskers | None:
+    """Drawings of the first column that has intervals, if any."""
+    for place, column in enumerate(grid.columns):
+        cells = [row[place] for row in grid.rows]
+        found = [cell for cell in cells if isinstance(cell, Statistic) and _has_interval(cell)]
+        if found and column.interval:
+            return _whiskers(place, cells)
+    return None
+
+
+def _has_interval(cell: Statistic) -> bool:
+    return cell.value is not None and cell.low is not None and cell.high is not None
+
+
+def _whiskers(place: int, cells: Iterable[object]) -> Whiskers:
+    held = [
+        (cell.value, cell.low, cell.high) if isinstance(cell, Statistic) and _has_interval(cell) else None
+        for cell in cells
+    ]
+    ends = [end for each in held if each is not None for end in each if end is not None]
+    low, high = min(*ends, 0.0), max(*ends, 0.0)
+    width = (high - low) or 1.0
+
+    def part(value: float | None) -> float:
+        return ((value or 0.0) - low) / width
+
+    return Whiskers(
+        place,
+        tuple(None if each is None else (part(each[0]), part(each[1]), part(each[2])) for each in held),
+        zero=part(0.0),
+    )
+
+
+def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[Drawing]:
+    """Drawings for the page; none where there is nothing to draw with."""
+    from ..figures.style import themed_svg
+
+    try:
+        for picture in of(study):
+            yield Drawing(themed_svg(picture.figure, picture.title, picture.description), picture.caption)
+    except UsageError:
+        return

@@ -1,0 +1,248 @@
+"""What the debates themselves did, as tables: changes, rounds, movers, conformity, order, length, replies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ..export import Cell, Column, Grid, text_column
+from ..study import Diagnosis, Study
+from .naming import MEASURES, interval_note, signatures
+
+Rows = Iterable[tuple[Cell, ...]]
+
+
+def diagnoses(study: Study) -> Iterator[Grid]:
+    """All tables of diagnostics that have something in them."""
+    for make in (changes, rounds, movers, conformity, spending, positions, lengths, replies):
+        grid = make(study)
+        if grid.rows:
+            yield grid
+
+
+def notes(study: Study) -> tuple[str, ...]:
+    """What a reader should know of the diagnostics, each thing once, with whom and what it is about."""
+    found: dict[str, list[str]] = {}
+    for each in study.diagnoses:
+        for note in each.notes:
+            found.setdefault(note, []).append(f"{each.contender} on {each.subject}")
+    return tuple(f"{', '.join(whose)}: {note}" for note, whose in found.items())
+
+
+def _grid(
+    study: Study, title: str, columns: tuple[Column, ...], rows: Callable[[Diagnosis], Rows], *notes: str
+) -> Grid:
+    several = len({each.subject for each in study.diagnoses}) > 1
+    held = [(each, row) for each in study.diagnoses for row in rows(each)]
+    return Grid(
+        title=title,
+        columns=(text_column("judge"), *([text_column("of")] if several else []), *columns),
+        rows=tuple((each.contender, *([each.subject] if several else []), *row) for each, row in held),
+        notes=(*notes, *signatures(study, (each.contender for each, _ in held))),
+    )
+
+
+def changes(study: Study) -> Grid:
+    """Whether talking changed verdicts, and for the better."""
+
+    def rows(each: Diagnosis) -> Rows:
+        if (found := each.changes) is not None:
+            yield (
+                *(found.n, found.moved, found.helpful, found.harmful, found.neither, found.p, found.error),
+                *(found.back, found.up, found.down),
+            )
+
+    return _grid(
+        study,
+        "What the debate changed, from the first verdict to the last",
+        (
+            *(Column("verdicts"), Column("changed", form="percent", digits=0)),
+            Column("helpful", about="changes that ended nearer to people"),
+            Column("harmful", about="changes that ended farther from people"),
+            Column("neither"),
+            Column("p", form="p", about="sign test of helpful against harmful"),
+            Column("distance", about="mean change of the distance to people: below zero is nearer"),
+            Column("and back", about="moved on the way and came back"),
+            *(Column("up"), Column("down")),
+        ),
+        rows,
+        interval_note(study),
+    )
+
+
+def rounds(study: Study) -> Grid:
+    """Agreement had every debate ended after each round."""
+
+    def rows(each: Diagnosis) -> Rows:
+        for one in each.rounds:
+            yield (
+                *(one.round, one.active, one.agreement, one.gain, one.calls, one.gain_per_call),
+                *(one.changed, one.helpful, one.harmful, one.error),
+            )
+
+    measures = dict.fromkeys(MEASURES.get(each.measure, each.measure) for each in study.diagnoses)
+    return _grid(
+        study,
+        "After each round",
+        (
+            *(Column("round"), Column("debated", about="verdicts that gave a score in this round")),
+            Column("agreement", about=f"with people, had all ended here: {', '.join(measures)}"),
+            Column("gain", about="over the round before"),
+            Column("calls", digits=2, about="a judgement, up to here"),
+            Column("gain a call", digits=4),
+            *(Column("changed"), Column("helpful"), Column("harmful")),
+            Column("distance", about="mean distance to people; of two answers the share of wrong winners"),
+        ),
+        rows,
+        f"agreement: {', '.join(measures)}, had every debate ended here; who was done before keeps the last score",
+        interval_note(study),
+    )
+
+
+def movers(study: Study) -> Grid:
+    """After whose word verdicts changed."""
+
+    def rows(each: Diagnosis) -> Rows:
+        for one in each.movers:
+            yield (one.agent, one.turns, one.moves, one.mean_move, one.helpful, one.harmful)
+
+    return _grid(
+        study,
+        "Whose word moved the score",
+        (
+            *(text_column("agent"), Column("turns"), Column("moves")),
+            *(Column("mean move", digits=2), Column("helpful"), Column("harmful")),
+        ),
+        rows,
+    )
+
+
+def conformity(study: Study) -> Grid:
+    """Whether referees give in to each other."""
+
+    def rows(each: Diagnosis) -> Rows:
+        if (found := each.conformity) is not None:
+            spread = " → ".join(f"{one:.2f}" for one in found.spread_by_turn)
+            yield (
+                *(found.n, found.changes, found.towards, found.away, found.p, found.towards_previous),
+                *(found.start_equal, found.end_equal, spread),
+            )
+
+    return _grid(
+        study,
+        "Whether referees give in to each other",
+        (
+            *(
+                Column("verdicts"),
+                Column("changes"),
+                Column("towards", about="nearer to what the others had said"),
+            ),
+            *(Column("away"), Column("p", form="p", about="sign test"), Column("towards last")),
+            Column("same at first", form="percent", digits=0),
+            Column("same at last", form="percent", digits=0),
+            text_column("spread turn by turn"),
+        ),
+        rows,
+    )
+
+
+def spending(study: Study) -> Grid:
+    """How long debates were, and why they ended."""
+
+    def rows(each: Diagnosis) -> Rows:
+        found = each.spending
+        ended = ", ".join(f"{reason} {count}" for reason, count in found.stop_reasons.items())
+        yield (found.mean_rounds, found.mean_calls, found.unresolved, _counts(found.rounds), ended)
+
+    return _grid(
+        study,
+        "Rounds and calls",
+        (
+            *(Column("rounds", digits=2), Column("calls", digits=2)),
+            Column("unresolved", form="percent", digits=0, about="ended since the rounds were used up"),
+            *(text_column("rounds: debates"), text_column("ended by")),
+        ),
+        rows,
+    )
+
+
+def _counts(counts: object) -> str:
+    return (
+        ", ".join(f"{number}: {many:,}" for number, many in counts.items())
+        if isinstance(counts, dict)
+        else ""
+    )
+
+
+def positions(study: Study) -> Grid:
+    """Whether the order of two answers decides."""
+
+    def rows(each: Diagnosis) -> Rows:
+        if (found := each.positions) is not None:
+            yield (found.n, found.consistent, found.shown_first, found.shown_second, found.ties, found.p)
+
+    return _grid(
+        study,
+        "Whether the order of the answers decides",
+        (
+            *(
+                Column("verdicts"),
+                Column("consistent", about="both orders gave one winner", form="percent", digits=0),
+            ),
+            *(Column("for the first shown"), Column("for the second shown"), Column("ties")),
+            Column("p", form="p", about="sign test of first against second"),
+        ),
+        rows,
+        interval_note(study),
+    )
+
+
+def lengths(study: Study) -> Grid:
+    """Whether length decides."""
+
+    def rows(each: Diagnosis) -> Rows:
+        if (found := each.length) is not None and found.n:
+            yield (found.n, found.correlation, found.partial, found.human, found.longer, found.human_longer)
+
+    return _grid(
+        study,
+        "Whether length decides",
+        (
+            Column("verdicts"),
+            Column("with length", about="Spearman's rho of scores with the candidate's length"),
+            Column("people held", about="the same with people's score held constant"),
+            Column("people's", about="Spearman's rho of people's score with length"),
+            Column(
+                "for the longer",
+                form="percent",
+                digits=0,
+                about="share of winners that are the longer answer",
+            ),
+            Column("people's for it", form="percent", digits=0),
+        ),
+        rows,
+        interval_note(study),
+    )
+
+
+def replies(study: Study) -> Grid:
+    """How well models kept to their forms: only where something went wrong."""
+
+    def rows(each: Diagnosis) -> Rows:
+        found = each.replies
+        if found.repaired or found.unread or found.failed:
+            reasons = "; ".join(f"{count}: {reason}" for reason, count in found.reasons.items())
+            yield (found.repaired, found.unread, found.failed, reasons)
+
+    return _grid(
+        study,
+        "Replies that were not as asked for",
+        (
+            Column("repaired", about="judgements with a reply that was asked for again"),
+            *(
+                Column("unread", about="judgements with samples left out"),
+                Column("failed"),
+                text_column("why"),
+            ),
+        ),
+        rows,
+    )

@@ -1,0 +1,97 @@
+"""A run on disk, made up by hand: what its texts say is chosen, so that a test can look for it on a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jurygraph.eval import Result, load_dataset
+from jurygraph.eval.results import ResultsFile
+from jurygraph.state.transcript import Turn
+
+from .made_up_study import OFFLINE
+
+MODEL = "openai:gpt-4o-mini"
+SIGNATURE = "protocol:{}|data:wit@abc|version:0.1.0"
+
+
+def turn(round: int, agent: str, content: str, value: Any = None, **more: Any) -> Turn:
+    """One that cost a call."""
+    spent: dict[str, Any] = dict.fromkeys(("cached_input_tokens", "reasoning_tokens"), 0)
+    spent |= {"calls": 1, "input_tokens": 100, "output_tokens": 20, "cost_usd": 0.001, "seconds": 0.5}
+    said = {
+        "round": round,
+        "agent": agent,
+        "role": agent.rstrip("_0123456789"),
+        "content": content,
+        "value": value,
+    }
+    return {"model": MODEL, **said, **spent, **more}  # type: ignore[typeddict-item]
+
+
+def debate(item: str, protocol: str = "debate", words: str = "It reads well.", **changes: Any) -> Result:
+    """A debate in which the critic's objection takes the score from 4 to 3."""
+    fields: dict[str, Any] = {
+        "item": item,
+        "aspect": "coherence",
+        "protocol": protocol,
+        "status": "ok",
+        "score": 3.0,
+        "human": 3.0,
+        "rounds": 2,
+        "stop_reason": "no_issue",
+        "score_by_round": (4.0, 3.0),
+        "calls": 4,
+        "input_tokens": 400,
+        "output_tokens": 80,
+        "cost_usd": 0.004,
+        "transcript": (
+            turn(0, "scorer", words, 4.0),
+            turn(1, "critic", "The end contradicts the beginning.", False),
+            turn(1, "scorer", "That is so.", 3.0),
+            turn(2, "critic", "NO ISSUE", True),
+        ),
+    }
+    return Result(**{**fields, **changes})
+
+
+def failed(item: str, error: str = "no score in the reply: 'I would rather not'", **changes: Any) -> Result:
+    """One without a verdict."""
+    nothing = {"score": None, "rounds": None, "stop_reason": None, "score_by_round": ()}
+    return debate(item, **{**nothing, "status": "failed", "error": error, "transcript": (), **changes})
+
+
+def write_run(
+    folder: Path, results: Iterable[Result], items: Iterable[dict[str, Any]] = (), **changes: Any
+) -> Path:
+    """A run's folder: manifest, results, and beside it the data, where there are items."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held = list(results)
+    data: dict[str, Any] = {"name": "wit", "digest": "abc", "kind": "score", "labels": "people", "items": 1}
+    if rows := list(items):
+        file = folder.parent / f"{folder.name}-data.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        found = load_dataset(file)
+        data |= {"name": found.name, "digest": found.digest, "location": found.location, "kind": found.kind}
+    protocols = dict.fromkeys(result.protocol for result in held)
+    manifest = {
+        "run": folder.name,
+        "signatures": {name: SIGNATURE.format(name) for name in protocols},
+        "note": OFFLINE,
+        "protocols": {name: {} for name in protocols},
+        "models": {name: {"*": MODEL} for name in protocols},
+        "data": data,
+        "aspects": [{"name": "coherence", "criteria": "how it hangs together", "low": 1, "high": 5}],
+        "limit": None,
+        "repeats": 1,
+        **changes,
+    }
+    (folder / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    file_of_results = ResultsFile(folder)
+    (folder / "results.jsonl").touch()
+    for result in held:
+        file_of_results.add(result)
+    file_of_results.close()
+    return folder

@@ -1,0 +1,185 @@
+"""Studies made up by hand: every figure in them is chosen, so that a test can say where it must turn up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jurygraph.eval.statistics.gains import Gain
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.statistic import Statistic
+from jurygraph.eval.study import (
+    Average,
+    Bill,
+    Changes,
+    Comparison,
+    Contender,
+    CostRow,
+    Costs,
+    Curve,
+    Diagnosis,
+    Difference,
+    Duel,
+    Frontier,
+    Leaderboard,
+    LengthBias,
+    Matching,
+    Mover,
+    Point,
+    Replies,
+    Round,
+    Spending,
+    Standing,
+    Study,
+    Subject,
+)
+
+OFFLINE = "The offline judge is no language model: it scores by lexical statistics of the texts."
+FIGURES = {"single": (0.30, 1.0, 0.001), "debate": (0.42, 4.4, 0.0052), "chateval": (0.38, 4.0, 0.0041)}
+
+
+def around(value: float, width: float = 0.1) -> Statistic:
+    """A figure in the middle of its interval."""
+    return Statistic(value, value - width, value + width)
+
+
+def contender(name: str, **changes: Any) -> Contender:
+    """One that judged twelve items of two aspects and failed at one."""
+    _, calls, cost = FIGURES.get(name, (0.1, 2.0, 0.002))
+    fields: dict[str, Any] = {
+        "label": name,
+        "protocol": name,
+        "folder": Path("runs/wit"),
+        "signature": f"protocol:{name}|data:wit@abc|version:0.1.0",
+        "settings": {},
+        "models": {"*": "openai:gpt-4o-mini"},
+        "note": None,
+        "data": "wit",
+        "digest": "abc",
+        "kind": "score",
+        "subjects": ("coherence", "fluency"),
+        "wanted": 24,
+        "judged": 23,
+        "failed": 1,
+        "missing": 0,
+        "bill": Bill(24, round(24 * calls), 24_000, 24 * cost, 48.0),
+    }
+    return Contender(**{**fields, **changes})
+
+
+def subject(name: str = "coherence") -> Subject:
+    """An aspect on a scale of five."""
+    return Subject(name, "wit", "abc", name, "score", 1, 5)
+
+
+def standing(judge: str, of: str) -> Standing:
+    """Its figures are those of ``FIGURES``, a little less on fluency."""
+    value, calls, cost = FIGURES[judge]
+    value -= 0.05 if of == "fluency" else 0
+    measures = {
+        name: around(value + shift)
+        for name, shift in (("pearson", 0.02), ("spearman", 0), ("kendall", -0.06))
+    }
+    bill = Bill(12, round(12 * calls), 12_000, 12 * cost, 24.0)
+    return Standing(judge, of, 12, 0, 0, 3.2, 1.5, {"no_issue": 8, "max_rounds": 4}, bill, None, measures)
+
+
+def duel(judge: str, of: str) -> Duel:
+    """Against single, with a p that Holm's method has doubled."""
+    value, base = FIGURES[judge][0], FIGURES["single"][0]
+    differences = {
+        name: Difference(name, value, base, around(value - base, 0.09), 0.0123, 0.0369, 0.0246)
+        for name in ("pearson", "spearman", "kendall")
+    }
+    return Duel(of, judge, "single", 12, 0, 0, 0, differences, {}, Bill(12, 48), Bill(12, 12))
+
+
+def diagnosis(judge: str = "debate") -> Diagnosis:
+    """Three rounds, each of which helped a little."""
+    changes = Changes(
+        12, 6, Statistic(0.5, 0.3, 0.7), 1, 6, 4, 1, 1, 0.375, Statistic(-0.21, -0.4, 0.0), 2, 4
+    )
+    rounds = tuple(
+        Round(
+            number,
+            12 - 4 * number,
+            around(0.3 + 0.06 * number),
+            around(0.06, 0.03) if number else None,
+            1.0 + 2 * number,
+            0.03 if number else None,
+            3,
+            2,
+            1,
+            0.5,
+        )
+        for number in range(3)
+    )
+    return Diagnosis(
+        contender=judge,
+        subject="coherence",
+        measure="spearman",
+        changes=changes,
+        rounds=rounds,
+        movers=(Mover("critic", 20, 7, 0.6, 4, 2),),
+        conformity=None,
+        spending=Spending({1: 8, 4: 4}, {2: 8, 9: 4}, {"no_issue": 8, "max_rounds": 4}, 2.0, 4.33, 1 / 3),
+        positions=None,
+        length=LengthBias(12, 12, correlation=around(0.2), partial=around(0.1), human=around(0.15)),
+        replies=Replies(1, 0, 1, {"no score in the reply": 1}),
+    )
+
+
+def study(**changes: Any) -> Study:
+    """Three judges on two aspects; the best is debate."""
+    judges, subjects = list(FIGURES), ("coherence", "fluency")
+    points = tuple(
+        Point(judge, calls, cost, calls, around(value), judge != "chateval")
+        for judge, (value, calls, cost) in FIGURES.items()
+    )
+    curve = Curve(
+        "ensemble",
+        tuple(Point(f"{k} of 3", k, None, k, around(0.28 + 0.02 * k), False, k) for k in (1, 2, 3)),
+    )
+    average = Statistic
+    fields: dict[str, Any] = {
+        "contenders": tuple(map(contender, judges)),
+        "subjects": tuple(map(subject, subjects)),
+        "base": "single",
+        "resampling": Resampling(resamples=500, seed=7),
+        "leaderboard": Leaderboard(
+            tuple(standing(judge, of) for judge in judges for of in subjects),
+            tuple(
+                Average(
+                    judge,
+                    "wit",
+                    subjects,
+                    {"spearman": average(FIGURES[judge][0] - 0.025)},
+                    {"spearman": Gain(0.4, 0.3, 0.1, 0.33)},
+                )
+                for judge in judges
+            ),
+        ),
+        "comparison": Comparison(
+            tuple(duel(judge, of) for of in subjects for judge in ("debate", "chateval")),
+            "p of all judges against single, adjusted together on each subject",
+        ),
+        "matching": Matching((), (), ("no ensemble was run: jurygraph run ensemble --data wit",)),
+        "frontiers": (
+            Frontier(
+                "coherence", "spearman", "calls", points, (curve,), {"geval": "its scores are constant"}
+            ),
+        ),
+        "diagnoses": (diagnosis(),),
+        "costs": Costs(
+            (
+                *(
+                    CostRow(judge, "wit", 24, 24 * cost, 48.0, cost, 2.0, calls, 1000.0)
+                    for judge, (_, calls, cost) in FIGURES.items()
+                ),
+                CostRow("people", "wit", 24, 18.0, 4320.0, 0.75, 180.0, None, None, is_people=True),
+            )
+        ),
+        "notes": (),
+        "bases": dict.fromkeys(subjects, "single"),
+    }
+    return Study(**{**fields, **changes})

@@ -1,0 +1,302 @@
+"""What a report carries and says: blocks and index, tables of a study, the command and what it is given."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval.cli import app
+from jurygraph.eval.report import packing
+from jurygraph.eval.report.answering import answers, headline
+from jurygraph.eval.report.composing import compose
+from jurygraph.eval.report.debates import Debates, RunFolder, run_folders
+from jurygraph.eval.report.naming import mark
+from jurygraph.eval.report.page import write_page
+from jurygraph.eval.report.tables import grids
+from jurygraph.eval.study import Comparison, Leaderboard, Study
+from jurygraph.state.errors import DataError, JurygraphError, UsageError
+from typer.testing import CliRunner, Result
+
+from .made_up_run import debate, failed, write_run
+from .made_up_study import OFFLINE, contender, study
+
+
+def read(*folders: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:
+    """The index, all transcripts and all texts of runs, as a page unpacks them."""
+    manifests = [(folder, json.loads((folder / "run.json").read_text())) for folder in folders]
+    debates = Debates(run_folders(manifests))
+    blocks = {
+        block.id: json.loads(gzip.decompress(base64.b64decode(block.text))) for block in debates.blocks()
+    }
+    index = debates.index()
+    counts = index["blocks"]
+    return (
+        index,
+        [blocks[f"t{number}"] for number in range(counts["transcripts"])],
+        [blocks[f"i{number}"] for number in range(counts["texts"])],
+    )
+
+
+def row(index: dict[str, Any], number: int) -> dict[str, Any]:
+    return {name: values[number] for name, values in index["rows"].items()}
+
+
+ITEMS = [
+    {
+        "id": f"i{number}",
+        "source": "It rained all day.",
+        "candidate": f"Rain, {number}.",
+        "human": {"coherence": 3},
+    }
+    for number in range(3)
+]
+
+
+def test_every_verdict_is_a_row_that_leads_to_its_transcript(tmp_path: Path) -> None:
+    results = [
+        debate("i0"),
+        failed("i1", human=4.0),
+        debate("i2", "more", human=1.0, score_by_round=(5.0,), score=5.0),
+    ]
+    index, transcripts, texts = read(write_run(tmp_path / "run", results, ITEMS))
+    first, second, third = (row(index, number) for number in range(3))
+    assert [index["items"]["id"][each["item"]] for each in (first, second, third)] == ["i0", "i1", "i2"]
+    assert (first["value"], first["gap"], first["moved"], first["tokens"]) == (3.0, 0.0, 1.0, 480)
+    assert (second["ok"], second["value"], second["gap"], second["reason"]) == (0, None, None, -1)
+    assert (third["distance"], third["gap"], third["moved"]) == (4.0, 1.0, None)
+    assert index["protocols"] == ["debate", "more"]
+    held = transcripts[first["block"]][first["place"]]
+    assert [turn["agent"] for turn in held["transcript"]] == ["scorer", "critic", "scorer", "critic"]
+    assert transcripts[second["block"]][second["place"]]["error"].startswith("no score in the reply")
+    strings = texts[0]["strings"]
+    assert strings.count("It rained all day.") == 1
+    assert [[name, strings[place]] for name, place in texts[0]["items"][2]] == [
+        ["source", "It rained all day."],
+        ["candidate", "Rain, 2."],
+    ]
+
+
+def test_of_two_answers_the_winner_counts(tmp_path: Path) -> None:
+    pairs = [("1", "1"), ("tie", "1"), ("2", "1"), ("2", None)]
+    results = [
+        debate(
+            f"p{number}",
+            aspect=None,
+            score=None,
+            scores=(6.0, 8.0),
+            winner=winner,
+            human=human,
+            score_by_round=((8.0, 6.0), (6.0, 8.0)),
+        )
+        for number, (winner, human) in enumerate(pairs)
+    ]
+    index, _, _ = read(write_run(tmp_path / "run", results))
+    assert index["rows"]["gap"] == [0.0, 0.5, 1.0, None]
+    assert index["rows"]["moved"] == [4.0] * 4
+    assert index["rows"]["aspect"] == [-1] * 4
+
+
+def test_blocks_fill_up_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "FULL", 2_000)
+    results = [debate(f"i{number}", words=f"word {number} " * 50) for number in range(40)]
+    index, transcripts, _ = read(write_run(tmp_path / "run", results))
+    assert len(transcripts) > 5
+    for number in range(40):
+        found = row(index, number)
+        held = transcripts[found["block"]][found["place"]]
+        assert held["transcript"][0]["content"].startswith(f"word {number} ")
+
+
+def test_two_runs_on_the_same_data_share_items_and_texts(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "one", [debate("i0")], ITEMS)
+    other = write_run(tmp_path / "other", [debate("i0", "more")], ITEMS)
+    index, _, texts = read(one, other)
+    assert index["rows"]["item"] == [0, 0]
+    assert [run["name"] for run in index["runs"]] == ["one", "other"]
+    assert len(texts) == 1
+    elsewhere = write_run(tmp_path / "elsewhere", [debate("i0")], ITEMS[:1])
+    assert read(one, elsewhere)[0]["rows"]["item"] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("mischief", "told"),
+    [
+        (lambda file: file.unlink(), "run-data.jsonl is no longer where the run found it"),
+        (
+            lambda file: file.write_text(file.read_text().replace("Rain", "Snow")),
+            "run-data.jsonl has changed since",
+        ),
+        (lambda file: file.write_text("{"), "run-data.jsonl can no longer be read"),
+    ],
+    ids=["gone", "changed", "spoilt"],
+)
+def test_texts_that_cannot_be_had_are_left_out_with_a_word(tmp_path: Path, mischief: Any, told: str) -> None:
+    folder = write_run(tmp_path / "run", [debate("i0")], ITEMS)
+    mischief(tmp_path / "run-data.jsonl")
+    index, _, texts = read(folder)
+    assert told in index["runs"][0]["without"]
+    assert texts == []
+    assert index["items"]["block"] == [-1]
+
+
+def test_a_run_of_old_lacks_fields_and_can_be_read(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", [debate("i0")], ITEMS)
+    new = {"systems", "category", "lengths", "annotations", "position_consistent", "human", "warnings"}
+    old = json.loads((folder / "results.jsonl").read_text())
+    (folder / "results.jsonl").write_text(json.dumps({key: old[key] for key in old if key not in new}) + "\n")
+    manifest = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({"signatures": manifest["signatures"]}))
+    index, transcripts, _ = read(folder)
+    assert row(index, 0)["value"] == 3.0
+    assert row(index, 0)["gap"] is None
+    assert len(transcripts[0][0]["transcript"]) == 4
+    assert "did not write down where its data was" in index["runs"][0]["without"]
+
+
+def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", [debate("i0")])
+    with (folder / "results.jsonl").open("a") as file:
+        file.write("{}\n")
+    debates = Debates([RunFolder("run", folder, {})])
+    (tmp_path / "page.html").write_text("the page of before")
+    with pytest.raises(DataError, match=r"results\.jsonl, line 2"):
+        write_page(compose(study(), "spearman", "wit"), debates, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == "the page of before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "run"]
+
+
+def cells(made: Study, title: str, full: bool = False) -> dict[str, list[str]]:
+    """A table's rows by their first cell, as they are read."""
+    grid = next(grid for grid in grids(made, "spearman", full) if title in grid.title)
+    return {row[0].text: [cell.text for cell in row[1:]] for row in grid.written()}
+
+
+def test_tables_say_what_the_study_says() -> None:
+    made = study()
+    board = cells(made, "over rows")
+    assert list(board) == ["debate", "chateval", "single"]
+    assert board["debate"] == ["0.395", "0.420", "0.370", "23", "1", "4.4", "$0.0052"]
+    assert cells(made, "coherence: Spearman")["chateval"][:5] == ["12", "0.380", "0.300", "0.080", "0.012"]
+    assert cells(made, "Cost")["people"] == ["24", "-", "-", "$0.7500", "180.00", "$18.0000", "72.0"]
+    assert cells(made, "debate changed")["debate"][:5] == ["12", "50%", "4", "1", "1"]
+
+
+def test_gains_over_the_base_and_all_pairs_are_tables_too() -> None:
+    gained = cells(study(), "gain over single")
+    assert list(gained) == ["debate", "chateval"]
+    assert gained["debate"][:2] == ["0.100", "33%"]
+    pairs = next(grid for grid in grids(study(), "spearman") if "all pairs" in grid.title)
+    assert [row[:2] for row in pairs.rows] == [("debate", "single"), ("chateval", "single")]
+
+
+def test_a_signature_stands_under_every_table() -> None:
+    made = study()
+    for grid in grids(made, "spearman"):
+        assert any(
+            note.startswith("signed ") and f"#{mark(contender('debate').signature)}" in note
+            for note in grid.notes
+        )
+    for grid in grids(made, "spearman", full=True):
+        assert any("protocol:debate|data:wit@abc" in note for note in grid.notes)
+
+
+def test_the_answer_says_who_how_sure_and_at_what_price() -> None:
+    assert headline(study(), "spearman") == "debate agrees best with people"
+    (told,) = answers(study(), "spearman")
+    assert "is 0.395, the mean over 2 aspects" in told
+    assert "The lead over single is more than chance would give on 2 of 2 aspects" in told
+    assert "A judgement takes 4.4 calls, for $0.0052." in told
+
+
+def test_what_makes_the_answer_less_sure_stands_beside_it() -> None:
+    few = Comparison(study().comparison.duels, "", ("fewer than 10 groups to draw from",))
+    assert (
+        compose(study(comparison=few), "spearman", "wit").answers[-1]
+        == "Caution: fewer than 10 groups to draw from."
+    )
+
+
+def test_without_labels_there_is_no_answer_and_no_made_up_figure() -> None:
+    made = study(
+        leaderboard=Leaderboard((), ()), comparison=Comparison((), ""), frontiers=(), diagnoses=(), bases={}
+    )
+    assert "No judge can be compared" in headline(made, "spearman")
+    assert cells(made, "over rows")["debate"][:3] == ["-", "-", "-"]
+    page = compose(made, "spearman", "wit")
+    assert "how many rows counted" in page.answers[0]
+    assert [section.id for section in page.sections] == ["leaderboard", "price"]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "run"
+    done = CliRunner().invoke(
+        app,
+        ["run", "debate,single", "--data=demo", "--aspect=consistency", "--limit=6", f"--out={folder}"],
+    )
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(
+        app, ["report", *map(str, arguments), "--resamples", "30"], env={"COLUMNS": "140"}
+    )
+
+
+def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: Path) -> None:
+    done = invoke(
+        demo,
+        *("--html", tmp_path / "r.html", "--markdown", tmp_path / "r.md", "--latex", tmp_path / "r.tex"),
+        *("--csv", tmp_path / "csv", "--figures", tmp_path / "figures"),
+        *("--human-price", 0.75, "--human-minutes", 3),
+    )
+    assert done.exit_code == 0, done.output
+    assert OFFLINE in done.output
+    assert re.search(r"people +\d+ +- +- +\$0\.7500 +180\.00", done.output)
+    signed = json.loads((demo / "run.json").read_text())["signatures"]["debate"]
+    assert signed in done.output.replace("\n", "")
+    assert (tmp_path / "r.html").read_text().count("<h1>") == 1
+    assert "### " in (tmp_path / "r.md").read_text()
+    assert r"\toprule" in (tmp_path / "r.tex").read_text()
+    assert len(list((tmp_path / "csv").glob("*.csv"))) > 5
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".pdf"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--metric", "accuracy"], "--metric 'accuracy' is not one of pearson, spearman, kendall"),
+        (["--confidence", "95"], "--confidence 95 is not between 0 and 1"),
+        (["--open"], "--open opens the page: say with --html"),
+        (["--base", "nobody"], "nobody"),
+        (["/nowhere"], "/nowhere: holds no run"),
+        (["--csv", "x.csv"], "--csv x.csv is the name of a file"),
+    ],
+    ids=["metric", "confidence", "open", "base", "folder", "csv"],
+)
+def test_bad_input_is_told(demo: Path, arguments: Sequence[str], told: str) -> None:
+    done = invoke(demo, *arguments)
+    assert isinstance(done.exception, JurygraphError)
+    assert told in str(done.exception)
+
+
+def test_an_empty_run_and_one_that_failed_wholly_have_reports(tmp_path: Path) -> None:
+    wholly = write_run(tmp_path / "failed", [failed("i0"), failed("i1")])
+    done = invoke(wholly, "--html", tmp_path / "failed.html")
+    assert done.exit_code == 0, done.output
+    assert "wrote" in done.output
+    assert "2 debates" in done.output
+    empty = write_run(
+        tmp_path / "empty", [], signatures={"debate": "protocol:debate"}, protocols={"debate": {}}
+    )
+    done = invoke(empty, "--html", tmp_path / "empty.html")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        assert isinstance(done.exception, UsageError | DataError), done.exception
+        assert "empty" in str(done.exception)

@@ -1,9 +1,23 @@
-"""Datasets, batches and agreement with people; the command line is in ``cli``."""
+"""Datasets, batches, sweeps and agreement with people; the command line is in ``cli``."""
 
 from .agreement import agreement
 from .datasets import Dataset, load_dataset
 from .evaluation import Evaluation
+from .metrics import measure
 from .results import Result
 from .runner import aevaluate, evaluate
+from .sweeping import Sweep, asweep, sweep
 
-__all__ = ["Dataset", "Evaluation", "Result", "aevaluate", "agreement", "evaluate", "load_dataset"]
+__all__ = [
+    "Dataset",
+    "Evaluation",
+    "Result",
+    "Sweep",
+    "aevaluate",
+    "agreement",
+    "asweep",
+    "evaluate",
+    "load_dataset",
+    "measure",
+    "sweep",
+]

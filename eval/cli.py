@@ -1,4 +1,4 @@
-"""The command line: ``jurygraph run``, ``show``, ``journal``, ``graph``, ``protocols``, ``datasets``."""
+"""The command line of jurygraph: its commands, each from its own file of ``commands/``, and how it ends."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from rich.console import Console
 from rich.text import Text
 
 from ..state.errors import JurygraphError
+from .commands.agree import agree
 from .commands.common import ALL_JUDGED, BAD_USAGE
 from .commands.journal import journal
 from .commands.listing import datasets, graph, protocols
+from .commands.measure import measure
+from .commands.report import report
 from .commands.run import run
 from .commands.show import show
+from .commands.sweep import sweep
 from .datasets import explain
 
 app = typer.Typer(
@@ -26,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (run, show, journal, graph, protocols, datasets):
+for command in (run, measure, sweep, report, agree, show, journal, graph, protocols, datasets):
     app.command()(command)
 
 

@@ -1,4 +1,4 @@
-"""Datasets, batches, sweeps and agreement with people; the command line is in ``cli``."""
+"""Datasets, batches, sweeps, studies and agreement with people; the command line is in ``cli``."""
 
 from .agreement import agreement
 from .datasets import Dataset, load_dataset
@@ -6,12 +6,14 @@ from .evaluation import Evaluation
 from .metrics import measure
 from .results import Result
 from .runner import aevaluate, evaluate
+from .study import Study
 from .sweeping import Sweep, asweep, sweep
 
 __all__ = [
     "Dataset",
     "Evaluation",
     "Result",
+    "Study",
     "Sweep",
     "aevaluate",
     "agreement",

@@ -144,3 +144,28 @@ def test_where_a_real_model_goes(quickstart: NotebookNode) -> None:
 def test_the_judge_inside_a_bigger_graph(quickstart: NotebookNode) -> None:
     desk = said(quickstart, "desk")
     assert re.search(r"not good enough: .* opened in 1923 .*printed: .* opened in 1932", desk)
+
+
+@pytest.fixture
+def trust(run_once: Callable[[Path], NotebookNode]) -> NotebookNode:
+    return run_once(FOLDER / "trust.ipynb")
+
+
+def test_agreement_comes_with_its_interval(trust: NotebookNode) -> None:
+    assert len(re.findall(r"rho 0\.\d\d, 95 % interval -?0\.\d\d to 0\.\d\d", said(trust, "agreement"))) == 3
+
+
+def test_judges_are_compared_fairly(trust: NotebookNode) -> None:
+    assert re.search(r"debate less single: [+-]0\.\d\d, p = [01]\.\d\d", said(trust, "fair"))
+    assert re.search(r"debate less ensemble, [2-9] of 9, which costs no more", said(trust, "fair"))
+
+
+def test_what_debates_did_and_what_rounds_are_worth(trust: NotebookNode) -> None:
+    assert re.search(r"\d+ of 54 scores changed", said(trust, "debate"))
+    assert len(re.findall(r"round \d: rho", said(trust, "debate"))) == 5
+    made, alone = map(int, re.findall(r"(\d+) calls made; .* take (\d+)", said(trust, "sweep"))[0])
+    assert made < alone / 2
+
+
+def test_a_replay_calls_nobody(trust: NotebookNode) -> None:
+    assert said(trust, "replay").startswith("0 calls,")

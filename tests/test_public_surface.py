@@ -14,7 +14,9 @@ import pytest
 
 SURFACE = {
     "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict",
-    "jurygraph.eval": "Dataset Evaluation Result Study Sweep aevaluate agreement asweep evaluate load_dataset measure sweep",
+    "jurygraph.eval": (
+        "Dataset Evaluation Result Study Sweep aevaluate agreement asweep evaluate load_dataset measure sweep"
+    ),
     "jurygraph.nodes.replies": "ReplyError contains_no_issue declares_no_issue read_pair read_score read_vote",
     "jurygraph.state": (
         "ASPECTS Aspect CompareTask DataError DebateSettings JudgeInput JudgeOutput JudgeState JurygraphError "

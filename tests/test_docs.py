@@ -177,7 +177,7 @@ def test_command_lines_can_be_parsed(line: str) -> None:
     [
         ("judge debate", "no command 'judge'"),
         ("run debate --data demo --rounds 3", "(?i)no such option.*--rounds"),
-        ("run debate", "(?i)missing .*data"),
+        ("measure rouge-l", "(?i)missing .*data"),
         ("run debate --data demo --limit few", "valid integer"),
         ("graph", "(?i)missing .*protocol"),
         ("graph a b", "(?i)unexpected extra argument"),

@@ -3,7 +3,7 @@
 Both correlations share a variable (the people's scores) and their rows, so they go up and down together, and a test
 for independent correlations would be wrong. Steiger (1980, Tests for comparing elements of a correlation matrix)
 recommends Williams' t and, from Fisher's transformation, a Z that pools both correlations; both are here. They take
-rows to be independent of each other; where rows share a source, the bootstrap over groups in ``significance`` is the
+rows to be independent of each other; where rows share a source, the bootstrap over groups in ``paired`` is the
 one to look at.
 """
 

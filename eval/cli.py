@@ -1,37 +1,63 @@
-"""The command line of jurygraph: its commands, each from its own file of ``commands/``, and how it ends."""
+"""The command line of jurygraph: its commands, each from its own file of ``commands/``, and how it ends.
+
+A command's file is loaded when the command is asked for: most of them load far more than the others need.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, NoReturn
 
 import typer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from ..state.errors import JurygraphError
-from .commands.agree import agree
-from .commands.common import ALL_JUDGED, BAD_USAGE
-from .commands.journal import journal
-from .commands.listing import datasets, graph, protocols
-from .commands.measure import measure
-from .commands.report import report
-from .commands.run import run
-from .commands.show import show
-from .commands.sweep import sweep
-from .datasets import explain
+from .commands.common import ALL_JUDGED, BAD_USAGE, INTERRUPTED
+
+FILES = {
+    **{name: name for name in ("run", "measure", "sweep", "report", "agree", "show", "journal")},
+    **dict.fromkeys(("graph", "protocols", "datasets"), "listing"),
+}
+"""Each command, and the file of ``commands/`` that holds the function of its name."""
+
+
+class _Commands(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(FILES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _loaded(cmd_name) if cmd_name in FILES else None
+
+
+def _loaded(name: str) -> Any:
+    """A command by itself."""
+    try:
+        function = getattr(import_module(f".commands.{FILES[name]}", __package__), name)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command(name)(function)
+    return get_command(alone)
+
 
 app = typer.Typer(
-    help="Juries of language models that debate before they judge.",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (run, measure, sweep, report, agree, show, journal, graph, protocols, datasets):
-    app.command()(command)
+
+
+@app.callback()
+def _about() -> None:
+    """Juries of language models that debate before they judge."""
 
 
 def main() -> NoReturn:
@@ -41,6 +67,8 @@ def main() -> NoReturn:
     except JurygraphError as error:
         _fail(str(error))
     except ValidationError as error:
+        from .datasets import explain
+
         _fail(explain(error))
     except BrokenPipeError:
         # Whoever reads our output has seen enough (``| head``).

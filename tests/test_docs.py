@@ -194,6 +194,8 @@ def parse(line: str) -> None:
     group: Any = get_command(app)
     if words[0] == "--help":
         return
-    assert words[0] in group.commands, f"no command {words[0]!r}, only {', '.join(group.commands)}"
-    with suppress(typer.Exit), group.commands[words[0]].make_context(words[0], words[1:]):
+    context = typer.Context(group)
+    command = group.get_command(context, words[0])
+    assert command, f"no command {words[0]!r}, only {', '.join(group.list_commands(context))}"
+    with suppress(typer.Exit), command.make_context(words[0], words[1:]):
         pass

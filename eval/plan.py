@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
     limit: int | None
     repeats: int
     out: str | Path | None
-    replies: str | Path | None
+    replies: str | Path | Recording | None
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _recording(options: Options) -> Recording | None:
         return None
     if options.get("models"):
         raise UsageError("recorded replies have the models that wrote them: choose no model with --replies")
-    return read_recording(replies)
+    return replies if isinstance(replies, Recording) else read_recording(replies)
 
 
 def _dataset(data: Data | None, recording: Recording | None) -> Dataset:

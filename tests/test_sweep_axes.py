@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
@@ -47,6 +48,31 @@ def test_two_axes_may_not_set_the_same() -> None:
         list(cells([Axis.of("n", [1]), Axis.of("judge", {"short": {"n": 1}})]))
     with pytest.raises(UsageError, match="a sweep needs an axis"):
         list(cells([]))
+
+
+def test_what_all_cells_have_in_common_is_not_what_varies() -> None:
+    for axes, settings in (
+        ({"n": [1, 2]}, {"n": 3}),
+        ({"n": [1, 2]}, {"debate": {"n": 3}}),
+        ({"inner.n": [1, 2]}, {"inner": {"n": 3}}),
+        ({"length": {"short": {"n": 1}, "long": {"n": 4}}}, {"n": 3}),
+    ):
+        with pytest.raises(UsageError, match=r"n is varied by the axis .*, and set for all cells as well"):
+            plan_sweep("debate", axes, "demo", settings=settings)
+
+
+@pytest.mark.parametrize("common", [{"n": 2}, {"debate": {"n": 2}}])
+def test_a_cell_changes_what_is_set_for_all_and_for_its_protocol(common: dict[str, Any]) -> None:
+    judges = {"ours": {}, "patient": {"n": 9}}
+    planned = plan_sweep("debate", {"judge": judges}, "demo", settings=common)
+    signatures = [one.plan.manifest["signatures"]["debate"] for one in planned.cells]
+    assert ["|n:2|" in signatures[0], "|n:9|" in signatures[1]] == [True, True]
+
+
+def test_more_cells_than_anybody_reads_are_refused_before_any_is_planned() -> None:
+    many = [Axis.of("n", range(1, 101)), Axis.of("max_tokens", range(1, 101))]
+    with pytest.raises(UsageError, match=r"10,000 cells \(100 n x 100 max_tokens\), where a sweep has 1,000"):
+        next(cells(many))
 
 
 def test_every_cell_is_checked_before_any_is_begun(tmp_path: Path) -> None:

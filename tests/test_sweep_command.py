@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval.cli import app
+from jurygraph.eval.figures.columns import columns
+from jurygraph.eval.figures.lines import Panel, lines
 from jurygraph.eval.figures.style import save
+from jurygraph.eval.results import ResultsFile
+from jurygraph.eval.statistics.statistic import Statistic
 from jurygraph.eval.sweeping import sweep
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
@@ -101,6 +105,46 @@ def test_what_failed_is_tried_again_and_nothing_else_is(provider: Provider, tmp_
     assert len(provider.requests) - before <= 1
 
 
+def test_a_judge_who_fails_throughout_and_one_who_says_always_the_same(
+    provider: Provider, tmp_path: Path
+) -> None:
+    provider.play(by=lambda request: Failure(400) if request.model == "broken" else answer(request))
+    axis = ("--axis", "model=openai:gpt-4o-mini,openai:broken")
+    done = command("single", *axis, *DEMO, "--set", "structured=off", "--out", tmp_path / "out")
+    assert done.exit_code == 3, done.output
+    said = " ".join(done.output.split())
+    assert "failed: model=openai:broken: lighthouse-good and 3 more: " in said
+    assert "consistency rho" in said and "show '" in said and "cells/model=openai-gpt-4o-mini' " in said
+
+
+def test_recorded_replies_are_swept_over_without_a_call(tmp_path: Path) -> None:
+    run = CliRunner().invoke(app, ["run", "debate", "--set", "n=3", *DEMO, "--out", str(tmp_path / "run")])
+    assert run.exit_code == 0, run.output
+    swept = ("debate", "--axis", "n=1,2,3", "--aspect", "consistency")
+    again = command(*swept, "--replies", tmp_path / "run", "--out", tmp_path / "again")
+    assert again.exit_code == 0 and "paid in all: 0 calls" in again.output, again.output
+    anew = command(*swept, "--data", "demo", "--limit", 4, "--out", tmp_path / "anew")
+    assert anew.exit_code == 0
+    for cell in ("n=1", "n=2", "n=3"):
+        scores = [
+            {result.item: result.score for result in ResultsFile(tmp_path / name / "cells" / cell).read()}
+            for name in ("again", "anew")
+        ]
+        assert len(scores[0]) == 4 and scores[0] == scores[1]
+    ready = command("--plan", "rounds", "--replies", tmp_path / "run", "--dry-run")
+    assert "5 cells, 20 verdicts to be made, no call" in ready.output
+    with pytest.raises(UsageError, match=r"persona=plain: .*other words would have been said"):
+        command("debate", "--axis", "persona=plain", "--replies", tmp_path / "run")
+
+
+def test_what_stands_under_a_narrow_table_is_as_wide_as_the_screen(tmp_path: Path) -> None:
+    done = command("single", "--axis", "temperature=0", *DEMO, "--out", tmp_path / "out")
+    assert (
+        "Intervals: 95 %, 1,000 bootstrap resamples of groups, seed 0; gains: over the first cell, paired."
+        in (done.output)
+    )
+
+
 def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=answer)
     arguments = ("single", "--axis", "temperature=0,1", *DEMO, *PAID, "--out", tmp_path)
@@ -120,6 +164,7 @@ def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> No
         (("--axis", "n=1,2", "--data", "demo"), "which protocol"),
         (("--plan", "cheese", "--data", "demo"), "no plan 'cheese'"),
         (("--plan", "jury", "--data", "demo"), "is for pairs of answers"),
+        (("rounds", "--data", "demo"), "rounds is a ready-made plan: give it as --plan rounds"),
         (("debate", "--axis", "rounds=1,2", "--data", "demo"), "rounds=1: debate has no setting 'rounds'"),
         (("debate", "--axis", "n=1", "--data", "demo", "--max-cost", "1", "--model", "openai:mine"), "price"),
     ],
@@ -144,19 +189,31 @@ def test_figures_show_a_line_for_each_combination_of_the_other_axes(tmp_path: Pa
     )
     drawn = done.figures()
     assert list(drawn) == ["agreement", "aspects"]
-    lines = drawn["agreement"].axes[0].get_lines()
-    assert [line.get_label() for line in lines] == ["strict", "plain"]
-    for line in lines:
+    drawn_lines = drawn["agreement"].axes[0].get_lines()
+    assert [line.get_label() for line in drawn_lines] == ["strict", "plain"]
+    for line in drawn_lines:
         assert np.asarray(line.get_xdata()) == pytest.approx([1.0, 3.0], abs=0.1)
     at_three = done.measured()[0].figures
     value = next(figure.value for place, figure in at_three.items() if place == ("average", "spearman"))
-    assert np.asarray(lines[0].get_ydata())[1] == value
+    assert np.asarray(drawn_lines[0].get_ydata())[1] == value
     across = done.figures(along="persona")["agreement"]
     assert len(across.axes[0].patches) == 4
     for name in ("a.svg", "a.png", "a.pdf"):
         assert save(across, tmp_path / name).stat().st_size > 1000
     with pytest.raises(UsageError, match="no axis 'tau'; it has n, persona"):
         done.figures(along="tau")
+
+
+def test_legends_stay_inside_and_places_that_grow_by_factors_stand_apart() -> None:
+    names = [f"a judge with a rather long name, number {number}" for number in range(5)]
+    found = {name: [Statistic(0.5, 0.4, 0.6)] * 3 for name in names}
+    panel = Panel("", "accuracy", found)
+    for figure in (lines([panel], [0.01, 0.1, 1.0], "tau"), columns([panel], ["a", "b", "c"], "roles")):
+        figure.draw_without_rendering()
+        left, right = figure.legends[0].get_window_extent().intervalx
+        assert left >= 0 and right <= figure.bbox.width
+    assert lines([panel], [0.01, 0.1, 1.0], "tau").axes[0].get_xscale() == "log"
+    assert lines([panel], [1, 2, 5], "n").axes[0].get_xscale() == "linear"
 
 
 def test_without_labels_there_are_tables_and_no_figures(tmp_path: Path) -> None:

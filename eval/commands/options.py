@@ -20,6 +20,13 @@ Pairs = Annotated[
         "--set", metavar="KEY=VALUE", help="A setting of the protocols; PROTOCOL.KEY=VALUE: of one alone."
     ),
 ]
+Replies = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|DIR",
+        help="Recorded replies, or the folder of a past run, to be scored again without a call.",
+    ),
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="Judge the first so many items only.")]
 Repeats = Annotated[int, typer.Option(min=1, help="Judge everything so many times.")]
 DataDir = Annotated[Path | None, typer.Option(help="Folder with a published dataset's files.")]

@@ -48,6 +48,7 @@ from .options import (
     Out,
     Pairs,
     Repeats,
+    Replies,
     RequestsPerMinute,
     RoleModels,
     Timeout,
@@ -66,13 +67,7 @@ def run(
             help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file; not needed with --replies."
         ),
     ] = None,
-    replies: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|DIR",
-            help="Recorded replies, or the folder of a past run, to be scored again without a call.",
-        ),
-    ] = None,
+    replies: Replies = None,
     aspect: Aspects = None,
     model: Model = None,
     role_model: RoleModels = None,

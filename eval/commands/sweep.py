@@ -15,7 +15,7 @@ from ...nodes.blocking import run_blocking
 from ...state.calls import CallRange
 from ...state.errors import UsageError
 from ..datasets import MAX_CHARACTERS, load_dataset
-from ..export import to_rich
+from ..export import to_lines
 from ..progress import LiveProgress
 from ..running.conduct import Conduct
 from ..running.exporting import traces_sent
@@ -47,6 +47,7 @@ from .options import (
     Out,
     Pairs,
     Repeats,
+    Replies,
     RequestsPerMinute,
     RoleModels,
     Timeout,
@@ -65,8 +66,12 @@ def sweep(
         str | None, typer.Argument(help="The protocol of cells whose axes name none; a plan has its own.")
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="A dataset's name (see `datasets`), or a JSONL or CSV file.")
+        str | None,
+        typer.Option(
+            help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file; not needed with --replies."
+        ),
     ] = None,
+    replies: Replies = None,
     axis: Annotated[
         list[str] | None,
         typer.Option(
@@ -113,9 +118,11 @@ def sweep(
     if plans:
         out_to.print(plans_table())
         raise typer.Exit(ALL_JUDGED)
-    if data is None:
-        raise UsageError("nothing to judge: give a dataset (--data)")
-    folder = out or default_out(["sweep", plan or protocol or ""], data)
+    if protocol in {*ABLATIONS, FAIR}:
+        raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
+    if data is None and replies is None:
+        raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
+    folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
     conduct = Conduct.of(
         {
             "concurrency": concurrency,
@@ -131,7 +138,7 @@ def sweep(
         }
     )
     with interruptible("interrupted before the first call; nothing has begun"):
-        dataset = load_dataset(data, data_dir, max_characters=max_chars)
+        dataset = None if data is None else load_dataset(data, data_dir, max_characters=max_chars)
         options: SweepOptions = {
             "aspects": aspect or [],
             "settings": settings_of(settings or []),
@@ -139,6 +146,7 @@ def sweep(
             "limit": limit,
             "repeats": repeats,
             "out": folder,
+            "replies": replies,
         }
         axes = [Axis.parse(text) for text in axis or ()]
         ablation: Ablation | None = None
@@ -182,6 +190,11 @@ class _Sweeping:
             self._out.print(
                 Text(f"{self._ablation.name}: {self._ablation.question} ({self._ablation.source})")
             )
+        if planned.is_replay:
+            self._out.print(
+                f"{len(planned.cells)} cells, {len(planned) - sum(done):,} verdicts to be made, no call"
+            )
+            return
         known = run_blocking((expect if dry or planned.costs_money else bounds)(planned, done))
         if sum(done) < len(planned):
             self._out.print(plan_table(planned, known))
@@ -218,18 +231,14 @@ class _Sweeping:
         assert folder is not None
         told: set[str] = set()
         for grid in grids(done, self._ablation).values():
-            self._out.print(
-                to_rich(replace(grid, notes=tuple(note for note in grid.notes if note not in told)))
-            )
+            fresh = replace(grid, notes=tuple(note for note in grid.notes if note not in told))
+            self._out.print(to_lines(fresh, self._out.width))
             told.update(grid.notes)
         for one in [one for one in done.cells if one.failed][:SHOWN_FAILURES]:
             failed = one.evaluation.failed[0]
-            self._out.print(
-                Text.assemble(
-                    (f"failed: {one.cell.title}: {failed.item}: ", "red"), (failed.error or "")[:600]
-                ),
-                soft_wrap=True,
-            )
+            more = f" and {one.failed - 1:,} more" if one.failed > 1 else ""
+            what = f"failed: {one.cell.title}: {failed.item}{more}: "
+            self._out.print(Text.assemble((what, "red"), (failed.error or "")[:600]), soft_wrap=True)
         write_tables(done, folder, self._ablation)
         self._out.print(f"tables: {folder}/tables", soft_wrap=True)
         try:
@@ -240,11 +249,12 @@ class _Sweeping:
         self._out.print(
             f"all cells on a page: {program()} report {folder}/cells/* --html FILE", soft_wrap=True
         )
-        example = done.cells[-1].evaluation
-        if reading := example.most_worth_reading():
-            self._out.print(
-                f"read a debate: {program()} show '{example.folder}' {reading.item}", soft_wrap=True
-            )
+        for one in reversed(done.cells):
+            reading = one.evaluation.most_worth_reading()
+            if reading and reading.status == "ok":
+                where = f"show '{one.evaluation.folder}' {reading.item}"
+                self._out.print(f"read a debate: {program()} {where}", soft_wrap=True)
+                break
 
     def _ending(self, done: Sweep, counts: SweepCounts, stop: Stop) -> list[str]:
         cost = "cost unknown" if counts.cost_usd is None else money(counts.cost_usd)
@@ -308,8 +318,9 @@ def _in_words(known: Expected) -> list[str]:
     saved = (
         f"which saves {_between(known.saved)}" if known.saved.most else "since they have nothing in common"
     )
+    items = "1 item" if known.rehearsed == 1 else f"{known.rehearsed} items"
     lines.append(
-        f"together about {_between(known.together)} calls, {saved}: rehearsed on {known.rehearsed} items a cell with "
+        f"together about {_between(known.together)} calls, {saved}: rehearsed on {items} a cell with "
         "the offline judge, as it ends debates and with Critics that never give in; a real model's debates may end "
         "elsewhere"
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..statistics.statistic import Statistic
-from .lines import Panel, each_of
+from .lines import Panel, each_of, legend
 from .style import INK, MUTED, look, new_figure, plain
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def columns(panels: Sequence[Panel], labels: Sequence[str], axis: str) -> Figure
         for name, figures in panel.lines.items():
             _series(drawn, names.index(name), len(names), figures, plain(name))
     if len(names) > 1:
-        handles, told = each[0].get_legend_handles_labels()
-        figure.legend(handles, told, loc="outside lower center", ncols=min(len(names), 4), frameon=False)
+        legend(figure, each[0])
     return figure
 
 

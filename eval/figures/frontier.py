@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 UNITS = {"cost": "US dollars a judgement", "calls": "model calls a judgement"}
 AXES = {
-    "spearman": "Spearman's rho with people",
-    "pearson": "Pearson's r with people",
-    "kendall": "Kendall's tau-b with people",
-    "accuracy": "accuracy against people",
+    "spearman": "Spearman's rho",
+    "pearson": "Pearson's r",
+    "kendall": "Kendall's tau-b",
+    "accuracy": "accuracy",
 }
 
 
@@ -45,7 +45,11 @@ def frontier_figure(frontier: Frontier, title: bool = True) -> Figure:
     axes.set_ylabel(AXES.get(frontier.measure, frontier.measure))
     if title:
         axes.set_title(plain(frontier.subject), loc="left")
-    named = [(p.spent, p.agreement.value, plain(p.label, 28), p.on_frontier) for p in frontier.points]
+    names = told_apart([point.label for point in frontier.points])
+    named = [
+        (point.spent, point.agreement.value, plain(name, 40), point.on_frontier)
+        for point, name in zip(frontier.points, names, strict=True)
+    ]
     named += [
         (last.spent, last.agreement.value, plain(last.label, 28), last.on_frontier)
         for last in (curve.points[-1] for curve in frontier.curves if curve.points)
@@ -53,6 +57,26 @@ def frontier_figure(frontier: Frontier, title: bool = True) -> Figure:
     ]
     place_labels(figure, axes, [name for name in named if name[1] is not None])
     return figure
+
+
+def told_apart(labels: Sequence[str]) -> list[str]:
+    """Names without what all of them say: of a sweep's cells only what differs is worth its room.
+
+    >>> told_apart(["debate (n=1,persona=plain)", "debate (n=2,persona=plain)"])
+    ['n=1', 'n=2']
+    >>> told_apart(["single", "debate (n2)"])
+    ['single', 'debate (n2)']
+    """
+    parts = [(head, tail[:-1].split(",")) for head, _, tail in (label.partition(" (") for label in labels)]
+    if (
+        len(labels) < 2
+        or len({head for head, _ in parts}) > 1
+        or not all(label[-1:] == ")" for label in labels)
+    ):
+        return list(labels)
+    shared = set.intersection(*(set(said) for _, said in parts))
+    short = [", ".join(word for word in said if word not in shared) for _, said in parts]
+    return short if all(short) and len(set(short)) == len(set(labels)) else list(labels)
 
 
 def _same(one: Point, other: Point) -> bool:

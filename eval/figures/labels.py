@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SIZE = 9
+MANY = 10
+"""Points of which each is sure to get its name."""
 _AROUND = (
     *((7, 5, "left", "bottom"), (-7, 5, "right", "bottom"), (7, -5, "left", "top"), (-7, -5, "right", "top")),
     *((9, 0, "left", "center"), (-9, 0, "right", "center")),
@@ -33,7 +35,8 @@ _AROUND = (
 def place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[float, float | None, str, bool]]) -> None:
     """Write names beside points.
 
-    Each name takes the first free place around its point that is inside the axes; where there is none, the first.
+    Each name takes the first free place around its point that is inside the axes; where there is none, the first. Of
+    many points those that do not count most stay without a name where there is no room.
 
     Args:
         figure: that the axes belong to.
@@ -67,6 +70,8 @@ def place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[float, float 
                 fitting = label
                 break
             label.remove()
+        if fitting is None and not counts and len(named) > MANY:
+            continue
         if fitting is None:
             fitting = next(_tries(axes, (x, y), name, counts))
         taken.append(fitting.get_window_extent(renderer).padded(1.5))

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+INCHES_A_LETTER, LETTERS_A_MARK = 0.08, 6
+"""What a name takes in a legend, and its mark beside it."""
+
+WIDE = 20
+"""Places on an axis whose largest is so many times the smallest stand apart by factors, not by differences."""
+
+
 @dataclass(frozen=True)
 class Panel:
     """One drawing of several beside each other.
@@ -59,9 +66,16 @@ def lines(panels: Sequence[Panel], places: Sequence[float], axis: str) -> Figure
             else:
                 _line_among_others(drawn, names.index(name), points, plain(name), asides[name])
     if len(names) > 1:
-        handles, labels = each[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(names), 4), frameon=False)
+        legend(figure, each[0])
     return figure
+
+
+def legend(figure: Figure, drawn: Axes) -> None:
+    """The names of what a panel shows, below all panels, in as many columns as there is room for."""
+    handles, labels = drawn.get_legend_handles_labels()
+    most = int(figure.get_figwidth() / (INCHES_A_LETTER * (max(map(len, labels)) + LETTERS_A_MARK)))
+    columns = max(1, min(len(labels), most))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def each_of(axes: Any) -> list[Axes]:
@@ -72,7 +86,10 @@ def each_of(axes: Any) -> list[Axes]:
 def _frame(drawn: Axes, panel: Panel, places: Sequence[float], axis: str) -> None:
     drawn.set_title(plain(panel.title))
     drawn.set_xlabel(plain(axis))
+    if _by_factors(places):
+        drawn.set_xscale("log")
     drawn.set_xticks(list(places), [f"{place:g}" for place in places])
+    drawn.set_xticks([], minor=True)
     if not any(
         figure is not None and figure.value is not None for line in panel.lines.values() for figure in line
     ):
@@ -110,8 +127,14 @@ def _bounds(points: Sequence[tuple[float, Statistic | None]]) -> tuple[list[floa
     return [at for at, _, _ in bounded], [low for _, low, _ in bounded], [high for _, _, high in bounded]
 
 
+def _by_factors(places: Sequence[float]) -> bool:
+    return min(places) > 0 and max(places) >= WIDE * min(places)
+
+
 def _asides(names: Sequence[str], places: Sequence[float]) -> dict[str, float]:
     """How far each of several lines is moved aside, so that their intervals stand beside each other."""
     narrowest = min((after - before for before, after in pairwise(sorted(set(places)))), default=1.0)
+    if _by_factors(places):
+        narrowest = min(narrowest, *places)
     step = min(0.05, 0.3 / len(names)) * narrowest
     return {name: (number - (len(names) - 1) / 2) * step for number, name in enumerate(names)}

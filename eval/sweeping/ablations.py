@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil
-from pathlib import Path
 from typing import Any, Unpack
 
 from ...graphs.registry import find_protocol
@@ -18,11 +17,11 @@ from ...state.calls import total
 from ...state.errors import UsageError
 from ...state.settings import make_settings
 from ...state.tasks import TaskKind
-from ..datasets import Dataset, load_dataset
+from ..datasets import Data, Dataset
 from ..items import CompareItem, Item
 from .axes import Axis
 from .extras import Extra
-from .planning import SweepOptions, SweepPlan, plan_sweep
+from .planning import SweepOptions, SweepPlan, dataset_of, plan_sweep
 
 DEBATE = "DEBATE (Kim et al. 2024)"
 CHATEVAL = "ChatEval (Chan et al. 2024)"
@@ -91,7 +90,7 @@ ABLATIONS: Mapping[str, Ablation] = {
             (
                 Axis.of(
                     "prompt",
-                    {"sophisticated": {"persona": "sophisticated"}, "original": {"persona": "strict"}},
+                    {"original": {"persona": "strict"}, "sophisticated": {"persona": "sophisticated"}},
                 ),
             ),
             data=RATING,
@@ -101,9 +100,18 @@ ABLATIONS: Mapping[str, Ablation] = {
             "who should decide a debate that stays open, with a neutral Critic and a devil's advocate",
             f"{DEBATE}, Figure 2, right",
             "debate",
-            (Axis.of("persona", ["plain", "strict"]), Axis.of("tie_breaker", [False, True])),
+            (
+                Axis.of(
+                    "style",
+                    {
+                        "MultiAgent": {"persona": "plain", "tie_breaker": False},
+                        "tie-breaker": {"persona": "plain", "tie_breaker": True},
+                        "DEBATE": {"persona": "strict", "tie_breaker": False},
+                        "both": {"persona": "strict", "tie_breaker": True},
+                    },
+                ),
+            ),
             data=RATING,
-            across="tie_breaker",
         ),
         Ablation(
             "referees",
@@ -320,7 +328,7 @@ def find_ablation(name: str) -> Ablation:
 
 def plan_ablation(
     ablation: str | Ablation,
-    data: str | Path | Dataset,
+    data: Data | None = None,
     axes: Sequence[Axis] = (),
     protocol: str | None = None,
     **options: Unpack[SweepOptions],
@@ -329,7 +337,7 @@ def plan_ablation(
 
     Args:
         ablation: a plan, or the name of one; ``fair`` is made for the protocol.
-        data: a dataset, its name, or a file.
+        data: a dataset, its name, or a file; may be left out where there are ``replies``.
         axes: take the place of the plan's axes of the same name, or come before them.
         protocol: instead of the plan's own.
         **options: what all cells have in common.
@@ -341,7 +349,7 @@ def plan_ablation(
     >>> [one.cell.title for one in planned.cells][:2], ablation.source
     (['persona=plain', 'persona=weak'], 'DEBATE (Kim et al. 2024), Figure 2, middle')
     """
-    dataset = data if isinstance(data, Dataset) else load_dataset(data)
+    dataset = dataset_of(data, options)
     if ablation == FAIR:
         ablation = fair(protocol or "debate", dataset.kind, options.pop("settings", None))
     chosen = find_ablation(ablation) if isinstance(ablation, str) else ablation
@@ -352,7 +360,7 @@ def plan_ablation(
         *(own.get(axis.name, axis) for axis in chosen.axes),
     )
     chosen = replace(chosen, axes=varied)
-    planned = plan_sweep(protocol or chosen.protocol, varied, dataset, **options)
+    planned = plan_sweep(protocol or chosen.protocol, varied, None if data is None else dataset, **options)
     return chosen, replace(planned, name=chosen.name)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from ...state.errors import UsageError
 
 PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
 NAME_LENGTH = 100
+MOST_CELLS = 1000
+"""Each has a folder, and a line in every table; what has more is better asked in several sweeps."""
 _NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
 
 
@@ -138,7 +141,7 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
     """Every combination of the axes' values; the last axis varies fastest.
 
     Raises:
-        UsageError: no axis, one twice, or two that set the same.
+        UsageError: no axis, one twice, two that set the same, or far too many cells.
 
     >>> [cell.title for cell in cells([Axis.of("n", [1, 2]), Axis.of("persona", ["strict", "plain"])])]
     ['n=1, persona=strict', 'n=1, persona=plain', 'n=2, persona=strict', 'n=2, persona=plain']
@@ -149,6 +152,11 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"the axis {name} is given twice")
+    if (many := prod(len(axis.values) for axis in axes)) > MOST_CELLS:
+        sizes = " x ".join(f"{len(axis.values)} {axis.name}" for axis in axes)
+        raise UsageError(
+            f"{many:,} cells ({sizes}), where a sweep has {MOST_CELLS:,} at most: leave out values"
+        )
     for chosen in product(*(axis.values for axis in axes)):
         change: dict[str, Any] = {}
         for axis, value in zip(axes, chosen, strict=True):

@@ -64,7 +64,7 @@ def category_figure(sweep: Sweep) -> Figure:
 
 
 def _of_category(one: CellResult, category: str) -> Statistic | None:
-    found = agreement_of(all_rows(one, category), Resampling())
+    found = agreement_of(all_rows(one, category), Resampling(), one.evaluation.rule)
     return None if found is None else next(iter(figures_of(found, within=False).values()))
 
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
 from ..results import StoredResults
+from ..rules import Rule
 from ..statistics.columns import Floats
 from ..statistics.correlation import correlation, correlations_within, resampled, resampled_within
 from ..statistics.means import mean_of
 from ..statistics.paired import (
     PairedBootstrap,
-    compare_accuracies,
     compare_correlations,
     compare_correlations_within,
-    compare_kappas,
+    compare_on_votes,
 )
 from ..statistics.resampling import Resampling
 from ..statistics.statistic import Statistic
@@ -64,7 +64,8 @@ def measure(cells: Sequence[CellResult], resampling: Resampling | None = None) -
     resampling = resampling or Resampling()
     tables = [rows_of(one) for one in cells]
     return tuple(
-        _measured(table, tables[0] if number else None, resampling) for number, table in enumerate(tables)
+        _measured(table, tables[0] if number else None, resampling, cells[number].evaluation.rule)
+        for number, table in enumerate(tables)
     )
 
 
@@ -100,9 +101,11 @@ def heads(one: CellResult) -> Iterator[Mapping[str, Any]]:
     return results.heads() if isinstance(results, StoredResults) else map(fields_of, results)
 
 
-def agreement_of(rows: Iterable[Row], resampling: Resampling) -> ScoreAgreement | PreferenceAgreement | None:
+def agreement_of(
+    rows: Iterable[Row], resampling: Resampling, rule: Rule
+) -> ScoreAgreement | PreferenceAgreement | None:
     """Agreement of the rows of one subject; none where there are no rows."""
-    found = agreement([row.fields for row in rows], resampling)
+    found = agreement([row.fields for row in rows], resampling, ties=rule.ties, votes=rule.votes)
     return next(iter(found.values()), None)
 
 
@@ -114,20 +117,22 @@ def figures_of(found: ScoreAgreement | PreferenceAgreement, within: bool) -> dic
     return {name: chosen[name] for name in OF_SCORES if name in chosen}
 
 
-def _measured(table: Rows, base: Rows | None, resampling: Resampling) -> Measured:
+def _measured(table: Rows, base: Rows | None, resampling: Resampling, rule: Rule) -> Measured:
     within = all(row.group is not None for rows in table.values() for row in rows)
     figures: dict[Place, Statistic] = {}
     gains: dict[Place, Statistic] = {}
     counted: dict[str, int] = {}
     for subject, rows in table.items():
-        found = agreement_of(rows, resampling)
+        found = agreement_of(rows, resampling, rule)
         if found is None or not found.n:
             continue
         counted[subject] = found.n
         for name, value in figures_of(found, within).items():
             figures[Place(subject, name)] = value
             if base is not None:
-                gains[Place(subject, name)] = _gain(name, rows, base.get(subject, ()), within, resampling)
+                gains[Place(subject, name)] = _gain(
+                    name, rows, base.get(subject, ()), within, resampling, rule
+                )
     if len(counted) > 1:
         averages = _Averages(table, within, resampling)
         names = dict.fromkeys(place.statistic for place in figures)
@@ -138,7 +143,12 @@ def _measured(table: Rows, base: Rows | None, resampling: Resampling) -> Measure
 
 
 def _gain(
-    name: str, rows: Sequence[Row], base: Sequence[Row], within: bool, resampling: Resampling
+    name: str,
+    rows: Sequence[Row],
+    base: Sequence[Row],
+    within: bool,
+    resampling: Resampling,
+    rule: Rule,
 ) -> Statistic:
     """Over the rows that both have."""
     before = {row.key: row for row in base}
@@ -148,10 +158,10 @@ def _gain(
     judged, earlier = [row.judged for row, _ in both], [row.judged for _, row in both]
     human, groups = [row.human for row, _ in both], [row.group or row.key[0] for row, _ in both]
     found: PairedBootstrap
-    if name == "accuracy":
-        found = compare_accuracies(judged, earlier, human, groups, resampling=resampling)
-    elif name == "kappa":
-        found = compare_kappas(judged, earlier, human, groups, resampling=resampling)
+    if name in OF_PREFERENCES:
+        votes = [rule.cast(row.human, row.fields.get("annotations") or ()) for row, _ in both]
+        of_both = compare_on_votes(judged, earlier, votes, groups, ties=rule.ties, resampling=resampling)
+        found = of_both[name]
     else:
         compare = compare_correlations_within if within else compare_correlations
         found = compare(name, judged, earlier, human, groups, resampling)

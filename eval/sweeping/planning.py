@@ -15,6 +15,8 @@ from ...state.errors import UsageError
 from ..aspects import choose_aspects
 from ..datasets import Data, Dataset, load_dataset
 from ..plan import Plan, plan
+from ..replay.reading import read_recording
+from ..replay.recording import Recording
 from ..running.conduct import Conduct
 from ..running.folder import judged
 from .axes import MODEL, PROMPTS, PROTOCOL, Axis, Cell, cells
@@ -34,6 +36,7 @@ class SweepOptions(TypedDict, total=False):
         limit: judge the first so many items only.
         repeats: judge everything so many times.
         out: a folder for the sweep; one that holds it already is completed.
+        replies: recorded replies, or the folder of a past run: every cell scores them again, and no model is called.
     """
 
     aspects: Sequence[str]
@@ -42,6 +45,7 @@ class SweepOptions(TypedDict, total=False):
     limit: int | None
     repeats: int
     out: str | Path | None
+    replies: str | Path | Recording | None
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,11 @@ class SweepPlan:
         return self.cells[0].plan.dataset
 
     @property
+    def is_replay(self) -> bool:
+        """Whether recorded replies are scored again, and nobody is asked."""
+        return self.cells[0].plan.recording is not None
+
+    @property
     def costs_money(self) -> bool:
         """Whether any model but the offline judge is asked."""
         return any(cell.plan.costs_money for cell in self.cells)
@@ -99,10 +108,13 @@ class SweepPlan:
         }
 
     def conduct(self, conduct: Conduct) -> Conduct:
-        """The same for every cell: one journal for all, in the sweep's folder unless another one was named."""
+        """The same for every cell: one journal for all, in the sweep's folder unless another one was named.
+
+        A replay makes no call that could be kept.
+        """
         if conduct.fresh or conduct.replace or conduct.batch:
             raise UsageError("a sweep knows no fresh, replace and batch: choose another folder to begin anew")
-        if conduct.journal is not None or self.folder is None:
+        if conduct.journal is not None or self.folder is None or self.is_replay:
             return conduct
         return replace(conduct, journal=self.folder / JOURNAL)
 
@@ -118,7 +130,7 @@ class SweepPlan:
 def plan_sweep(
     protocol: str,
     axes: Sequence[Axis] | Mapping[str, Any],
-    data: Data,
+    data: Data | None = None,
     **options: Unpack[SweepOptions],
 ) -> SweepPlan:
     """Check every cell, as far as it can be without calling a model.
@@ -126,7 +138,7 @@ def plan_sweep(
     Args:
         protocol: of the cells whose axes name none.
         axes: what varies; as a mapping, name to values, or to labels and what is set under each.
-        data: a dataset, its name, or a file.
+        data: a dataset, its name, or a file; may be left out where there are ``replies``.
         **options: what all cells have in common.
 
     Raises:
@@ -142,20 +154,52 @@ def plan_sweep(
         else tuple(axes)
     )
     combinations = list(cells(listed))
-    dataset = data if isinstance(data, Dataset) else load_dataset(data)
-    choose_aspects(dataset, options.get("aspects", ()))
+    if isinstance(replies := options.get("replies"), str | Path):
+        options["replies"] = read_recording(replies)
+    dataset = dataset_of(data, options)
+    if options.get("replies") is None:
+        choose_aspects(dataset, options.get("aspects", ()))
+        data = dataset
     out = options.get("out")
     folder = Path(out) if out is not None else None
     run = _run_of(folder, dataset)
     protocols = {cell.change.get(PROTOCOL, protocol) for cell in combinations}
+    _check_common(listed, options.get("settings") or {}, protocols)
     planned = [
-        PlannedCell(cell, _planned(protocol, cell, dataset, options, place, protocols))
+        PlannedCell(cell, _planned(protocol, cell, data, options, place, protocols))
         for cell, place in zip(combinations, _folders(folder, combinations), strict=True)
     ]
     named = [
         replace(one, plan=replace(one.plan, manifest={**one.plan.manifest, "run": run})) for one in planned
     ]
     return SweepPlan(listed, tuple(named), folder, run)
+
+
+def dataset_of(data: Data | None, options: SweepOptions) -> Dataset:
+    """What is judged: the data, else what was recorded."""
+    if data is not None:
+        return data if isinstance(data, Dataset) else load_dataset(data)
+    replies = options.get("replies")
+    if replies is None:
+        raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
+    return (replies if isinstance(replies, Recording) else read_recording(replies)).dataset
+
+
+def _check_common(axes: Sequence[Axis], settings: Mapping[str, Any], protocols: Set[str]) -> None:
+    """See that nothing is set for all cells, or all of a protocol, which an axis sets anew in each of them."""
+    given = [settings, *(settings.get(name) for name in protocols)]
+    for axis in axes:
+        for key in set.intersection(*(set(value.change) for value in axis.values)):
+            if any(_holds(each, key.split(".")) for each in given):
+                raise UsageError(
+                    f"{key} is varied by the axis {axis.name}, and set for all cells as well; give one of them"
+                )
+
+
+def _holds(settings: Any, path: Sequence[str]) -> bool:
+    return not path or (
+        isinstance(settings, Mapping) and path[0] in settings and _holds(settings[path[0]], path[1:])
+    )
 
 
 def _run_of(folder: Path | None, dataset: Dataset) -> str:
@@ -170,14 +214,20 @@ def _run_of(folder: Path | None, dataset: Dataset) -> str:
 
 
 def _planned(
-    protocol: str, cell: Cell, dataset: Dataset, options: SweepOptions, folder: Path | None, others: Set[str]
+    protocol: str, cell: Cell, data: Data | None, options: SweepOptions, folder: Path | None, others: Set[str]
 ) -> Plan:
-    """The run of a cell. What is set for one of the ``others``, the sweep's protocols, alone is none of its concern."""
-    settings, models = dict(options.get("settings") or {}), dict(options.get("models") or {})
+    """The run of a cell: what is set for all, over it what is set for its protocol, over it what the cell changes.
+
+    What is set for one of the ``others``, the sweep's protocols, alone is none of its concern.
+    """
+    protocol = cell.change.get(PROTOCOL, protocol)
+    common, models = dict(options.get("settings") or {}), dict(options.get("models") or {})
+    settings = {key: value for key, value in common.items() if key not in others}
+    settings |= _own(protocol, common)
     for key, value in cell.change.items():
         if key == PROTOCOL:
-            protocol = value
-        elif key == MODEL:
+            continue
+        if key == MODEL:
             models["*"] = value
         elif key.startswith(f"{MODEL}."):
             models[key.removeprefix(f"{MODEL}.")] = value
@@ -185,20 +235,26 @@ def _planned(
             settings.pop(key, None)
         else:
             _set(settings, key.split("."), value)
-    settings = {key: value for key, value in settings.items() if key == protocol or key not in others}
     try:
         return plan(
             protocol,
-            dataset,
+            data,
             aspects=options.get("aspects", ()),
             settings=settings,
             models=models or None,
             limit=options.get("limit"),
             repeats=options.get("repeats", 1),
             out=folder,
+            replies=options.get("replies"),
         )
     except UsageError as error:
         raise UsageError(f"{cell.title}: {error}") from error
+
+
+def _own(protocol: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is set for a protocol alone; what is no mapping stays under its name, where ``plan`` complains of it."""
+    own = settings.get(protocol, {})
+    return own if isinstance(own, Mapping) else {protocol: own}
 
 
 def _set(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:

@@ -47,7 +47,7 @@ class SweepCounts(Counts):
 def sweep(
     protocol: str,
     axes: Sequence[Axis] | Mapping[str, Any],
-    data: Data,
+    data: Data | None = None,
     **options: Unpack[SweepRunOptions],
 ) -> Sweep:
     """Judge a dataset in every combination of settings, also from a notebook; ``asweep`` is the same for async code.
@@ -56,7 +56,7 @@ def sweep(
         protocol: of the cells whose axes name none.
         axes: name to values, such as ``{"n": [1, 2, 3], "persona": ["strict", "plain"]}``; a name may also be
             ``protocol``, ``model``, ``model.ROLE``, ``prompts``, or one's own with labels and what is set under each.
-        data: a dataset, its name, or a file.
+        data: a dataset, its name, or a file; may be left out where there are ``replies``.
         **options: see ``SweepOptions`` and ``Limits``; limits hold for all cells together.
 
     Raises:
@@ -72,7 +72,7 @@ def sweep(
 async def asweep(
     protocol: str,
     axes: Sequence[Axis] | Mapping[str, Any],
-    data: Data,
+    data: Data | None = None,
     **options: Unpack[SweepRunOptions],
 ) -> Sweep:
     """``sweep`` for async code; the same arguments and errors."""
@@ -125,6 +125,9 @@ def _unfinished(planned: SweepPlan, done: Sequence[CellResult]) -> bool:
 @contextmanager
 def _kept(planned: SweepPlan, conduct: Conduct) -> Iterator[Conduct]:
     """The sweep's folder, locked and with its record in it; without one, a journal that lasts as long as the sweep."""
+    if planned.folder is None and planned.is_replay:
+        yield conduct
+        return
     if planned.folder is None:
         with TemporaryDirectory(prefix="jurygraph-") as folder:
             yield replace(conduct, journal=conduct.journal or Path(folder) / JOURNAL)

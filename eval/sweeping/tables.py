@@ -63,7 +63,8 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[F
         )
         for one, found in zip(sweep.cells, measured, strict=True)
     ]
-    return _without_empty(Grid(title, columns, tuple(rows), notes_of(sweep, measured)))
+    grid = Grid(title, columns, tuple(rows), notes_of(sweep, measured))
+    return _without_empty(grid, kept=len(sweep.axes) + len(lead))
 
 
 def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
@@ -108,7 +109,7 @@ def category_grid(sweep: Sweep, title: str) -> Grid:
     categories = categories_of(sweep)
     measured = {
         category: [
-            agreement_of(rows, Resampling()) for one in sweep.cells for rows in [all_rows(one, category)]
+            agreement_of(all_rows(one, category), Resampling(), one.evaluation.rule) for one in sweep.cells
         ]
         for category in categories
     }
@@ -193,7 +194,7 @@ def notes_of(sweep: Sweep, measured: Sequence[Measured]) -> tuple[str, ...]:
         least, most = min(counts), max(counts)
         notes.append(f"{least:,} rows each." if least == most else f"{least:,} to {most:,} rows each.")
         notes.append(
-            "Intervals: 95 %, 1,000 bootstrap resamples of groups, seed 0; gains from paired resamples."
+            "Intervals: 95 %, 1,000 bootstrap resamples of groups, seed 0; gains: over the first cell, paired."
         )
     notes.append(paid(sweep))
     return tuple(notes)
@@ -211,15 +212,15 @@ def _figure(found: Measured | None, place: Place) -> Cell:
     return None if found is None else found.figures.get(place, Statistic(None))
 
 
-def _without_empty(grid: Grid) -> Grid:
-    """Without figures that no row has, such as gains of a single cell; counts of nothing stay away as well."""
-    kept = [
+def _without_empty(grid: Grid, kept: int) -> Grid:
+    """The first columns, and of the others those that say something: no gains of a single cell, no failures of none."""
+    wanted = [
         at
-        for at, column in enumerate(grid.columns)
-        if column.align == "left" or any(_says_something(row[at]) for row in grid.rows)
+        for at in range(len(grid.columns))
+        if at < kept or any(_says_something(row[at]) for row in grid.rows)
     ]
-    columns = tuple(grid.columns[at] for at in kept)
-    return Grid(grid.title, columns, tuple(tuple(row[at] for at in kept) for row in grid.rows), grid.notes)
+    columns = tuple(grid.columns[at] for at in wanted)
+    return Grid(grid.title, columns, tuple(tuple(row[at] for at in wanted) for row in grid.rows), grid.notes)
 
 
 def _says_something(cell: Cell) -> bool:

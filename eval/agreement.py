@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..state.errors import DataError
 from .gathering import HUMAN_TIE, PreferenceRows, ScoreRows, Table, preference, why_not
@@ -30,6 +29,7 @@ from .statistics.correlation import (
 from .statistics.kappa import cohen_kappa, tabled
 from .statistics.resampling import Resampling
 from .statistics.statistic import Statistic
+from .statistics.votes import Ties, Votes, by_unit, counted, counting
 
 __all__ = [
     "STATISTICS",
@@ -56,8 +56,6 @@ __all__ = [
 
 STANDARD = Resampling()
 NO_INTERVALS = Resampling(resamples=0)
-Ties = Literal["class", "left_out", "half"]
-Votes = Literal["majority", "each"]
 
 
 class Range(NamedTuple):
@@ -397,15 +395,13 @@ def _on_preferences(table: Table, resampling: Resampling, ties: Ties, votes: Vot
     judged, human = table.values[:2]
     cast = np.stack(table.values[2:], axis=1).astype(float) if votes == "each" else np.eye(3)[human]
     human_ties, left_out = int(cast[:, 2].sum()), dict(table.left_out)
-    if ties == "left_out":
-        cast[:, 2] = 0
-        left_out |= {HUMAN_TIE: human_ties} if human_ties else {}
-    counts = _counted(judged, cast, half=ties == "half")
+    if ties == "left_out" and human_ties:
+        left_out |= {HUMAN_TIE: human_ties}
+    cast = counting(cast, ties)
     # What has no vote left is drawn no more.
-    counting = np.flatnonzero(cast.sum(axis=1))
-    units = numbered(table.units[counting], rows=len(counting))
-    tables = np.zeros((int(units.max(initial=-1)) + 1, 3, 3))
-    np.add.at(tables, units, counts[counting])
+    there = np.flatnonzero(cast.sum(axis=1))
+    units = numbered(table.units[there], rows=len(there))
+    tables = by_unit(counted(judged, cast, ties)[there], units)
     accuracy, kappa = tabled(tables, resampling)
     return PreferenceAgreement(
         n=int(cast.sum()),
@@ -421,19 +417,6 @@ def _on_preferences(table: Table, resampling: Resampling, ties: Ties, votes: Vot
         repeats=_repeats(table),
         resampling=resampling,
     )
-
-
-def _counted(judged: NDArray[Any], cast: Floats, half: bool) -> Floats:
-    """For each row how often the judge said one thing and people another: shape (rows, 3, 3).
-
-    Where a human tie is half right, it is half a vote for either answer; a judge's tie is then half of either, too.
-    """
-    said = np.eye(3)[judged]
-    tied = cast[:, 2:] * [0.5, 0.5, 0] if half else np.zeros_like(cast)
-    untied = cast * [1, 1, 0] if half else cast
-    either = np.where(said[:, 2:] == 1, [0.5, 0.5, 0], said)
-    found: Floats = np.einsum("ri,rj->rij", said, untied) + np.einsum("ri,rj->rij", either, tied)
-    return found
 
 
 def _over_repeats(each: Sequence[Agreement]) -> RepeatedAgreement:

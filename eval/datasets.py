@@ -17,12 +17,13 @@ from pydantic import ValidationError
 from ..state.errors import DataError, UsageError
 from ..state.tasks import TaskKind
 from .files import Row, RowFile, TextFile
-from .frames import Frame, frame_rows, is_frame, row_file
+from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
 from .items import Item, parse_item
 from .published import catalogue
 from .published.fetching import fetch
 from .published.places import Found, find
 from .published.source import Form, Labels, Source
+from .rules import USUAL, Rule
 from .survey import Numbered, Reader, Survey, survey
 
 
@@ -41,6 +42,7 @@ class Dataset:
         limit: so many of the first items belong to the dataset; ``None``: all.
         family: prefix of its aspects' full names, such as ``topical-chat``.
         unit: what the number of an item counts: ``line``, ``row`` or ``item``.
+        rule: how a comparison is measured against its labels.
 
     >>> from jurygraph.eval.items import ScoreItem
     >>> rain = ScoreItem(id="a", source="It rained.", candidate="Rain.", human={"fluency": 4})
@@ -59,6 +61,7 @@ class Dataset:
     limit: int | None = None
     family: str = "summeval"
     unit: str = "line"
+    rule: Rule = USUAL
 
     @classmethod
     def of(
@@ -198,9 +201,7 @@ def load_dataset(
         return data
     if not isinstance(data, (str, Path)):
         if not is_frame(data):
-            raise UsageError(
-                f"{type(data).__name__} is no dataset: give a name, a file, a frame or a list of dicts"
-            )
+            raise not_a_frame(data)
         return Dataset.of_frame(data, max_characters=max_characters)
     source = SOURCES.get(str(data))
     if source is None:
@@ -253,6 +254,7 @@ def _loaded(source: Source | None, found: Found, max_characters: int) -> Dataset
         read=read,
         family=source.family if source else "summeval",
         unit=unit,
+        rule=source.rule if source else USUAL,
     )
 
 

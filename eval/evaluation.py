@@ -11,6 +11,8 @@ from typing import Any
 
 from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
 from .results import Result, StoredResults
+from .rules import Rule
+from .statistics.votes import Ties, Votes
 
 
 @dataclass
@@ -125,28 +127,47 @@ class Evaluation:
             return Figures(self.results.heads())
         return Figures(vars(result) for result in self.results)
 
+    @property
+    def rule(self) -> Rule:
+        """How its comparisons are measured against people, unless said otherwise: the data's own rule."""
+        return Rule.of(self.manifest)
+
     def agreement(
-        self, protocol: str | None = None, resampling: Resampling | None = None
+        self,
+        protocol: str | None = None,
+        resampling: Resampling | None = None,
+        *,
+        ties: Ties | None = None,
+        votes: Votes | None = None,
     ) -> dict[str, ScoreAgreement | PreferenceAgreement]:
         """Agreement with people by aspect, of one protocol (the only one, unless named).
 
         Args:
             protocol: whose verdicts.
             resampling: how intervals are made.
+            ties: of comparisons, what a human tie is; by default what the data's rule says (see ``Rule``).
+            votes: whether people's majority counts or each of their votes; likewise.
 
         Raises:
             ValueError: several protocols were run, and none is named.
+            UsageError: a rule that there is not.
         """
+        rule = self.rule.but(ties, votes)
         return {
             name: found
             for rows in self._gathered(protocol)
-            for name, found in rows.agreement(resampling).items()
+            for name, found in rows.agreement(resampling, ties=rule.ties, votes=rule.votes).items()
         }
 
-    def agreement_over_repeats(self, protocol: str | None = None) -> dict[str, RepeatedAgreement]:
+    def agreement_over_repeats(
+        self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
+    ) -> dict[str, RepeatedAgreement]:
         """How agreement varies between repeats, by aspect; nothing where there was one. See ``agreement``."""
+        rule = self.rule.but(ties, votes)
         return {
-            name: found for rows in self._gathered(protocol) for name, found in rows.over_repeats().items()
+            name: found
+            for rows in self._gathered(protocol)
+            for name, found in rows.over_repeats(ties=rule.ties, votes=rule.votes).items()
         }
 
     def _gathered(self, protocol: str | None) -> list[RowsByAspect]:

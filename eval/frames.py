@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -59,12 +60,19 @@ def is_frame(value: object) -> bool:
     return isinstance(value, (NamedRows, TupleRows, ArrowStream, Sequence))
 
 
+def not_a_frame(value: object) -> UsageError:
+    """What to say of it."""
+    return UsageError(
+        f"{type(value).__name__} is no dataset: give a name, a file, a frame or a list of dicts"
+    )
+
+
 def frame_rows(frame: Frame) -> Iterator[Row]:
     """The rows of a table in memory, counted from 1; cells that are missing are left out.
 
     Raises:
-        DataError: a row of a list that is no dict.
-        UsageError: a frame that can only be read with a package that is not there.
+        DataError: a row of a list that is no dict, or two columns with one name.
+        UsageError: no frame, or one that can only be read with a package that is not there.
 
     >>> list(frame_rows([{"id": "a", "human.fluency": float("nan"), "human.relevance": 3}]))
     [(1, {'id': 'a', 'human': {'relevance': 3}})]
@@ -83,11 +91,22 @@ def _named(frame: Frame) -> Iterator[Any]:
         yield from frame.iter_rows(named=True)
     elif isinstance(frame, TupleRows):
         columns = list(frame.columns)
+        if twice := [name for name, count in Counter(columns).items() if count > 1]:
+            raise DataError(f"two columns are called {twice[0]!r}")
         for cells in frame.itertuples(index=False, name=None):
             yield dict(zip(columns, cells, strict=True))
     else:
-        for batch in _arrow().RecordBatchReader.from_stream(frame):
-            yield from batch.to_pylist()
+        yield from _arrow_rows(frame)
+
+
+def _arrow_rows(frame: object) -> Iterator[Any]:
+    arrow = _arrow()
+    try:
+        batches = arrow.RecordBatchReader.from_stream(frame)
+    except (TypeError, arrow.ArrowException) as error:
+        raise not_a_frame(frame) from error
+    for batch in batches:
+        yield from batch.to_pylist()
 
 
 class ParquetFile(RowFile):

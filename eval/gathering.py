@@ -21,11 +21,10 @@ from ..state.verdict import Winner
 from .digests import digest
 from .items import majority
 from .statistics.columns import Units, numbered
+from .statistics.together import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED
 
-FAILED, UNJUDGED, UNLABELLED = "failed", "not judged", "no label"
-NO_NUMBER, NO_PREFERENCE = "not a number", "not 1, 2 or tie"
-DUPLICATE, HUMAN_TIE = "duplicate", "human tie"
-"""Reasons for which a row does not count."""
+NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
+"""Reasons for which a row does not count, beside those that hold for all statistics."""
 
 PREFERENCES: tuple[Winner, ...] = ("1", "2", "tie")
 Preference = Winner | Literal[""]

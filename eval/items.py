@@ -89,7 +89,9 @@ def _joined(value: Any) -> Any:
 
 
 def _as_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    """Whole numbers as text; a column with missing cells has 1.0 for 1."""
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+    return f"{value:.0f}" if whole else value
 
 
 Joined = Annotated[str, BeforeValidator(_joined)]

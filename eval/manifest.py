@@ -58,19 +58,25 @@ def describe_run(
         "protocols": {name: panel.bound.model_dump(mode="json") for name, panel in panels.items()},
         "models": {name: _models(panel) for name, panel in panels.items()},
         "prompts": {name: _prompts_digest(name, panel.bound) for name, panel in panels.items()},
-        "data": {
-            "name": dataset.name,
-            "location": dataset.location,
-            "digest": dataset.digest,
-            "kind": dataset.kind,
-            "labels": dataset.labels,
-            "items": len(dataset),
-        },
+        "data": describe_data(dataset),
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
         "limit": limit,
         "repeats": repeats,
         "versions": {"python": platform.python_version(), **_versions()},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def describe_data(dataset: Dataset) -> dict[str, Any]:
+    """What a manifest says of the data."""
+    return {
+        "name": dataset.name,
+        "location": dataset.location,
+        "digest": dataset.digest,
+        "kind": dataset.kind,
+        "labels": dataset.labels,
+        "rule": dataset.rule.described(),
+        "items": len(dataset),
     }
 
 
@@ -92,6 +98,7 @@ def signature(
     parts = {
         "protocol": name,
         "data": f"{dataset.name}@{dataset.digest}",
+        **({"rule": rule} if (rule := dataset.rule.signature) else {}),
         "aspects": "+".join(aspect.name for aspect in aspects) or "-",
         **{key: str(value).lower() for key, value in settings.items()},
         "models": ",".join(f"{role}={label}" for role, label in _models(panel).items()),
@@ -213,25 +220,27 @@ def _write(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    before, now = _parts(old), _parts(new)
-    differences = [
-        f"{key} was {before.get(key, 'not there')}, is {now.get(key, 'not there')}"
-        for key in dict.fromkeys([*before, *now])
-        if before.get(key) != now.get(key)
-    ]
+    differences = list(_differences(old["signatures"], new["signatures"]))
     if differences:
         raise UsageError(
             f"{folder} belongs to another run: {'; '.join(differences)}. {_OTHERWISE.capitalize()}"
         )
 
 
-def _parts(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """All parts of all signatures, by protocol and name."""
-    return {
-        f"{protocol}: {name}": value
-        for protocol, signed in manifest["signatures"].items()
-        for name, _, value in (part.partition(":") for part in signed.split("|"))
-    }
+def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    """What differs between signatures: who judges, and each part of those that are in both."""
+    if old.keys() != new.keys():
+        yield f"it is of {', '.join(old)}, not of {', '.join(new)}"
+    for protocol in (name for name in old if name in new):
+        before, now = _parts(old[protocol]), _parts(new[protocol])
+        for part in dict.fromkeys([*before, *now]):
+            was, becomes = before.get(part, "not there"), now.get(part, "not there")
+            if was != becomes:
+                yield f"{protocol}: {part} was {was}, is {becomes}"
+
+
+def _parts(signed: str) -> dict[str, str]:
+    return {name: value for name, _, value in (part.partition(":") for part in signed.split("|"))}
 
 
 def _models(panel: Panel[Any]) -> dict[str, str]:

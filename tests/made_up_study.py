@@ -10,6 +10,7 @@ from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.statistics.statistic import Statistic
 from jurygraph.eval.study import (
     Average,
+    AverageDuel,
     Bill,
     Changes,
     Comparison,
@@ -94,6 +95,13 @@ def duel(judge: str, of: str) -> Duel:
     return Duel(of, judge, "single", 12, 0, 0, 0, differences, {}, Bill(12, 48), Bill(12, 12))
 
 
+def average_duel(first: str, second: str = "single", p: float = 0.0246) -> AverageDuel:
+    """Over both aspects."""
+    value, base = FIGURES[first][0] - 0.025, FIGURES[second][0] - 0.025
+    difference = Difference("spearman", value, base, around(value - base, 0.01), p, p, p)
+    return AverageDuel("wit", "abc", first, second, {"spearman": difference}, 12, second == "single")
+
+
 def diagnosis(judge: str = "debate") -> Diagnosis:
     """Three rounds, each of which helped a little."""
     changes = Changes(
@@ -162,6 +170,10 @@ def study(**changes: Any) -> Study:
         "comparison": Comparison(
             tuple(duel(judge, of) for of in subjects for judge in ("debate", "chateval")),
             "p of all judges against single, adjusted together on each subject",
+            averages=(
+                *(average_duel("debate"), average_duel("chateval")),
+                average_duel("debate", "chateval"),
+            ),
         ),
         "matching": Matching((), (), ("no ensemble was run: jurygraph run ensemble --data wit",)),
         "frontiers": (

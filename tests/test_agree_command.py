@@ -314,6 +314,7 @@ def test_hostile_names_are_names(tmp_path: Path) -> None:
         ([], "rows.jsonl: no rows"),
         ([{"item": "a"}], "none of its 1 rows counts: 1 no label; a row needs score or winner"),
         ([{"score": 1}, {"score": 2}], "none of its 2 rows counts: 2 no label"),
+        ([{"item": "a", "score": 1, "label": 2}], "and human; the first has item, score, label"),
         (
             [{"status": "failed", "human": 1}, {"score": math.nan, "human": 2}],
             "2 rows counts: 1 not a number, 1 failed",
@@ -333,5 +334,10 @@ def test_input_without_an_answer(tmp_path: Path, rows: list[Row], problem: str) 
 def test_files_that_are_none(tmp_path: Path) -> None:
     assert "cannot be read" in refusal(tmp_path / "absent.jsonl")
     assert "not the folder of a run" in refusal(tmp_path)
+    for cell in ("n=1", "n=2"):
+        (tmp_path / "cells" / cell).mkdir(parents=True)
+        (tmp_path / "cells" / cell / "results.jsonl").touch()
+    below = tmp_path / "cells"
+    assert f"there are some below it: {below / 'n=1'}, {below / 'n=2'}" in refusal(tmp_path)
     (tmp_path / "rows.jsonl").write_text('{"score": 1}\nscore 2\n', encoding="utf-8")
     assert "line 2: not JSON" in refusal(tmp_path / "rows.jsonl")

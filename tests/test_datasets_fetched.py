@@ -9,6 +9,7 @@ import io
 import json
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from jurygraph.eval import load_dataset
 from jurygraph.eval.cli import app
 from jurygraph.eval.datasets import SOURCES
 from jurygraph.eval.published import github
-from jurygraph.eval.published.cache import git_blob
+from jurygraph.eval.published.cache import Sums, git_blob
 from jurygraph.eval.published.source import GitHub, HuggingFace, Source
 from jurygraph.state import DataError, UsageError
 from typer.testing import CliRunner
@@ -308,3 +309,22 @@ def test_homes_are_fixed(source: Source) -> None:
     assert set(revision) <= set("0123456789abcdef")
     if isinstance(home, HuggingFace):
         assert [len(digest) for digest in home.sha256] == [64] * len(source.forms[0].files)
+
+
+def test_several_may_note_what_they_fetched_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+
+    def note(_: int) -> None:
+        for _ in range(50):
+            Sums(tmp_path).add("a.json")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(note, range(4)))
+    assert Sums(tmp_path).holds("a.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["SHA256SUMS", "a.json"]
+
+
+def test_a_cache_that_is_a_file_is_named(chat: str, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    with pytest.raises(DataError, match=r"Not a directory \(.*cache/github.*\)"):
+        load_dataset("topical-chat")

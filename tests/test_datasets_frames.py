@@ -16,10 +16,12 @@ import pyarrow as pa
 import pytest
 from jurygraph.eval import Dataset, evaluate, load_dataset
 from jurygraph.eval.aspects import choose_aspects
+from jurygraph.eval.cli import app
 from jurygraph.eval.frames import frame_rows
 from jurygraph.eval.items import CompareItem, ScoreItem
 from jurygraph.state import DataError, UsageError
 from pyarrow import parquet
+from typer.testing import CliRunner
 
 Rows = Sequence[Mapping[str, Any]]
 ROWS: list[dict[str, Any]] = [
@@ -134,6 +136,37 @@ def test_a_frame_of_comparisons() -> None:
     [item] = load_dataset(frame)
     assert isinstance(item, CompareItem)
     assert item.label() == "2"
+
+
+def test_preferences_that_missing_cells_made_decimal() -> None:
+    pair = {"question": "?", "answer_1": "x", "answer_2": "y"}
+    frame = pd.DataFrame([{"id": i, **pair, "human": label} for i, label in ((1, 1), (2, 2), (3, None))])
+    assert frame["human"].dtype == float
+    items = [CompareItem.model_validate(item.model_dump()) for item in Dataset.of_frame(frame)]
+    assert [item.label() for item in items] == ["1", "2", None]
+    with pytest.raises(DataError, match=r"row 1: field 'human'.*got 1.5"):
+        Dataset.of_frame(pd.DataFrame([{"id": 1, **pair, "human": 1.5}]))
+
+
+@pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")
+@pytest.mark.parametrize("value", [pl.DataFrame(ROWS).lazy(), pd.Series([1, 2]), pa.array(["a"])])
+def test_what_is_no_table(value: Any) -> None:
+    with pytest.raises(
+        UsageError, match=f"{type(value).__name__} is no dataset: give a name, a file, a frame"
+    ):
+        Dataset.of_frame(value)
+
+
+def test_columns_with_one_name() -> None:
+    frame = pd.DataFrame(ROWS)
+    with pytest.raises(DataError, match="two columns are called 'candidate'"):
+        Dataset.of_frame(pd.concat([frame, frame[["candidate"]]], axis=1))
+
+
+def test_the_texts_of_a_frame_cannot_be_shown_later_and_that_is_said(tmp_path: Path) -> None:
+    evaluate("single", ROWS, aspects=["fluency"], limit=1, out=tmp_path / "out")
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "out"), "1"])
+    assert "Its texts are not shown: they are not to be found again (in memory)." in shown.output
 
 
 def test_a_name_for_a_frame_and_its_aspects() -> None:

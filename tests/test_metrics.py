@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
@@ -49,6 +50,39 @@ def test_rouge_l_by_hand() -> None:
     assert number(find_metric("rouge-l"), one) == pytest.approx(2 * (3 / 4) * 1 / (3 / 4 + 1))
 
 
+@pytest.mark.parametrize(
+    ("text", "other", "expected"),
+    [
+        ("今天下雨。", "今天下雪。", 3 / 4),  # a character is a word
+        ("Сегодня шёл дождь", "Сегодня шёл снег", 2 / 3),
+        ("हिन्दी भाषा", "हिन्दी लिपि", 1 / 2),  # vowel signs do not end a word
+        ("Schön war's", "Schön war es", 2 / 3),
+    ],
+)
+def test_rouge_l_in_any_script(text: str, other: str, expected: float) -> None:
+    any_script = find_metric("rouge-l?words=any")
+    assert number(any_script, item("a", text, candidate=text)) == 1
+    assert number(any_script, item("a", other, candidate=text)) == pytest.approx(expected)
+
+
+def test_rouge_l_makes_no_zero_of_a_script_that_it_does_not_read() -> None:
+    done = measure(
+        ["rouge-l"],
+        Dataset.of("mine", [item("a", "今天下雨。", candidate="今天下雨。"), item("b", "Schön!")]),
+    )
+    assert [(r.status, r.score) for r in done.results] == [("failed", None), ("ok", 0)]
+    assert "rouge-l?words=any reads it" in (done.results[0].error or "")
+
+
+def test_bleu_in_chinese() -> None:
+    expected = sacrebleu.sentence_bleu(
+        "今天下雨了。", ["今天下雪了。"], tokenize="zh", use_effective_order=True
+    ).score
+    one = item("a", "今天下雪了。", candidate="今天下雨了。")
+    assert number(find_metric("bleu-4?tokenize=zh"), one) == pytest.approx(expected)
+    assert number(find_metric("bleu-4"), one) == 0  # all of it is one word there
+
+
 def test_bleu_against_sacrebleu() -> None:
     expected = [sacrebleu.sentence_bleu(TEXTS[0], [one], use_effective_order=True).score for one in TEXTS]
     assert number(find_metric("bleu-4"), item("a", *TEXTS)) == pytest.approx(fmean(expected))
@@ -67,7 +101,9 @@ def test_signatures_hold_what_changes_a_number() -> None:
     )
     rouge = find_metric("rouge-l").signature
     assert rouge.startswith("rouge-score:0.1.")
-    assert rouge.endswith("|type:rougeLsum|measure:f1|stemmer:no|references:mean")
+    assert rouge.endswith("|type:rougeLsum|measure:f1|stemmer:no|words:latin|references:mean")
+    assert "|words:any|" in find_metric("rouge-l?words=any").signature
+    assert "|tok:zh|" in find_metric("bleu-4?tokenize=zh").signature
 
 
 def test_rows_are_those_of_a_run(tmp_path: Path) -> None:
@@ -85,7 +121,7 @@ def test_rows_are_those_of_a_run(tmp_path: Path) -> None:
     assert list(ResultsFile(tmp_path / "out").read()) == list(done.results)
     again = measure(["rouge-l"], data, out=tmp_path / "out")
     assert len(again.results) == 2
-    with pytest.raises(UsageError, match="belongs to another run"):
+    with pytest.raises(UsageError, match=r"belongs to another run: it is of rouge-l, not of bleu-4\. Choose"):
         measure(["bleu-4"], data, out=tmp_path / "out")
     assert len(measure(["bleu-4"], data, out=tmp_path / "out", replace=True).results) == 2
 
@@ -116,6 +152,12 @@ def test_one_number_stands_for_all_aspects() -> None:
 
 
 def test_bad_requests(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no metric is named; known are rouge-l"):
+        measure([], "demo")
+    with pytest.raises(UsageError, match="words must be latin or any, got 'all'"):
+        find_metric("rouge-l?words=all")
+    with pytest.raises(UsageError, match=r"sacreBLEU has no tokenize='x'.*it knows .*zh"):
+        find_metric("bleu-4?tokenize=x")
     bare = Dataset.of("mine", [item("a")])
     with pytest.raises(UsageError, match="rouge-l needs references, and no item of mine has any"):
         measure("rouge-l", bare, out=tmp_path / "out")
@@ -126,7 +168,7 @@ def test_bad_requests(tmp_path: Path) -> None:
         measure("rouge-l", "demo", limit=0)
     with pytest.raises(UsageError, match="unknown metric 'rouge'; known are rouge-l, bleu-4"):
         measure("rouge", bare)
-    with pytest.raises(UsageError, match="rouge-l has no parameter 'stem'; it has none"):
+    with pytest.raises(UsageError, match="rouge-l has no parameter 'stem'; it has words"):
         find_metric("rouge-l?stem=true")
     with pytest.raises(UsageError, match="bleu-4 is wanted twice"):
         measure(["bleu-4", "bleu-4?"], bare)
@@ -147,6 +189,23 @@ def test_the_command(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["show", str(out), "a"])
     assert shown.exit_code == 0
     assert "round(s)" not in shown.output
+
+
+def test_a_function_of_a_module_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    code = "def words_of(item):\n    return {'a': 2}[item.id]\n"
+    (tmp_path / "metrics_of_mine.py").write_text(code)
+    (tmp_path / "broken_metrics.py").write_text("1 / 0")
+    data = tmp_path / "mine.jsonl"
+    data.write_text("".join(item(name).model_dump_json() + "\n" for name in "ab"))
+    arguments = ["--data", str(data), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["measure", "metrics_of_mine:words_of", *arguments])
+    assert done.exit_code == 3, done.output
+    results = {result.item: result for result in ResultsFile(tmp_path / "out").read()}
+    assert (results["a"].score, results["b"].error) == (2, "KeyError: 'b'")
+    with pytest.raises(UsageError, match="broken_metrics:score: ZeroDivisionError: division by zero"):
+        find_metric("broken_metrics:score")
 
 
 PUBLISHED = {"coherence": 0.128, "consistency": 0.115, "fluency": 0.105, "relevance": 0.311}

@@ -11,6 +11,8 @@ from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.cli import app
 from jurygraph.eval.estimate import estimate
 from jurygraph.eval.plan import plan
+from jurygraph.eval.replay.reading import read_recording
+from jurygraph.eval.results import Key
 from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state.calls import Range, exactly
 from jurygraph.state.errors import DataError, UsageError
@@ -98,6 +100,17 @@ def test_a_stop_rule_is_changed_over_an_old_run(tmp_path: Path) -> None:
     assert (before.score, before.stop_reason) == (4.0, "max_rounds")
     [after] = evaluate("debate", replies=tmp_path / "run", settings={"termination": "substring"}).results
     assert (after.score, after.stop_reason, after.rounds) == (2.0, "no_issue", 1)
+
+
+def test_a_recording_that_is_changed_meanwhile(tmp_path: Path) -> None:
+    evaluate("single", "demo", aspects=["fluency"], limit=2, out=tmp_path / "run")
+    recording = read_recording(tmp_path / "run")
+    [first, _] = [Key(item.id, "fluency", "single", 0) for item in recording.dataset]
+    assert recording.of(first)
+    path = tmp_path / "run" / "results.jsonl"
+    path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    with pytest.raises(DataError, match="has changed since it was read"):
+        recording.of(first)
 
 
 def test_a_vote_rule_is_changed_over_an_old_run(tmp_path: Path) -> None:

@@ -48,6 +48,25 @@ def test_no_readable_sample_is_a_failure(tmp_path: Path) -> None:
     assert "Raw reply: 'none'" in str(result.error)
 
 
+def test_a_sample_that_is_null_is_left_out_and_counted(tmp_path: Path) -> None:
+    rows = [
+        {"item": i, "aspect": "fluency", "replies": [*r, None]}
+        for i, r in (("a", ("3", "4")), ("b", (None, None)))
+    ]
+    [one, other] = evaluate("geval", replies=written(tmp_path, *rows)).results
+    assert (one.score, one.details["samples"], one.details["unread_samples"]) == (3.5, 3, 1)
+    assert other.error == "NotRecordedError: nothing is recorded of this item; no reply is made up"
+
+
+def test_one_order_of_the_answers_is_all_that_is_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path, {"item": "q", "replies": ["8 5"]})
+    for protocol in ("single", "faireval"):
+        [result] = evaluate(protocol, replies=path).results
+        assert (result.winner, result.scores) == ("1", (8.0, 5.0))
+    [result] = evaluate("faireval", replies=path, settings={"position_calibration": True}).results
+    assert "answers swapped; its replies are of one order of the answers" in str(result.error)
+
+
 def test_more_samples_than_there_are(tmp_path: Path) -> None:
     path = written(tmp_path, {"item": "a", "aspect": "fluency", "replies": ["3", "4"]})
     [result] = evaluate("geval", replies=path, settings={"samples": 3}).results

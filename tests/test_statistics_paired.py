@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from jurygraph.eval.statistics.paired import (
     PairedBootstrap,
-    Ties,
     compare_accuracies,
     compare_correlations,
     compare_correlations_within,
     compare_kappas,
 )
 from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.votes import Ties
 from scipy import stats
 
 QUICK = Resampling(resamples=60, seed=5)

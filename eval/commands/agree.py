@@ -102,10 +102,17 @@ def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
     """What a row's place is called, and the rows with their places."""
     if file.is_dir():
         if not (file / FILE).is_file():
-            raise UsageError(f"{file}: not the folder of a run, which has a {FILE}")
+            raise UsageError(f"{file}: not the folder of a run, which has a {FILE}{_runs_below(file)}")
         return f"{file / FILE}, result", enumerate(ResultsFile(file).read().heads(), start=1)
     rows = row_file(file)
     return f"{file}, {rows.unit if file.is_file() else 'line'}", rows.rows()
+
+
+def _runs_below(folder: Path) -> str:
+    """The runs in a folder of several, such as that of a sweep."""
+    found = sorted({str(path.parent) for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE}")})
+    more = ", ..." if len(found) > 3 else ""
+    return f"; there are some below it: {', '.join(found[:3])}{more}" if found else ""
 
 
 def _check(file: Path, found: list[Agreement]) -> None:
@@ -115,5 +122,10 @@ def _check(file: Path, found: list[Agreement]) -> None:
             reasons.update(one.left_out)
         raise DataError(
             f"{file}: none of its {reasons.total():,} rows counts: {listed(reasons)}; "
-            "a row needs score or winner (1, 2 or tie), and human"
+            f"a row needs score or winner (1, 2 or tie), and human{_fields(file)}"
         )
+
+
+def _fields(file: Path) -> str:
+    """What a row has instead, where it may be that a name is wrong."""
+    return "" if file.is_dir() else f"; the first has {', '.join(next(_rows(file)[1])[1])}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,7 @@ def measure(
     Exit codes: 0 all measured, 2 bad input, 3 something failed.
     """
     names = [name.strip() for name in metrics.split(",") if name.strip()]
+    sys.path.append(str(Path.cwd()))  # where one's own module may lie
     out_console = console()
     evaluation = measure_all(
         names,

@@ -29,9 +29,16 @@ def show(
     out = console()
     for part in head(manifest):
         out.print(part)
-    texts = _item_of(manifest, item)
-    for part in item_view(texts) if texts else ():
-        out.print(part)
+    if texts := _item_of(manifest, item):
+        for part in item_view(texts):
+            out.print(part)
+    else:
+        where = manifest["data"]["location"]
+        out.print(
+            f"Its texts are not shown: they are not to be found again ({where}).",
+            markup=False,
+            soft_wrap=True,
+        )
     out.print(debates_view(chosen, out.width))
 
 

@@ -18,10 +18,10 @@ from ..aspects import choose_aspects
 from ..datasets import Data, Dataset, load_dataset
 from ..evaluation import Evaluation
 from ..items import ScoreItem
-from ..manifest import make_way, write_manifest
+from ..manifest import describe_data, make_way, write_manifest
 from ..results import Key, Result, ResultsFile
 from .metric import Metric, Scored, number_of
-from .naming import find_metric
+from .naming import METRICS, find_metric
 
 Wanted = str | Metric | Callable[[ScoreItem], SupportsFloat | None]
 """A metric's name, a metric, or any function from an item to a number."""
@@ -65,6 +65,8 @@ def measure(
     [('rouge-l', 1.0), ('words', 2.0)]
     """
     found = _metrics(metrics)
+    if not found:
+        raise UsageError(f"no metric is named; known are {', '.join(METRICS)}")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be 1 or more, got {limit}")
     dataset = load_dataset(data)
@@ -195,14 +197,7 @@ def _manifest(work: _Work, limit: int | None) -> dict[str, Any]:
         "protocols": {name: cast("dict[str, Any]", {}) for name in work.metrics},
         "models": {name: cast("dict[str, str]", {}) for name in work.metrics},
         "prompts": {},
-        "data": {
-            "name": dataset.name,
-            "location": dataset.location,
-            "digest": dataset.digest,
-            "kind": dataset.kind,
-            "labels": dataset.labels,
-            "items": len(dataset),
-        },
+        "data": describe_data(dataset),
         "aspects": [aspect.model_dump(mode="json") for aspect in work.aspects],
         "limit": limit,
         "repeats": 1,

@@ -72,8 +72,8 @@ def _own(name: str) -> Metric:
     module, _, called = name.partition(":")
     try:
         function = getattr(import_module(module), called)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"{name}: {error}") from error
+    except Exception as error:  # whatever goes wrong in somebody's own module
+        raise UsageError(f"{name}: {type(error).__name__}: {error}") from error
     if not callable(function):
         raise UsageError(f"{name}: is no function")
     return Metric.of(called, function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from uuid import uuid4
 
 from ...state.errors import DataError
 
@@ -71,7 +72,7 @@ class Sums:
                 f"(SHA-256 {found[:12]}..., was {known[:12]}...)"
             )
         self._known[name] = found
-        fresh = self._file.with_suffix(".tmp")
+        fresh = self._file.with_name(f"{SUMS}.{uuid4().hex}")  # somebody else may be fetching the same
         lines = (f"{digest}  {held}\n" for held, digest in self._known.items())
         fresh.write_text("".join(lines), encoding="utf-8")
         fresh.replace(self._file)

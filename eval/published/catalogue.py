@@ -6,6 +6,7 @@ against is in ``fetching``.
 
 from __future__ import annotations
 
+from ..rules import Rule
 from . import mt_bench, pairs, scores
 from .papers import (
     CNN_DM,
@@ -163,6 +164,8 @@ _KNOWN = (
             "on the first turn or the second. Votes of the benchmark's authors are left out.",
             "mt_bench.jsonl holds answers without votes: every two models are a pair there, without a label.",
         ),
+        # MT-Bench, section 4.1: agreement is that of the judge with each single vote, ties of people left out.
+        rule=Rule(ties="left_out", votes="each"),
     ),
     Source(
         name="llmbar",

@@ -104,6 +104,6 @@ def _reason(error: BaseException) -> str:
     while deeper := error.__cause__ or error.__context__:
         error = deeper
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+        return f"{error.strerror} ({error.filename})" if error.filename else error.strerror
     first, *_ = str(error).splitlines() or [type(error).__name__]
     return first if len(first) <= 200 else f"{first[:200]}..."

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ...state.tasks import TaskKind
 from ..files import Row, RowFile
+from ..rules import USUAL, Rule
 
 Labels = Literal["people", "construction", "none"]
 
@@ -93,6 +94,7 @@ class Source:
         aspects: what is rated.
         terms: of use, where they take more words.
         quirks: what one should know before trusting a figure made from it.
+        rule: how a comparison is measured against its labels.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Source:
     aspects: tuple[str, ...] = ()
     terms: str = ""
     quirks: tuple[str, ...] = ()
+    rule: Rule = USUAL
 
     @property
     def wanted(self) -> str:

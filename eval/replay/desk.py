@@ -85,7 +85,10 @@ def _there(recorded: Recorded, asked: Asked) -> str:
     same = [voice for voice in recorded if voice.agent == asked.voice.agent]
     if not same:
         return f"recorded are {', '.join(sorted({voice.agent for voice in recorded}))}"
+    if all(voice.order != asked.voice.order for voice in same):
+        return "its replies are of one order of the answers (position_calibration=false asks for no other)"
     samples = [voice.sample for voice in same if voice.round == asked.voice.round]
     if asked.voice.sample and samples:
-        return f"there are {max(1, *samples)} samples"
+        count = max(1, *samples)
+        return f"there {'is one sample' if count == 1 else f'are {count} samples'}"
     return f"it was heard in round {', '.join(map(str, sorted({voice.round for voice in same})))}"

@@ -83,12 +83,15 @@ class Line(BaseModel):
         return self.item, self.aspect and self.aspect.rpartition("/")[2]
 
     def said(self) -> Iterator[tuple[Voice, Said]]:
-        """The replies; what is null was never given."""
-        several = self.replies if self.replies is not None else (self.reply,)
-        for number, text in enumerate(several, start=1):
-            if text is not None:
-                sample = self.sample if self.replies is None else number
-                yield Voice(self.agent, self.round, sample, self.order, self.repeat), Said(text, self.model)
+        """The replies. A sample that is null came without words: like other unreadable ones it is left out later."""
+        if self.replies is None:
+            several = [] if self.reply is None else [(self.sample, self.reply)]
+        elif any(self.replies):
+            several = [(number, text or "") for number, text in enumerate(self.replies, start=1)]
+        else:
+            several = []
+        for sample, text in several:
+            yield Voice(self.agent, self.round, sample, self.order, self.repeat), Said(text, self.model)
 
 
 class RecordedLines(Recording):
@@ -145,9 +148,13 @@ class RecordedLines(Recording):
         return chosen(dataset, names, self._gathered.aspects)
 
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Lines say nothing of settings: those of the protocol, and as many samples as there are."""
-        samples = (voice.sample for voices in self._said.values() for voice in voices)
-        return unasked(known, max(1, *samples))
+        """Lines say nothing of settings: those of the protocol, and as many samples and orders as there are."""
+        heard = [voice for voices in self._said.values() for voice in voices]
+        settings = unasked(known, max([1, *(voice.sample for voice in heard)]))
+        one_order = self._gathered.kind == "compare" and all(voice.order == 1 for voice in heard)
+        if one_order and "position_calibration" in known.model_fields:
+            settings["position_calibration"] = False
+        return settings
 
 
 class _Gathered:

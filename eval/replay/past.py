@@ -18,6 +18,7 @@ from ..datasets import Dataset, explain
 from ..items import About, Item
 from ..manifest import read_manifest
 from ..results import FILE, Key, Result, ResultsFile
+from ..rules import Rule
 from .items import RecordedAnswers, RecordedText
 from .recording import Recording, chosen, unasked
 from .voices import Recorded, Said, Voice
@@ -60,11 +61,19 @@ class PastRun(Recording):
         self.dataset = self._dataset(folder)
 
     def of(self, key: Key) -> Recorded:
-        """What was said; the turns of a verdict that failed count as far as they can be told apart."""
+        """What was said; the turns of a verdict that failed count as far as they can be told apart.
+
+        Raises:
+            DataError: the results were changed after they were opened.
+        """
         place = self._places.get(key)
         if place is None:
             return {}
         result = self._results[place]
+        if result.key != key:
+            raise DataError(
+                f"{self.location}: has changed since it was read; leave it alone, and start again"
+            )
         voices: dict[Voice, list[Said]] = {}
         for turn in result.transcript:
             if turn["model"] is not None:
@@ -129,7 +138,9 @@ class PastRun(Recording):
             raise DataError(f"{folder}: {explain(error)}") from error
         about = self._manifest["data"]
         dataset = Dataset.of(about["name"], items, labels=about["labels"])
-        return replace(dataset, digest=about["digest"], location=about["location"])
+        return replace(
+            dataset, digest=about["digest"], location=about["location"], rule=Rule.of(self._manifest)
+        )
 
 
 class _Head:

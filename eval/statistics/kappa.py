@@ -74,13 +74,13 @@ def tabled(tables: Floats, resampling: Resampling) -> tuple[Statistic, Statistic
 
     def resampled(weights: Weights) -> Floats:
         drawn = (weights @ flat).reshape(-1, classes, classes)
-        return np.stack([_accuracy(drawn), _kappa(drawn)], axis=1)
+        return np.stack([accuracies(drawn), kappas(drawn)], axis=1)
 
     whole = flat.sum(axis=0).reshape(1, classes, classes)
     figures = resampling.figures(units, resampled)
     if figures.ndim == 1:
         figures = np.stack([figures, figures], axis=1)
-    found = (_accuracy(whole)[0], _kappa(whole)[0])
+    found = (accuracies(whole)[0], kappas(whole)[0])
     accuracy, kappa = (
         resampling.interval(None if np.isnan(value) else float(value), figures[:, at])
         for at, value in enumerate(found)
@@ -88,16 +88,24 @@ def tabled(tables: Floats, resampling: Resampling) -> tuple[Statistic, Statistic
     return accuracy, kappa
 
 
-def _accuracy(tables: Floats) -> Floats:
+def accuracies(tables: Floats) -> Floats:
+    """The share of each table of shape (some, classes, classes) that lies on its diagonal; NaN of an empty one."""
     total = tables.sum(axis=(1, 2))
     agreed = np.trace(tables, axis1=1, axis2=2)
     found: Floats = agreed / np.where(total > 0, total, np.nan)
     return found
 
 
-def _kappa(tables: Floats) -> Floats:
+def kappas(tables: Floats) -> Floats:
+    """Cohen's kappa of each table of shape (some, classes, classes); NaN where chance agreement is certain.
+
+    Of counts, not of shares: of whole numbers, chance agreement is told from certainty exactly.
+
+    >>> kappas(np.array([[[2, 0], [0, 2]], [[4, 0], [0, 0]]])).tolist()
+    [1.0, nan]
+    """
     total = tables.sum(axis=(1, 2))
     chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1)
     room = total**2 - chance
-    found: Floats = (_accuracy(tables) * total**2 - chance) / np.where(room > 0, room, np.nan)
+    found: Floats = (accuracies(tables) * total**2 - chance) / np.where(room > 0, room, np.nan)
     return found

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
-from .columns import Floats, Units
+from .columns import Floats
 from .correlation import STATISTICS, correlation, correlations_within, resampled
+from .kappa import accuracies, kappas
 from .means import mean_of, resampled_means, two_sided_p
-from .resampling import Resampling
+from .resampling import Resampling, Weights
 from .statistic import Statistic
 from .together import Reasons, Together, together
+from .votes import Ties, by_unit, counted, counting
 
-Ties = Literal["class", "left_out", "half"]
 TIE = "tie"
 
 
@@ -162,11 +163,58 @@ def compare_kappas(
     resampling = resampling or Resampling()
     rows = _verdicts(first, second, human, groups, "class")
     x, y, truth = rows.columns.values()
-    tables = [_tables(judge, truth, rows.units, rows.groups) for judge in (x, y)]
-    values = [_kappas(table.sum(axis=0, keepdims=True))[0] for table in tables]
-    drawn = [_resampled_kappas(table, resampling) for table in tables]
-    known = tuple(None if np.isnan(value) else float(value) for value in values)
-    return _compared("kappa", rows, (known[0], known[1]), drawn[0] - drawn[1], resampling)
+    votes = np.eye(3)[truth.astype(np.intp)]
+    return _of_tables("kappa", rows, [counted(judge, votes, "class") for judge in (x, y)], resampling)
+
+
+def compare_on_votes(
+    first: Sequence[str],
+    second: Sequence[str],
+    votes: Sequence[Sequence[int]],
+    groups: Sequence[Hashable | None] | None = None,
+    *,
+    ties: Ties = "class",
+    resampling: Resampling | None = None,
+) -> dict[str, PairedBootstrap]:
+    """The differences of two judges' ``accuracy`` and ``kappa`` where several votes of people stand against a verdict.
+
+    Args:
+        first, second: ``1``, ``2`` or ``tie``.
+        votes: of each row how often people said 1, 2 and tie; rows without a vote that counts are left out.
+        groups: of each row; drawn as one.
+        ties: what a human tie is, as in ``compare_accuracies``.
+        resampling: how the intervals are made.
+
+    >>> found = compare_on_votes(["1", "2"], ["1", "1"], [(2, 1, 0), (0, 3, 1)], ties="left_out")["accuracy"]
+    >>> round(found.first, 3), round(found.second, 3), found.n
+    (0.833, 0.333, 2)
+    """
+    resampling = resampling or Resampling()
+    cast = counting(np.array(votes, dtype=np.float64).reshape(-1, 3), ties)
+    rows = _verdicts(first, second, ["1" if some else None for some in cast.sum(axis=1)], groups, "class")
+    x, y, _ = rows.columns.values()
+    tables = [counted(judge, cast[rows.kept], ties) for judge in (x, y)]
+    return {what: _of_tables(what, rows, tables, resampling) for what in _OF_TABLES}
+
+
+_OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
+
+
+def _of_tables(what: str, rows: Together, each: Sequence[Floats], resampling: Resampling) -> PairedBootstrap:
+    """Of how often, in each row, each judge said one thing and people another."""
+    tables = [by_unit(counts, rows.units).reshape(-1, 9) for counts in each]
+
+    def of(sums: Floats) -> Floats:
+        return _OF_TABLES[what](sums.reshape(-1, 3, 3))
+
+    def apart(weights: Weights) -> Floats:
+        found: Floats = of(weights @ tables[0]) - of(weights @ tables[1])
+        return found
+
+    first, second = (
+        None if np.isnan(value) else float(value) for table in tables for value in of(table.sum(axis=0))
+    )
+    return _compared(what, rows, (first, second), resampling.figures(len(tables[0]), apart), resampling)
 
 
 def _scored(
@@ -240,25 +288,3 @@ def _compared(
         skipped=0,
         resampling=resampling,
     )
-
-
-def _tables(judge: Floats, truth: Floats, units: Units, count: int) -> Floats:
-    """How often each unit has each pair of verdicts: shape (units, 9)."""
-    cells = np.zeros((count, 9))
-    np.add.at(cells, (units, (3 * judge + truth).astype(np.intp)), 1)
-    return cells
-
-
-def _kappas(tables: Floats) -> Floats:
-    """Cohen's kappa of each table of shape (some, 9); NaN where chance agreement is certain, or nothing is there."""
-    shares = tables.reshape(-1, 3, 3)
-    total = shares.sum(axis=(1, 2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        observed = np.trace(shares, axis1=1, axis2=2) / total
-        chance = (shares.sum(axis=1) * shares.sum(axis=2)).sum(axis=1) / total**2
-        found: Floats = (observed - chance) / np.where(chance < 1 - 1e-12, 1 - chance, np.nan)
-    return found
-
-
-def _resampled_kappas(tables: Floats, resampling: Resampling) -> Floats:
-    return resampling.figures(len(tables), lambda weights: _kappas(weights @ tables))

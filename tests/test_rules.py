@@ -1,0 +1,169 @@
+"""How a dataset says comparisons are measured: each vote or the majority, human ties in or out; and who obeys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from jurygraph.eval import Evaluation, evaluate, load_dataset
+from jurygraph.eval.agreement import PreferenceAgreement, agreement
+from jurygraph.eval.cli import app
+from jurygraph.eval.items import majority
+from jurygraph.eval.manifest import read_manifest
+from jurygraph.eval.published.catalogue import SOURCES
+from jurygraph.eval.results import ResultsFile
+from jurygraph.eval.rules import USUAL, Rule
+from jurygraph.eval.statistics.paired import compare_accuracies, compare_kappas, compare_on_votes
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.votes import Ties, Votes
+from jurygraph.eval.study import Study
+from jurygraph.eval.sweeping import Cell, CellResult
+from jurygraph.eval.sweeping.measuring import Place, measure
+from jurygraph.state.errors import UsageError
+from jurygraph.state.verdict import Winner
+from typer.testing import CliRunner
+
+from .made_up_run import debate, write_run
+
+EACH = Rule(ties="left_out", votes="each")
+VOTES: list[list[Winner]] = [["1", "1", "2"], ["tie", "2"], ["2"], ["tie", "tie"], ["1", "2", "1", "tie"]]
+JUDGED = ["1", "2", "tie", "1", "2"]
+OTHER = ["2", "2", "2", "1", "1"]
+# By hand, human ties left out: of 8 votes JUDGED agrees with 2 + 1 + 0 + 0 + 1, OTHER with 1 + 1 + 1 + 0 + 2.
+QUICK = Resampling(resamples=60, seed=3)
+ACCURACY, OTHERS = 4 / 8, 5 / 8
+
+
+def run(folder: Path, rule: Rule | None = EACH) -> Path:
+    """Two judges on five pairs of answers, of which people voted several times."""
+    results = [
+        debate(
+            f"q{number}",
+            protocol,
+            aspect=None,
+            score=None,
+            winner=winner,
+            human=majority(votes),
+            annotations=tuple(votes),
+            score_by_round=(),
+            transcript=(),
+        )
+        for protocol, said in (("single", OTHER), ("more", JUDGED))
+        for number, (winner, votes) in enumerate(zip(said, VOTES, strict=True))
+    ]
+    data = {"name": "wit", "digest": "abc", "kind": "compare", "labels": "people", "items": 5}
+    return write_run(
+        folder, results, data=data | ({"rule": rule.described()} if rule else {}), aspects=[], models={}
+    )
+
+
+def measured(study: Study, judge: str = "more") -> PreferenceAgreement:
+    standing = study.leaderboard.standing(judge, "preference")
+    assert standing is not None
+    assert isinstance(standing.agreement, PreferenceAgreement)
+    return standing.agreement
+
+
+def of_run(folder: Path) -> Evaluation:
+    return Evaluation(tuple(ResultsFile(folder).read()), read_manifest(folder))
+
+
+def preference(found: dict[str, Any]) -> PreferenceAgreement:
+    (one,) = found.values()
+    assert isinstance(one, PreferenceAgreement)
+    return one
+
+
+def test_only_mt_bench_counts_each_vote() -> None:
+    assert SOURCES["mt-bench"].rule == EACH
+    assert {source.rule for name, source in SOURCES.items() if name != "mt-bench"} == {USUAL}
+    assert load_dataset("demo-pairs").rule == USUAL
+
+
+def test_a_run_says_its_rule_and_signs_what_is_not_usual() -> None:
+    pairs = load_dataset("demo-pairs").first(2)
+    usual, other = (evaluate("single", replace(pairs, rule=rule)).manifest for rule in (USUAL, EACH))
+    assert usual["data"]["rule"] == {"ties": "class", "votes": "majority"}
+    assert "rule" not in usual["signatures"]["single"]
+    assert other["data"]["rule"] == {"ties": "left_out", "votes": "each"}
+    assert "|rule:ties=left_out,votes=each|" in other["signatures"]["single"]
+
+
+def test_evaluation_study_and_sweep_measure_by_the_rule_alike(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run")
+    evaluation, study = of_run(folder), Study.of(folder, resampling=QUICK)
+    for judge, accuracy in (("more", ACCURACY), ("single", OTHERS)):
+        own = preference(evaluation.agreement(judge, QUICK))
+        assert (own.n, own.accuracy.value) == (8, accuracy)
+        assert own == measured(study, judge)
+        assert own.left_out == {"human tie": 4}
+    (duel,) = study.comparison.duels
+    apart = duel.differences["accuracy"]
+    assert apart.difference.value == pytest.approx(ACCURACY - OTHERS)
+    assert "mcnemar" not in duel.tests
+    assert duel.tests["t_right"].n == 4
+    cells = [CellResult(Cell({"judge": name}), name, alone(evaluation, name)) for name in ("single", "more")]
+    gained = measure(cells, QUICK)[1]
+    assert gained.figures[Place("preference", "accuracy")] == measured(study).accuracy
+    assert gained.gains[Place("preference", "accuracy")] == apart.difference
+
+
+def alone(evaluation: Evaluation, protocol: str) -> Evaluation:
+    results = tuple(one for one in evaluation.results if one.protocol == protocol)
+    return Evaluation(results, evaluation.manifest)
+
+
+@pytest.mark.parametrize("ties", ["class", "left_out", "half"])
+@pytest.mark.parametrize("votes", ["majority", "each"])
+def test_the_study_says_what_agreement_says_under_every_rule(
+    tmp_path: Path, ties: Ties, votes: Votes
+) -> None:
+    folder = run(tmp_path / "run", rule=None)
+    rows = [one for one in map(vars, ResultsFile(folder).read()) if one["protocol"] == "more"]
+    told = preference(agreement(rows, QUICK, ties=ties, votes=votes))
+    assert measured(Study.of(folder, resampling=QUICK, ties=ties, votes=votes)) == told
+    assert preference(of_run(folder).agreement("more", QUICK, ties=ties, votes=votes)) == told
+
+
+def test_an_old_run_has_the_usual_rule_and_a_given_one_goes_before(tmp_path: Path) -> None:
+    old = run(tmp_path / "old", rule=None)
+    assert preference(of_run(old).agreement("more")).n == 5
+    assert measured(Study.of(old)).votes == "majority"
+    new = run(tmp_path / "new")
+    assert preference(of_run(new).agreement("more", votes="majority")).n == 2
+    assert (of_run(new).rule.but(votes="majority"), of_run(old).rule) == (Rule(ties="left_out"), USUAL)
+
+
+def test_a_rule_that_there_is_not_is_told(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run")
+    with pytest.raises(UsageError, match="ties 'out' is not one of class, left_out, half"):
+        of_run(folder).agreement("more", ties="out")  # type: ignore[arg-type]
+    done = CliRunner().invoke(app, ["report", str(folder), "--votes", "all"])
+    assert "votes 'all' is not one of majority, each" in str(done.exception)
+
+
+def test_the_report_says_the_rule(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run")
+    done = CliRunner().invoke(app, ["report", str(folder), "--resamples", "20"], env={"COLUMNS": "150"})
+    assert "every human vote is an instance; human ties are left out" in done.output
+    done = CliRunner().invoke(
+        app,
+        ["report", str(folder), "--resamples", "20", "--ties", "half", "--votes", "majority"],
+        env={"COLUMNS": "150"},
+    )
+    assert "people's majority counts; a human tie is half right" in done.output
+
+
+def test_votes_of_one_each_are_the_majority() -> None:
+    human = ["1", "2", "tie", "1", "2"]
+    votes = [[int(said == name) for name in ("1", "2", "tie")] for said in human]
+    both = compare_on_votes(JUDGED, OTHER, votes, resampling=QUICK)
+    assert both["kappa"] == compare_kappas(JUDGED, OTHER, human, resampling=QUICK)
+    for ties in get_args(Ties):
+        found = compare_on_votes(JUDGED, OTHER, votes, ties=ties, resampling=QUICK)["accuracy"]
+        told = compare_accuracies(JUDGED, OTHER, human, ties=ties, resampling=QUICK)
+        assert found.difference.value == pytest.approx(told.difference.value)
+        assert found.first == pytest.approx(told.first)
+        assert (found.p, found.n) == (told.p, told.n)

@@ -11,6 +11,7 @@ from .agreement import PreferenceAgreement, ScoreAgreement
 from .evaluation import Evaluation, Overview
 from .export.formats import to_rich
 from .export.grid import Cell, Column, Grid, money, text_column
+from .rules import USUAL
 
 __all__ = [
     "LABELS",
@@ -67,7 +68,8 @@ def agreement_grids(evaluation: Evaluation) -> Iterator[Grid]:
         yield Grid(title, (text_column("protocol"), text_column("aspect"), *columns), tuple(scores), (_HOW,))
     if preferences:
         columns = tuple(Column(name) for name in ("rows", "accuracy", "kappa", "judge's ties"))
-        yield Grid(title, (text_column("protocol"), *columns), tuple(preferences))
+        rule = (str(evaluation.rule),) if evaluation.rule != USUAL else ()
+        yield Grid(title, (text_column("protocol"), *columns), tuple(preferences), rule)
 
 
 def overview_grid(evaluation: Evaluation) -> Grid:

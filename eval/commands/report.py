@@ -13,7 +13,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from ...state.errors import UsageError
-from ..export import Grid, to_rich
+from ..export import Grid, to_lines
 from .common import console
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ def report(
         Path | None,
         typer.Option(metavar="DIR", help="Write the drawings as SVG and PDF.", rich_help_panel=FIGURES),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print all tables, in detail.", rich_help_panel=FIGURES)
+    ] = False,
     base: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +66,22 @@ def report(
     ] = 1000,
     confidence: Annotated[float, typer.Option(help="Of intervals.", rich_help_panel=NUMBERS)] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Of resamples.", rich_help_panel=NUMBERS)] = 0,
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="Of comparisons, what a human tie is: class, left_out or half; default: the data's own rule.",
+            rich_help_panel=NUMBERS,
+        ),
+    ] = None,
+    votes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="Whether people's majority counts, or each of their votes: majority or each; likewise.",
+            rich_help_panel=NUMBERS,
+        ),
+    ] = None,
     human_price: Annotated[
         float | None,
         typer.Option(
@@ -82,6 +101,7 @@ def report(
 ) -> None:
     """Compare the protocols of one or more runs: agreement with people, cost, and what the debates did.
 
+    Prints what fits on a screen or two; files and the page have everything, as has --all.
     With --html, one file that opens without network: tables, drawings, and every debate, to be searched and read.
     """
     from ..report.naming import METRICS
@@ -105,9 +125,10 @@ def report(
         base=base,
         resampling=Resampling(resamples=resamples, confidence=confidence, seed=seed),
         people=people,
+        ties=ties,
+        votes=votes,
     )
-    writing = _Writing(study, metric, console())
-    writing.show()
+    writing = _Writing(study, metric)
     for path, write in (
         (markdown, writing.markdown),
         (csv, writing.csv),
@@ -118,39 +139,50 @@ def report(
             write(path)
     if html is not None:
         writing.html(html, chosen)
-        if open_page:
-            webbrowser.open(html.resolve().as_uri())
+    # Whoever reads only the head of what is printed has the files all the same.
+    writing.show(console(), everything)
+    if open_page and html is not None:
+        webbrowser.open(html.resolve().as_uri())
 
 
 class _Writing:
-    """One study, written down in the forms that were asked for."""
+    """One study, written down in the forms that were asked for; what was written is told at the end of ``show``."""
 
-    def __init__(self, study: Study, metric: str, out: Console) -> None:
-        self._study, self._metric, self._out = study, metric, out
+    def __init__(self, study: Study, metric: str) -> None:
+        self._study, self._metric = study, metric
+        self._written: list[str] = []
+
+    def show(self, out: Console, everything: bool) -> None:
+        """Print the tables, then once what holds for all of them: how intervals were made, and what was run."""
+        from ..report.naming import interval_note, signed
+        from ..report.summary import summary, without_marks
+        from ..report.tables import grids
+
+        for note in self._study.notes:
+            out.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
+        tables = grids(self._study, self._metric) if everything else summary(self._study, self._metric)
+        for grid in tables:
+            out.print(to_lines(without_marks(grid), out.width))
+            out.print()
+        more = (
+            [] if everything else ["intervals, all pairs, all correlations, diagnostics: --all, --html FILE"]
+        )
+        for note in (
+            *more,
+            interval_note(self._study),
+            *self._study.leaderboard.notes,
+            *self._study.comparison.notes,
+            *self._study.matching.notes,
+            *map(signed, self._study.contenders),
+        ):
+            out.print(Text(note, style="dim"), soft_wrap=True)
+        for line in self._written:
+            out.print(line, soft_wrap=True, markup=False)
 
     def _grids(self, full: bool = False) -> Iterator[Grid]:
         from ..report.tables import grids
 
         return grids(self._study, self._metric, full)
-
-    def show(self) -> None:
-        """Print the tables, and under them what was run."""
-        from ..report.naming import signed
-        from ..report.tables import main_grids
-
-        for note in self._study.notes:
-            self._out.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
-        for grid in main_grids(self._study, self._metric):
-            self._out.print(to_rich(grid, self._out.width))
-            self._out.print()
-        for note in (
-            *self._study.leaderboard.notes,
-            *self._study.comparison.notes,
-            *self._study.matching.notes,
-        ):
-            self._out.print(Text(note, style="dim"), soft_wrap=True)
-        for contender in self._study.contenders:
-            self._out.print(Text(signed(contender), style="dim"), soft_wrap=True)
 
     def markdown(self, path: Path) -> None:
         """All tables in one Markdown file."""
@@ -164,7 +196,9 @@ class _Writing:
         from ..export import to_latex
         from ..export.grid import printable
 
-        head = "% \\usepackage{booktabs}\n" + "".join(f"% {printable(note)}\n" for note in self._study.notes)
+        head = "% \\usepackage{booktabs,graphicx}\n" + "".join(
+            f"% {printable(note)}\n" for note in self._study.notes
+        )
         self._write(path, head + "\n" + "\n".join(map(to_latex, self._grids(full=True))))
 
     def csv(self, folder: Path) -> None:
@@ -180,7 +214,7 @@ class _Writing:
 
         for number, grid in enumerate(self._grids(), start=1):
             self._write(folder / f"{number:02d}-{file_name(grid.title)}.csv", to_csv(grid), told=False)
-        self._out.print(f"wrote {folder}/*.csv", soft_wrap=True)
+        self._written.append(f"wrote {folder}/*.csv")
 
     def figures(self, folder: Path) -> None:
         """Every drawing as SVG and PDF."""
@@ -191,7 +225,7 @@ class _Writing:
         for picture in pictures(self._study):
             for suffix in (".svg", ".pdf"):
                 save(picture.figure, folder / f"{file_name(picture.title)}{suffix}")
-        self._out.print(f"wrote {folder}/*.svg, *.pdf", soft_wrap=True)
+        self._written.append(f"wrote {folder}/*.svg, *.pdf")
 
     def html(self, path: Path, folders: list[Path]) -> None:
         """The page with every debate."""
@@ -203,10 +237,10 @@ class _Writing:
         debates = Debates(run_folders((folder, read_manifest(folder)) for folder in folders))
         title = f"jurygraph: {', '.join(folder.resolve().name for folder in folders)}"
         size = write_page(compose(self._study, self._metric, title), debates, path)
-        self._out.print(f"wrote {path}: {len(debates):,} debates, {decimal(size)}", soft_wrap=True)
+        self._written.append(f"wrote {path}: {len(debates):,} debates, {decimal(size)}")
 
     def _write(self, path: Path, text: str, told: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", errors="replace")
         if told:
-            self._out.print(f"wrote {path}", soft_wrap=True)
+            self._written.append(f"wrote {path}")

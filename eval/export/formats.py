@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +23,8 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
         rows = [tuple(cell._replace(interval="") for cell in row) for row in rows]
         notes = (*(note for note in notes if not note.startswith("[ ]")), *_NO_ROOM)
         gap = 2 if _width(grid, rows, 2) <= width else 1
+        if _width(grid, rows, gap) > width:
+            rows = [tuple(cell._replace(text=_with_room(cell.text)) for cell in row) for row in rows]
     table = Table(
         title=Text(printable(grid.title), "bold"),
         title_justify="left",
@@ -44,8 +47,21 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
     return table
 
 
+def to_lines(grid: Grid, width: int | None = None) -> Group:
+    """The same for a terminal, title and notes as wide as the terminal is, however narrow the table."""
+    table = to_rich(grid, width)
+    title, notes = table.title, table.caption
+    table.title = table.caption = None
+    return Group(*(part for part in (title, table, notes) if part is not None))
+
+
 _SHORT = 28
 _NO_ROOM = ("intervals are left out, for there is no room for them here",)
+
+
+def _with_room(text: str) -> str:
+    """Long words may be broken where they have commas: a sweep's cells are called ``n=1,persona=plain``."""
+    return re.sub(r",(?=[^\s\d])", ", ", text) if len(text) > _SHORT else text
 
 
 def width_of(grid: Grid, gap: int = 2) -> int:
@@ -125,24 +141,33 @@ def _values(cell: Cell, wide: bool) -> Iterator[str | int | float | None]:
 
 
 def to_latex(grid: Grid) -> str:
-    """A table as papers print it (package ``booktabs``): the best value of a column bold, intervals small."""
+    """A table as papers print it: the best value of a column bold, intervals small, never wider than the text.
+
+    The document needs the packages ``booktabs`` and ``graphicx``.
+    """
     lines = [
         r"\begin{table}[t]",
         r"\centering",
         rf"\caption{{{latex_text(grid.title)}}}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"\begin{{tabular}}{{@{{}}{''.join(column.align[0] for column in grid.columns)}@{{}}}}",
         r"\toprule",
         _latex_row(rf"\textbf{{{latex_text(column.name)}}}" for column in grid.columns),
         r"\midrule",
         *(_latex_row(map(_latex_cell, row)) for row in grid.written()),
         r"\bottomrule",
-        r"\end{tabular}",
+        r"\end{tabular}}",
     ]
     if grid.notes:
         lines += [r"\par\smallskip", r"\parbox{\linewidth}{\footnotesize\raggedright"]
-        lines += [rf"{latex_text(note)}\par" for note in grid.notes]
+        lines += [rf"{_breakable(latex_text(note))}\par" for note in grid.notes]
         lines += ["}"]
     return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _breakable(text: str) -> str:
+    """A signature is one long word: it may be broken between its parts."""
+    return re.sub(r"\\textbar\{\}|[+,]", r"\g<0>\\allowbreak{}", text)
 
 
 def _latex_row(cells: Iterator[str]) -> str:

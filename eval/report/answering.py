@@ -4,22 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..export.grid import money
+from ..export import Column
+from ..export.grid import money, written
 from ..statistics.statistic import Statistic
-from ..study import Contender, Duel, Study, Subject
-from .naming import LABELS, MEASURES, by_data, main_measure
+from ..study import Contender, Study, Subject
+from .leads import Lead, lead
+from .naming import LABELS, MEASURES, by_data, main_measure, measure_of
 from .standings import best_first, overall
 
 
 def headline(study: Study, metric: str) -> str:
-    """The answer for the first dataset, in a line."""
-    found = _best(study, metric)
+    """The answer in a line, a claim a dataset, which says no more than the comparison holds."""
+    found = [(subjects, ranked) for subjects, ranked in _ranked(study, metric) if ranked]
     if not found:
         return "No judge can be compared with people here"
-    (subjects, best), *others = found
-    whom = "people" if subjects[0].labels == "people" else "the labels"
-    where = f" on {subjects[0].data}" if others else ""
-    return f"{best.label} agrees best with {whom}{where}"
+    if len(found) == 1:
+        return _capital_of_sentence(_claim(study, *found[0], metric))
+    if len(found) > _DATASETS:
+        return f"{len(found)} datasets, each with an answer of its own"
+    return "; ".join(
+        f"{subjects[0].data}: {_claim(study, subjects, ranked, metric)}" for subjects, ranked in found
+    )
+
+
+_DATASETS = 2
+"""Whose claims have room in one line."""
+
+
+def _claim(study: Study, subjects: list[Subject], ranked: list[Contender], metric: str) -> str:
+    """What can be said of who comes first on a dataset."""
+    best, whom = ranked[0], "people" if subjects[0].labels == "people" else "the labels"
+    if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
+        return f"no judge is seen to agree with {whom} more than by chance"
+    if len(ranked) == 1:
+        return f"{best.label}, the only judge, agrees with {whom} more than by chance"
+    leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
+    if any(one.few for one in leads):
+        return f"{best.label} comes first, on too little data to say that it is better"
+    if leads and all(one.holds for one in leads):
+        return f"{best.label} agrees best with {whom}"
+    base = study.bases.get(subjects[0].label)
+    if any(one.holds and one.over == base for one in leads) and ranked[1].label != base:
+        return f"{best.label} comes first, and {ranked[1].label} may be as good"
+    return f"{best.label} comes first, and that may be chance"
+
+
+def _is_agreement(study: Study, subjects: list[Subject], best: Contender, metric: str) -> bool:
+    """Whether the interval of its correlation, or of its kappa, lies above zero."""
+    figure = overall(study, best, subjects, metric)
+    if subjects[0].kind == "compare":
+        figure = measure_of(study.leaderboard.standing(best.label, subjects[0].label), "kappa")
+    if figure is None or figure.value is None:
+        return False
+    return figure.value > 0 if figure.low is None and len(subjects) > 1 else (figure.low or 0.0) > 0
+
+
+def _leads(
+    study: Study, subjects: list[Subject], ranked: list[Contender], metric: str
+) -> tuple[Lead | None, ...]:
+    """Of the first judge: over the runner-up; and over the base, if that is neither of them."""
+    best, runner_up = ranked[0].label, ranked[1].label
+    base = study.bases.get(subjects[0].label)
+    others = [runner_up, *([base] if base not in (None, best, runner_up) else [])]
+    return tuple(lead(study, subjects, best, other, metric) for other in others if other is not None)
 
 
 def answers(study: Study, metric: str) -> Iterator[str]:
@@ -33,7 +80,7 @@ def answers(study: Study, metric: str) -> Iterator[str]:
                 (
                     _sure(study, subjects, best, metric),
                     _equals(study, subjects, best, metric),
-                    _against(study, subjects, best, metric),
+                    _against(study, subjects, metric),
                     _price(best),
                 ),
             )
@@ -63,15 +110,20 @@ def eyebrow(study: Study) -> str:
     return f"{data} · {judges} {'judge' if judges == 1 else 'judges'} · {verdicts:,} verdicts{told}"
 
 
-def _best(study: Study, metric: str) -> list[tuple[list[Subject], Contender]]:
-    """Each dataset's subjects with who agrees best on them; datasets in which nobody has a figure are left out."""
+def _ranked(study: Study, metric: str) -> list[tuple[list[Subject], list[Contender]]]:
+    """Each dataset's subjects with those who have a figure on them, the best first."""
     found = []
     for subjects in by_data(study).values():
-        ranked = best_first(study, subjects, metric)
-        figure = overall(study, ranked[0], subjects, metric) if ranked else None
-        if figure is not None and figure.value is not None:
-            found.append((subjects, ranked[0]))
+        figures = (
+            (each, overall(study, each, subjects, metric)) for each in best_first(study, subjects, metric)
+        )
+        found.append((subjects, [each for each, figure in figures if figure and figure.value is not None]))
     return found
+
+
+def _best(study: Study, metric: str) -> list[tuple[list[Subject], Contender]]:
+    """Each dataset's subjects with who comes first on them; datasets in which nobody has a figure are left out."""
+    return [(subjects, ranked[0]) for subjects, ranked in _ranked(study, metric) if ranked]
 
 
 def _sure(study: Study, subjects: list[Subject], best: Contender, metric: str) -> str:
@@ -103,33 +155,31 @@ def _equals(study: Study, subjects: list[Subject], best: Contender, metric: str)
     return f"So is that of {', '.join(same)}, with no fewer calls." if same else ""
 
 
-def _against(study: Study, subjects: list[Subject], best: Contender, metric: str) -> str:
-    """Whether it is told apart from the base, where it is not the base itself."""
-    measure = main_measure(subjects[0], metric)
+def _against(study: Study, subjects: list[Subject], metric: str) -> str:
+    """By how much it is ahead of the runner-up and of the base, and whether that is more than chance."""
+    ranked = next(ranked for held, ranked in _ranked(study, metric) if held == subjects)
+    if len(ranked) < 2:
+        return "There is nobody here to hold it against."
     base = study.bases.get(subjects[0].label)
-    if base == best.label:
-        return "It is what the others are measured by."
-    names = {subject.label for subject in subjects}
-    judged = (
-        _told(duel, measure, best.label, base) for duel in study.comparison.duels if duel.subject in names
-    )
-    told = [one for one in judged if one is not None]
-    if not told or base is None:
-        return ""
-    if len(told) == 1:
-        verdict = "is more than chance would give" if told[0] else "may be chance"
-        return f"The lead over {base} {verdict} (Holm-adjusted, 5%)."
-    if not any(told):
-        return f"The lead over {base} may be chance on each of the {len(told)} aspects (Holm-adjusted, 5%)."
-    many = f"{sum(told)} of {len(told)} aspects"
-    return f"The lead over {base} is more than chance would give on {many} (Holm-adjusted, 5%)."
+    leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
+    told = [
+        f"{one.over} ({_BASE if one.over == base else _RUNNER_UP}) by {_shown(one.difference)}, {_judged(one)}"
+        for one in leads
+    ]
+    return f"{ranked[0].label} is ahead of {'; and of '.join(told)}." if told else ""
 
 
-def _told(duel: Duel, measure: str, best: str, base: str | None) -> bool | None:
-    if (duel.first, duel.second) != (best, base) or (found := duel.differences.get(measure)) is None:
-        return None
-    p = found.adjusted_to_base
-    return p is not None and p < 0.05 and (found.difference.value or 0) > 0
+_P = Column("p", form="p")
+_BASE, _RUNNER_UP = "what the others are measured by", "the runner-up"
+
+
+def _judged(found: Lead) -> str:
+    if found.p is None:
+        return "which may be chance or not: there is no p"
+    p = f"p {written(found.p, _P).text} by Holm's method"
+    if found.few:
+        return f"on too few groups or items to trust its p ({p})"
+    return f"more than chance would give ({p})" if found.holds else f"which may be chance ({p})"
 
 
 def _price(contender: Contender) -> str:
@@ -146,6 +196,11 @@ def _shown(figure: Statistic | None) -> str:
     if figure.low is None or figure.high is None:
         return f"{figure.value:.3f}"
     return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
+
+
+def _capital_of_sentence(text: str) -> str:
+    """A sentence begins with a capital, a judge's name stays as it is."""
+    return _capital(text) if text.startswith("no judge") else text
 
 
 def _capital(text: str) -> str:

@@ -13,6 +13,7 @@ _P = Column("p", form="p", about="two-sided, of the paired bootstrap")
 _HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
 _TESTS = {
     "williams": "Williams",
+    "steiger": "Steiger",
     "mcnemar": "McNemar",
     "t_errors": "t",
     "t_right": "t",
@@ -65,6 +66,7 @@ def _comparison(study: Study, subject: Subject, duels: list[Duel], metric: str, 
         notes=(
             interval_note(study),
             study.comparison.family,
+            *([str(subject.rule)] if subject.kind == "compare" else []),
             *signatures(study, [label for duel in duels for label in (duel.first, duel.second)]),
         ),
     )

@@ -9,8 +9,8 @@ from ...state.errors import UsageError
 from ..export import Grid
 from ..statistics.statistic import Statistic
 from ..study import Study
-from . import answering, comparing, diagnosing, pictures, ranking, standings
-from .naming import interval_note, mark, without_idle_notes
+from . import answering, comparing, diagnosing, gaps, pictures, ranking, standings, summary
+from .naming import interval_note, signed, without_idle_notes
 from .page import Drawing, Page, Section, Table, Whiskers
 from .pictures import Picture
 
@@ -24,9 +24,7 @@ def compose(study: Study, metric: str, title: str) -> Page:
         answers=(*answering.answers(study, metric), *answering.caveats(study)),
         disclosures=study.notes,
         sections=tuple(section for section in _sections(study, metric) if section.parts),
-        signatures=tuple(
-            f"#{mark(each.signature)} {each.label}: {each.signature}" for each in study.contenders
-        ),
+        signatures=tuple(map(signed, study.contenders)),
         made=f"{interval_note(study)}. Made by jurygraph {_version()}.",
         version=_version(),
     )
@@ -46,7 +44,7 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
     yield Section(
         "leaderboard",
         "Leaderboard",
-        "Who agrees best with people, and at what price",
+        "Who agrees best, and at what price",
         "The best first. Where two intervals overlap widely, look at the comparison below: it looks at differences.",
         (*boards, *first),
         study.leaderboard.notes,
@@ -58,7 +56,8 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
         "Side by side on the same rows",
         "Differences with intervals from paired resamples. A difference counts where its Holm-adjusted p is small.",
         (
-            *(_table(grid) for grid in comparing.comparisons(study, metric)),
+            *(_table(grid) for grid in summary.against_base(study, metric) if len(study.subjects) > 1),
+            *(_table(grid, folded=len(study.subjects) > 1) for grid in comparing.comparisons(study, metric)),
             *(_table(grid, folded=True) for grid in comparing.all_pairs(study, metric)),
             *(_table(grid, folded=True) for grid in standings.gains(study, metric)),
         ),
@@ -70,7 +69,8 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
         "Agreement at the same price",
         "Each judge beside the largest ensemble of single judges that costs no more than it; then what each one takes.",
         (
-            *(_table(grid) for grid in comparing.matchings(study)),
+            *(_table(grid) for grid in summary.at_the_same_price(study) if len(study.subjects) > 1),
+            *(_table(grid, folded=len(study.subjects) > 1) for grid in comparing.matchings(study)),
             *(drawing for drawing in drawn if drawing not in first),
             _table(comparing.costs(study)),
         ),
@@ -113,6 +113,14 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
             *(_table(grid) for grid in diagnosing.diagnoses(study)),
         ),
         diagnosing.notes(study),
+    )
+    yield Section(
+        "gaps",
+        "Gaps",
+        "How far apart two answers end",
+        "Whether advocates and more rounds drive the answers' scores apart, as the courtroom protocols are to do; "
+        "a wide gap is no virtue by itself: whether it points the right way is in the comparison.",
+        tuple(_table(grid) for grid in gaps.gaps(study) if grid.rows),
     )
 
 

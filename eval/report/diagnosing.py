@@ -33,10 +33,18 @@ def _grid(
 ) -> Grid:
     several = len({each.subject for each in study.diagnoses}) > 1
     held = [(each, row) for each in study.diagnoses for row in rows(each)]
+    # Scores and preferences have figures of their own: a column that is empty for all says nothing.
+    told = [place for place in range(len(columns)) if any(row[place] is not None for _, row in held)]
     return Grid(
         title=title,
-        columns=(text_column("judge"), *([text_column("of")] if several else []), *columns),
-        rows=tuple((each.contender, *([each.subject] if several else []), *row) for each, row in held),
+        columns=(
+            *(text_column("judge"), *([text_column("of")] if several else [])),
+            *(columns[place] for place in told),
+        ),
+        rows=tuple(
+            (each.contender, *([each.subject] if several else []), *(row[place] for place in told))
+            for each, row in held
+        ),
         notes=(*notes, *signatures(study, (each.contender for each, _ in held))),
     )
 
@@ -177,7 +185,7 @@ def positions(study: Study) -> Grid:
     """Whether the order of two answers decides."""
 
     def rows(each: Diagnosis) -> Rows:
-        if (found := each.positions) is not None:
+        if (found := each.positions) is not None and found.n:
             yield (found.n, found.consistent, found.shown_first, found.shown_second, found.ties, found.p)
 
     return _grid(

@@ -21,6 +21,8 @@ SHORT = {"pearson": "r", "spearman": "rho", "kendall": "tau", "accuracy": "accur
 METRICS = ("pearson", "spearman", "kendall")
 SIGNED = "signed "
 INTERVAL = "[ ] "
+_MANY = 12
+"""Marks that a line under a table has room for."""
 LABELS = {"people": "people", "construction": "labels by construction", "none": "no labels"}
 
 
@@ -35,7 +37,7 @@ def mark(signature: str) -> str:
 
 def signed(contender: Contender) -> str:
     """A contender's signature with its mark."""
-    return f"#{mark(contender.signature)} {contender.signature}"
+    return f"#{mark(contender.signature)} {contender.label}: {contender.signature}"
 
 
 def signatures(study: Study, labels: Iterable[str], full: bool = False) -> tuple[str, ...]:
@@ -44,6 +46,8 @@ def signatures(study: Study, labels: Iterable[str], full: bool = False) -> tuple
     chosen = [named[label] for label in dict.fromkeys(labels) if label in named]
     if full:
         return tuple(signed(contender) for contender in chosen)
+    if len(chosen) > _MANY:
+        return (f"{SIGNED}as listed at the end, all {len(chosen)}",)
     return (SIGNED + ", ".join(f"{each.label} #{mark(each.signature)}" for each in chosen),) if chosen else ()
 
 

@@ -49,6 +49,7 @@ def frontiers(study: Study) -> Iterator[Picture]:
 
 def _frontier(frontier: Frontier) -> Picture:
     from ..figures.frontier import AXES, UNITS, frontier_figure
+    from ..figures.labels import MANY
 
     title = f"{AXES.get(frontier.measure, frontier.measure)} over {UNITS[frontier.unit]}, {frontier.subject}"
     points = "; ".join(
@@ -58,12 +59,13 @@ def _frontier(frontier: Frontier) -> Picture:
     )
     best = ", ".join(point.label for point in frontier.frontier)
     curves = " Dashed: ensembles of single judges, 1, 2, 3 and so on." if frontier.curves else ""
+    crowded = " Names that find no room are left out." if len(frontier.points) > MANY else ""
     left = "".join(f" {label} is not drawn: {reason}." for label, reason in frontier.left_out.items())
     return Picture(
         frontier_figure(frontier),
         title,
         f"{points}. Nobody beats at their price: {best}.",
-        f"{title}. On the line, in bold: nobody agrees better for less.{curves}{left}",
+        f"{title}. On the line, in bold: nobody agrees better for less.{curves}{crowded}{left}",
     )
 
 

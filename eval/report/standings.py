@@ -120,7 +120,7 @@ def _preference_board(study: Study, subject: Subject, contenders: list[Contender
             *(JUDGED, FAILED, CALLS, COST),
         ),
         rows=tuple(rows),
-        notes=notes_of(study, contenders, ["accuracy"]),
+        notes=(str(subject.rule), *notes_of(study, contenders, ["accuracy"])),
     )
 
 

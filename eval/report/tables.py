@@ -10,22 +10,10 @@ from ..export import Grid
 from ..study import Study
 from .comparing import all_pairs, comparisons, costs, matchings
 from .diagnosing import diagnoses
+from .gaps import gaps
 from .naming import SIGNED, signatures, without_idle_notes
 from .ranking import alphas, distributions, systems
 from .standings import agreements, gains, leaderboards, repeats
-
-
-def main_grids(study: Study, metric: str) -> Iterator[Grid]:
-    """The tables that say which judge to take: who agrees best, how sure, at what cost, and what debates did."""
-    for grid in (
-        *leaderboards(study, metric),
-        *comparisons(study, metric),
-        *matchings(study),
-        costs(study),
-        *diagnoses(study),
-    ):
-        if grid.rows:
-            yield without_idle_notes(grid)
 
 
 def grids(study: Study, metric: str, full: bool = False) -> Iterator[Grid]:
@@ -49,6 +37,7 @@ def grids(study: Study, metric: str, full: bool = False) -> Iterator[Grid]:
         *systems(study),
         *alphas(study),
         *diagnoses(study),
+        *gaps(study),
     ):
         if grid.rows:
             held = without_idle_notes(grid)

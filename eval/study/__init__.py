@@ -4,7 +4,8 @@
       .contenders   Contender: a protocol of a run; Bill: what it took                contenders.py
       .subjects     Subject: an aspect (or the preference) of a dataset               contenders.py
       .leaderboard  Leaderboard: Standing (contender x subject), Average              leaderboard.py
-      .comparison   Comparison: Duel (a pair on a subject): Difference, PairedTest    comparison.py
+      .comparison   Comparison: Duel (a pair on a subject): Difference, PairedTest;
+                    AverageDuel (a pair over a dataset's aspects)                     comparison.py
       .matching     Matching: EnsembleOf (k of K judges), Match                       matching.py
       .frontiers    Frontier (one a subject): Point, Curve                            frontier.py
       .diagnoses    Diagnosis (contender x subject): Changes, Round, Mover,
@@ -19,7 +20,7 @@ and ``gaps`` fill them in.
 Everything is frozen and refers to contenders and subjects by their labels. ``None`` stands for what does not exist.
 """
 
-from .comparison import Comparison, Difference, Duel, PairedTest
+from .comparison import AverageDuel, Comparison, Difference, Duel, PairedTest
 from .contenders import Bill, Contender, Subject
 from .costs import CostRow, Costs, People
 from .courtroom import Courtroom
@@ -42,6 +43,7 @@ from .study import Study
 __all__ = [
     "Alphas",
     "Average",
+    "AverageDuel",
     "Bill",
     "Changes",
     "Comparison",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, groupby
+from itertools import combinations, compress, groupby
 from statistics import fmean
 from typing import NamedTuple, cast
 
@@ -16,7 +16,7 @@ from ..statistics.significance import mcnemar, paired_t_test
 from .changes import distance
 from .comparison import FEW, Comparison, Difference, Duel, PairedTest
 from .contenders import Bill, Subject
-from .measures import MEASURES, Sample, difference, sample
+from .measures import MEASURES, Sample, difference, right, sample, votes_on
 from .rows import Row, RowKey
 
 FAMILY = (
@@ -58,7 +58,7 @@ class Arena:
     def duel(self, first: Side, second: Side, with_base: bool = False) -> Duel:
         """Two sides on the rows that both judged and people labelled."""
         both = [key for key in first.rows if key in second.rows]
-        shared = tuple(key for key in both if first.rows[key].human is not None)
+        shared = self.shared(first, second)
         mine, theirs = ([side.rows[key] for key in shared] for side in (first, second))
         return Duel(
             subject=self.subject.label,
@@ -78,6 +78,10 @@ class Arena:
             units=len({row.unit for row in mine}),
         )
 
+    def shared(self, first: Side, second: Side) -> tuple[RowKey, ...]:
+        """The rows that both judged and people labelled."""
+        return tuple(key for key, row in first.rows.items() if key in second.rows and row.human is not None)
+
     def _differences(self, first: Side, second: Side, shared: tuple[RowKey, ...]) -> dict[str, Difference]:
         one, other = self.sample(first, shared), self.sample(second, shared)
         found = {}
@@ -94,17 +98,16 @@ class Arena:
         rows = self._row_sets.setdefault(wanted, len(self._row_sets))
         if (side.label, rows) not in self._samples:
             of_keys = [side.rows[key] for key in wanted]
-            self._samples[side.label, rows] = sample(self.kind, of_keys, self.resampling)
+            self._samples[side.label, rows] = sample(
+                self.kind, of_keys, self.resampling, rule=self.subject.rule
+            )
         return self._samples[side.label, rows]
 
     def _tests(self, mine: Sequence[Row], theirs: Sequence[Row], distances: bool) -> Iterator[PairedTest]:
         if not mine:
             return
         if self.kind == "compare":
-            yield _mcnemar(mine, theirs)
-            yield self._t_test(
-                "t_right", "mean of right (1) and wrong (0), item by item", _right, mine, theirs
-            )
+            yield from self._of_verdicts(mine, theirs)
             return
         yield from _dependent(mine, theirs, self.resampling.confidence)
         if distances:
@@ -112,6 +115,20 @@ class Arena:
             yield self._t_test(
                 "t_errors", "mean distance to people's score, item by item", _apart, mine, theirs
             )
+
+    def _of_verdicts(self, mine: Sequence[Row], theirs: Sequence[Row]) -> Iterator[PairedTest]:
+        rule = self.subject.rule
+        there = [any(votes_on(row, rule)) for row in mine]
+        if not any(there):
+            return
+        mine, theirs = list(compress(mine, there)), list(compress(theirs, there))
+        # Several votes on one thing are not independent, and half a vote is neither right nor wrong.
+        if rule.votes == "majority" and rule.ties != "half":
+            yield _mcnemar(mine, theirs)
+        about = "mean of right (1) and wrong (0), item by item"
+        if rule.votes == "each":
+            about = "mean share of people's votes agreed with, item by item"
+        yield self._t_test("t_right", about, lambda row: right(row, rule) or 0.0, mine, theirs)
 
     def _t_test(
         self,
@@ -132,7 +149,7 @@ def compare(sides: Sequence[tuple[Arena, Sequence[Side], str | None]]) -> Compar
     Args:
         sides: of each subject the arena, all sides in their order, and the label of the base, if it has one there.
     """
-    duels = [duel for arena, there, base in sides for duel in _adjusted(list(_pairs(arena, there, base)))]
+    duels = [duel for arena, there, base in sides for duel in adjusted(list(_pairs(arena, there, base)))]
     return Comparison(tuple(duels), FAMILY, tuple(_notes(duels)))
 
 
@@ -147,8 +164,8 @@ def _pairs(arena: Arena, sides: Sequence[Side], base: str | None) -> Iterator[Du
         yield arena.duel(first, second)
 
 
-def _adjusted(duels: Sequence[Duel]) -> list[Duel]:
-    """With p-values that hold for all of them together."""
+def adjusted(duels: Sequence[Duel]) -> list[Duel]:
+    """The duels of one subject with p-values that hold for all of them together."""
     measures = list(dict.fromkeys(name for duel in duels for name in duel.differences))
     tests = list(dict.fromkeys(name for duel in duels for name in duel.tests))
     by_measure = {
@@ -216,10 +233,6 @@ def _score(row: Row) -> float:
 
 def _apart(row: Row) -> float:
     return distance(row.judged, row.human)
-
-
-def _right(row: Row) -> float:
-    return 1 - distance(row.judged, row.human)
 
 
 def _by_item(rows: Iterable[Row], figure: Callable[[Row], float]) -> list[float]:

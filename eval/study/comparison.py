@@ -98,6 +98,27 @@ class Duel:
 
 
 @dataclass(frozen=True)
+class AverageDuel:
+    """Two contenders' means over all score subjects of one dataset, on the rows that both judged and people labelled.
+
+    Attributes:
+        data, digest: of the dataset; ``first``, ``second``: the contenders' labels.
+        differences: by measure (over rows), adjusted as those of a single subject are; no interval and no p where
+            subjects have labels on different items, so that they share no resamples.
+        units: what resamples were drawn from; 0 where there are none.
+        with_base: whether the second is the base.
+    """
+
+    data: str
+    digest: str
+    first: str
+    second: str
+    differences: Mapping[str, Difference]
+    units: int = 0
+    with_base: bool = False
+
+
+@dataclass(frozen=True)
 class Comparison:
     """All pairs of contenders on all subjects that two have judged.
 
@@ -105,11 +126,13 @@ class Comparison:
         duels: by subject; pairs with the base first, and the base second in each of them.
         family: which tests were adjusted together, in a sentence.
         notes: what a reader should know.
+        averages: of datasets with several score subjects the same pairs' means over them.
     """
 
     duels: tuple[Duel, ...]
     family: str
     notes: tuple[str, ...] = ()
+    averages: tuple[AverageDuel, ...] = ()
 
     def with_base(self) -> tuple[Duel, ...]:
         """The pairs whose second is the base."""
@@ -119,3 +142,8 @@ class Comparison:
         """Of two contenders on one subject, in this order, if there is one."""
         wanted = (subject, first, second)
         return next((duel for duel in self.duels if (duel.subject, duel.first, duel.second) == wanted), None)
+
+    def average(self, digest: str, first: str, second: str) -> AverageDuel | None:
+        """Of two contenders' means over one dataset, in this order, if there is one."""
+        wanted = (digest, first, second)
+        return next((one for one in self.averages if (one.digest, one.first, one.second) == wanted), None)

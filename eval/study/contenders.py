@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...state.tasks import TaskKind
+from ..rules import USUAL, Rule
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Subject:
         kind: ``score`` or ``compare``.
         low, high: the ends of its scale; ``None`` where the run did not write them down.
         labels: who made the labels: ``people``, ``construction`` or ``none``.
+        rule: how a preference is measured against them.
     """
 
     label: str
@@ -33,6 +35,7 @@ class Subject:
     low: float | None = None
     high: float | None = None
     labels: str = "people"
+    rule: Rule = USUAL
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
 from ..evaluation import Mean
 from ..manifest import FILE, read_manifest
 from ..results import Result, ResultsFile
+from ..rules import Overrides, Rule
 from .conformity import ConformityTally
 from .contenders import Bill, Contender, Subject
 from .movers import MoverTally
@@ -211,14 +212,19 @@ class Entry:
             low=_number(scale.get("low")),
             high=_number(scale.get("high")),
             labels=str(self.data.get("labels", "people")),
+            rule=Rule.of(self.manifest),
         )
 
 
-def gather(folders: Sequence[Path]) -> list[Entry]:
+def gather(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[Entry]:
     """Read runs: each protocol of each run is an entry, labelled; in the order given.
 
+    Args:
+        folders: of runs.
+        otherwise: how preferences are measured, instead of by the data's own rule.
+
     Raises:
-        UsageError: no folder, or one aspect of one dataset on two scales.
+        UsageError: no folder, a rule that there is not, or one aspect of one dataset on two scales.
         DataError: a folder without a run, or a line that is no result.
     """
     if not folders:
@@ -228,7 +234,7 @@ def gather(folders: Sequence[Path]) -> list[Entry]:
     ]
     for entry, label in zip(entries, _labels(entries), strict=True):
         entry.label = label
-    _name_subjects(entries)
+    _name_subjects(entries, otherwise)
     return entries
 
 
@@ -259,7 +265,7 @@ def _labels(entries: Sequence[Entry]) -> list[str]:
     return found
 
 
-def _name_subjects(entries: Sequence[Entry]) -> None:
+def _name_subjects(entries: Sequence[Entry], otherwise: Overrides) -> None:
     """One subject for each aspect of each dataset, named each its own way."""
     subjects: dict[tuple[str, str | None], Subject] = {}
     for entry in entries:
@@ -273,7 +279,7 @@ def _name_subjects(entries: Sequence[Entry]) -> None:
         if labels[label] > 1:
             data = subject.data if long[subject.data, label] == 1 else f"{subject.data}@{subject.digest}"
             label = f"{data}: {label}"
-        subjects[key] = replace(subject, label=label)
+        subjects[key] = replace(subject, label=label, rule=subject.rule.but(**otherwise))
     for entry in entries:
         for aspect, cell in entry.cells.items():
             cell.subject = subjects[entry.digest, aspect]

@@ -47,7 +47,8 @@ class Match:
         ensemble: what it is compared with.
         unit: whether cost or calls were matched.
         spent, ensemble_spent: of that unit, a judgement.
-        duel: contender (first) against ensemble (second), as in the fair comparison.
+        duel: contender (first) against ensemble (second), as in the fair comparison; p-values are adjusted over all
+            matches on the subject.
     """
 
     contender: str

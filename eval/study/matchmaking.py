@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...state.settings.chateval import GROUPS
-from .comparing import Arena, Side
+from .comparing import Arena, Side, adjusted
 from .contenders import Bill
 from .gathering import Cell, Entry
 from .matching import EnsembleOf, Match, Matching, Unit
@@ -61,14 +61,9 @@ def match(arenas: Sequence[tuple[Arena, Sequence[Competitor]]]) -> Matching:
             without.append((arena, there))
             continue
         unit = unit_of([each.cell.bill for each in there])
-        for each in there:
-            if each.entry.protocol == "ensemble":
-                continue
-            found = _matched(arena, each, offers, unit)
-            if isinstance(found, Match):
-                matches.append(found)
-            elif found:
-                unmatched.append(found)
+        tried = [_matched(arena, each, offers, unit) for each in there if each.entry.protocol != "ensemble"]
+        matches += _adjusted([one for one in tried if isinstance(one, Match)])
+        unmatched += [one for one in tried if isinstance(one, str)]
     return Matching(
         tuple(ensembles),
         tuple(matches),
@@ -116,6 +111,12 @@ def _matched(arena: Arena, each: Competitor, offers: Sequence[_Offer], unit: Uni
     cost, offer = max(affordable, key=lambda priced: (priced[0], priced[1].smaller.of))
     duel = arena.duel(each.side, offer.smaller.side)
     return Match(each.side.label, arena.subject.label, offer.shown, unit, price, cost, duel)
+
+
+def _adjusted(matches: Sequence[Match]) -> list[Match]:
+    """With p-values that hold for all matches on one subject together."""
+    duels = adjusted([one.duel for one in matches])
+    return [replace(one, duel=duel) for one, duel in zip(matches, duels, strict=True)]
 
 
 def _how_to_get_one(without: Sequence[tuple[Arena, Sequence[Competitor]]]) -> Iterator[str]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import cast
 
 import numpy as np
 
 from ...state.tasks import TaskKind
+from ..rules import CODES, USUAL, Rule
 from ..statistics.columns import Floats, Units, numbered
 from ..statistics.correlation import correlation, correlations_within, resampled
+from ..statistics.kappa import accuracies, kappas
 from ..statistics.means import resampled_means, two_sided_p
 from ..statistics.resampling import Resampling, Weights
 from ..statistics.statistic import Statistic
+from ..statistics.votes import Ties, by_unit, counted
 from .rows import Judged, Row
 
 OVER_ROWS = ("pearson", "spearman", "kendall")
@@ -26,16 +29,17 @@ MEASURES: dict[TaskKind, tuple[str, ...]] = {
 MAIN: dict[TaskKind, str] = {"score": "spearman", "compare": "accuracy"}
 """The one measure where there is room for one."""
 
-_WINNERS = {"1": 0, "2": 1, "tie": 2}
+_OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
 
 
 class Sample:
     """A judge's verdicts beside people's, on rows in a fixed order.
 
     Args:
-        judged, human: of each row, scores or winners.
-        units: of each row, what is drawn in a resample.
-        groups: of each row; ``None`` for all where not every row has one.
+        judged: of each row the score, or the code of the winner.
+        human: of each row people's score, or how often they said 1, 2 and tie: shape (rows,) or (rows, 3).
+        places: of each row, what is drawn in a resample, and its group; ``None`` for all where not every row has one.
+        ties: of preferences, what a human tie is.
 
     Attributes:
         value: of a measure's name, the measure; ``None`` where it does not exist. Each is computed once.
@@ -46,15 +50,15 @@ class Sample:
     def __init__(
         self,
         kind: TaskKind,
-        judged: Sequence[Judged],
-        human: Sequence[Judged],
-        units: Units,
-        groups: Units | None,
+        judged: Floats,
+        human: Floats,
+        places: tuple[Units, Units | None],
         resampling: Resampling,
+        ties: Ties = "class",
     ) -> None:
-        self.kind, self.resampling = kind, resampling
-        self.judged, self.human = _column(kind, judged), _column(kind, human)
-        self.units, self.groups = units, groups
+        self.kind, self.resampling, self._ties = kind, resampling, ties
+        self.judged, self.human = judged, human
+        self.units, self.groups = places
         self.value = cache(self._value)
         self.drawn = cache(self._drawn)
         self.each = cache(self._each)
@@ -76,9 +80,7 @@ class Sample:
             return None
         if self.kind == "score":
             return correlation(measure, self.judged, self.human)
-        if measure == "accuracy":
-            return float((self.judged == self.human).mean())
-        found = float(_kappas(self._tables().sum(axis=0, keepdims=True))[0])
+        found = float(_OF_TABLES[measure](self._tables.sum(axis=0, keepdims=True))[0])
         return None if np.isnan(found) else found
 
     def _drawn(self, measure: str) -> Floats:
@@ -89,10 +91,8 @@ class Sample:
             return _mean_of_groups(self.each(measure), self.resampling)
         if self.kind == "score":
             return resampled(measure, self.judged, self.human, self.units, self.resampling)
-        if measure == "accuracy":
-            return resampled_means((self.judged == self.human).astype(float), self.units, self.resampling)
-        tables = self._tables()
-        return self.resampling.figures(len(tables), lambda weights: _kappas(weights @ tables))
+        flat, of = self._tables.reshape(-1, 9), _OF_TABLES[measure]
+        return self.resampling.figures(len(flat), lambda weights: of((weights @ flat).reshape(-1, 3, 3)))
 
     def _each(self, measure: str) -> Floats:
         """The correlation within each group."""
@@ -100,11 +100,10 @@ class Sample:
             return np.full(0, np.nan)
         return correlations_within(WITHIN[measure], self.judged, self.human, self.groups)
 
+    @cached_property
     def _tables(self) -> Floats:
-        """How often each unit has each pair of verdicts: shape (units, 9)."""
-        cells = np.zeros((int(self.units.max()) + 1, 9))
-        np.add.at(cells, (self.units, (3 * self.judged + self.human).astype(np.intp)), 1)
-        return cells
+        """How often in each unit the judge said one thing and people another: shape (units, 3, 3)."""
+        return by_unit(counted(self.judged, self.human, self._ties), self.units)
 
 
 def difference(first: Sample, second: Sample, measure: str) -> tuple[Statistic, float | None]:
@@ -132,12 +131,35 @@ def sample(
     rows: Sequence[Row],
     resampling: Resampling,
     judged: Sequence[Judged] | None = None,
+    rule: Rule = USUAL,
 ) -> Sample:
-    """Of rows that have a label; ``judged`` is what is said of each, where that is not its verdict."""
-    units, groups = numbering(rows)
+    """Of rows that have a label; ``judged`` is what is said of each, where that is not its verdict.
+
+    Of preferences those rows count on which people have a vote that counts.
+    """
     said = [row.judged for row in rows] if judged is None else judged
-    human = [cast("Judged", row.human) for row in rows]
-    return Sample(kind, said, human, units, groups, resampling)
+    if kind == "score":
+        human = np.array([row.human for row in rows], dtype=float)
+        return Sample(kind, np.array(said, dtype=float), human, numbering(rows), resampling)
+    votes: Floats = np.array([votes_on(row, rule) for row in rows], dtype=np.float64).reshape(-1, 3)
+    there = np.flatnonzero(votes.sum(axis=1)).tolist()
+    codes = np.array([CODES[cast("str", said[at])] for at in there], dtype=np.float64)
+    return Sample(kind, codes, votes[there], numbering([rows[at] for at in there]), resampling, rule.ties)
+
+
+def votes_on(row: Row, rule: Rule) -> tuple[int, int, int]:
+    """How often people said 1, 2 and tie of a row that has a label, as far as it counts."""
+    return rule.cast(cast("str", row.human), row.annotations)
+
+
+def right(row: Row, rule: Rule) -> float | None:
+    """The share of people's votes that a winner agrees with: 1 or 0 where one counts; ``None`` where none does."""
+    votes = votes_on(row, rule)
+    if not any(votes):
+        return None
+    code = np.array([CODES[cast("str", row.judged)]])
+    table = counted(code, np.array([votes], dtype=float), rule.ties)
+    return float(accuracies(table)[0])
 
 
 def numbering(rows: Sequence[Row]) -> tuple[Units, Units | None]:
@@ -166,23 +188,3 @@ def _mean_of_groups(each: Floats, resampling: Resampling) -> Floats:
         return found
 
     return resampling.figures(len(each), mean)
-
-
-def _column(kind: TaskKind, values: Sequence[Judged]) -> Floats:
-    if kind == "score":
-        return np.array(values, dtype=float)
-    return np.array([_WINNERS[cast("str", value)] for value in values], dtype=float)
-
-
-def _kappas(tables: Floats) -> Floats:
-    """Cohen's kappa of each table of shape (some, 9); NaN where chance agreement is certain, or nothing is there.
-
-    Of counts, not of shares: these are whole numbers, in which chance agreement is told from certainty exactly.
-    """
-    counts = tables.reshape(-1, 3, 3)
-    total = counts.sum(axis=(1, 2))
-    agreed = np.trace(counts, axis1=1, axis2=2) / np.where(total > 0, total, np.nan)
-    chance = (counts.sum(axis=1) * counts.sum(axis=2)).sum(axis=1)
-    room = total**2 - chance
-    found: Floats = (agreed * total**2 - chance) / np.where(room > 0, room, np.nan)
-    return found

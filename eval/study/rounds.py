@@ -34,7 +34,7 @@ def rounds(cell: Cell, resampling: Resampling) -> tuple[Round, ...]:
     found: list[Round] = []
     before: tuple[_Stage, Sample] | None = None
     for number, stage in enumerate(_stages(cell, rows)):
-        now = sample(cell.subject.kind, rows, resampling, stage.judged)
+        now = sample(cell.subject.kind, rows, resampling, stage.judged, cell.subject.rule)
         found.append(_round(cell, rows, number, stage, now, before))
         before = stage, now
     return tuple(found)

@@ -163,7 +163,9 @@ def _agreement(
     cell: Cell, measures: Mapping[str, Statistic], resampling: Resampling
 ) -> ScoreAgreement | PreferenceAgreement | None:
     """What ``agreement`` says of the rows, with intervals that have been made already: they are the same."""
-    found = next(iter(agreement(cell.fields(), replace(resampling, resamples=0)).values()), None)
+    rule, without = cell.subject.rule, replace(resampling, resamples=0)
+    of_aspect = agreement(cell.fields(), without, ties=rule.ties, votes=rule.votes)
+    found = next(iter(of_aspect.values()), None)
     if isinstance(found, ScoreAgreement):
         return replace(
             found,
@@ -224,7 +226,13 @@ def _over_repeats(cell: Cell, resampling: Resampling) -> dict[str, OverRepeats]:
         return {}
     kind = cell.subject.kind
     samples = [
-        sample(kind, [row for row in cell.labelled if row.repeat == number], resampling) for number in numbers
+        sample(
+            kind,
+            [row for row in cell.labelled if row.repeat == number],
+            resampling,
+            rule=cell.subject.rule,
+        )
+        for number in numbers
     ]
     return {name: over_repeats([found.value(name) for found in samples]) for name in MEASURES[kind]}
 

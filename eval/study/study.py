@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Unpack
 
 from ...state.errors import UsageError
+from ..rules import Overrides
 from ..statistics.resampling import Resampling
+from .averages import There, average_duels
 from .comparing import Arena, Side, compare
 from .comparison import Comparison
 from .contenders import Contender, Subject
@@ -66,6 +69,7 @@ class Study:
         resampling: Resampling | None = None,
         people: People | None = None,
         eps: float = 0.1,
+        **otherwise: Unpack[Overrides],
     ) -> Study:
         """Read run folders and compute everything.
 
@@ -76,13 +80,16 @@ class Study:
             resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
             people: what people would take, for the table of costs.
             eps: of the gap analysis: the threshold, as a share of the widest possible gap.
+            otherwise: with ``ties`` and ``votes``, how preferences are measured against people, instead of by the
+                data's own rule; see ``Rule``.
 
         Raises:
-            UsageError: no folder; an unknown base; one aspect on two scales; an ``eps`` that is no share.
+            UsageError: no folder; an unknown base; one aspect on two scales; an ``eps`` that is no share; a rule that
+                there is not.
             DataError: a folder without a run, or a line that is no result.
         """
         given = [folders] if isinstance(folders, str | Path) else folders
-        entries = gather([Path(folder) for folder in given])
+        entries = gather([Path(folder) for folder in given], **otherwise)
         resampling = resampling or Resampling()
         bases = choose_bases(entries, base)
         arenas = list(_arenas(entries, resampling))
@@ -97,12 +104,7 @@ class Study:
             base=next(iter(bases.values()), None),
             resampling=resampling,
             leaderboard=board.leaderboard(entries),
-            comparison=compare(
-                [
-                    (arena, [each.side for each in there], bases.get(arena.subject.digest))
-                    for arena, there in arenas
-                ]
-            ),
+            comparison=_compared(arenas, bases),
             matching=matching,
             frontiers=tuple(
                 frontier(arena, there, [e for e in matching.ensembles if e.subject == arena.subject.label])
@@ -156,6 +158,21 @@ def _arenas(entries: Sequence[Entry], resampling: Resampling) -> Iterator[tuple[
             side = Side(entry.label, cell.by_key, cell.distances)
             there.setdefault(cell.subject.label, (arena, []))[1].append(Competitor(entry, cell, side))
     yield from there.values()
+
+
+def _compared(arenas: Sequence[tuple[Arena, Sequence[Competitor]]], bases: Mapping[str, str]) -> Comparison:
+    """All pairs on each subject, and their means over the subjects of each dataset."""
+    found = compare(
+        [(arena, [each.side for each in there], bases.get(arena.subject.digest)) for arena, there in arenas]
+    )
+    datasets: dict[str, list[There]] = {}
+    for arena, there in arenas:
+        sides = {each.side.label: each.side for each in there}
+        datasets.setdefault(arena.subject.digest, []).append((arena, sides))
+    averages = (
+        duel for digest, subjects in datasets.items() for duel in average_duels(subjects, bases.get(digest))
+    )
+    return replace(found, averages=tuple(averages))
 
 
 def _notes(contenders: Sequence[Contender]) -> Iterator[str]:

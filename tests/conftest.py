@@ -31,6 +31,12 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+@pytest.fixture(autouse=True)
+def _no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output is as wide as where it is piped, however wide the terminal of whoever runs the tests."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def provider(_no_keys: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
     """A provider on the loopback interface, with the environment pointing to it."""

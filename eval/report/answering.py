@@ -161,7 +161,12 @@ def _against(study: Study, subjects: list[Subject], metric: str) -> str:
     if len(ranked) < 2:
         return "There is nobody here to hold it against."
     base = study.bases.get(subjects[0].label)
-    leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
+    # Who is level with it has been named before.
+    leads = [
+        one
+        for one in _leads(study, subjects, ranked, metric)
+        if one and abs(one.difference.value or 0) > 1e-9
+    ]
     told = [
         f"{one.over} ({_BASE if one.over == base else _RUNNER_UP}) by {_shown(one.difference)}, {_judged(one)}"
         for one in leads

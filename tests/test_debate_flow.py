@@ -1,4 +1,4 @@
-"""Every branch of DEBATE's loop, call for call, with a scripted model (PROTOCOLS: six steps, Algorithm 1)."""
+"""Every branch of DEBATE's loop, call for call, with a scripted model (the paper's six steps, Algorithm 1)."""
 
 from __future__ import annotations
 

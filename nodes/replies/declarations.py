@@ -3,7 +3,7 @@
 The token is written NO ISSUE, NO_ISSUE, NO-ISSUES and so on, in any case. It counts as a declaration when it stands
 alone on a line, or is the whole of the reply's first or last sentence. Quoted text never counts.
 
-Source: PROTOCOLS, section 1, "Termination token"; the substring test is Algorithm 1 of the DEBATE paper.
+The substring test is Algorithm 1 of the DEBATE paper, which writes the token in three ways.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Forms, strongest first: a final or total pair; two numbers that are the first li
 each text; a pair on a line of its own; prose that gives each text its score. Pairs of single criteria are not the
 final pair. The last statement of the strongest form present counts.
 
-Source: PROTOCOLS, section 8; the first-line form is that of FairEval and Vicuna reviews, the tuple that of MORE
+The first-line form is that of FairEval and Vicuna reviews, the tuple that of MORE
 and SAMRE.
 """
 

@@ -4,7 +4,7 @@ Forms, strongest first: double brackets; a final or overall score; a score label
 single criterion's label; a fraction of the scale; a number that is a reply, line or closing sentence of its own.
 The last statement of the strongest form present is the score.
 
-Source: PROTOCOLS, section 8; the number-only and bracket forms are those of G-Eval and MT-Bench judges.
+The number-only and bracket forms are those of G-Eval and MT-Bench judges.
 """
 
 from __future__ import annotations

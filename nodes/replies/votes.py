@@ -4,7 +4,7 @@ Forms, strongest first: a verdict in double brackets; a labelled verdict, a bina
 ``A>B``; a sentence that says which is better, or a name on a line of its own; a tie; a comparative in the closing
 sentence. The last statement of the strongest form present is the vote. Naming both texts is no verdict.
 
-Source: PROTOCOLS, section 8; the bracket forms are those of MT-Bench and Arena-Hard judges, the binary pair that
+The bracket forms are those of MT-Bench and Arena-Hard judges, the binary pair that
 of SAMRE's jurors.
 """
 

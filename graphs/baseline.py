@@ -16,7 +16,7 @@ from typing import Any
 
 from ..nodes.courtroom_judge import judge_alone
 from ..nodes.panel import Models
-from ..state.calls import CallsByRole, Can, exactly
+from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import BaselineSettings
 from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph

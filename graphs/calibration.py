@@ -22,13 +22,13 @@ from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
 from ..nodes.panel import Panel
+from ..state.aggregation import higher, mean_pair, swapped
 from ..state.errors import UsageError
-from ..state.judging import JudgeInput, JudgeOutput, as_json
+from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import PositionSettings
 from ..state.tasks import ScoreTask, TaskKind, parse_task
 from ..state.transcript import Turn
 from ..state.verdict import StopReason, Verdict, Winner, add_usage
-from ..state.weighing import higher, mean_pair, swapped
 from .wiring import ProtocolGraph, Pure
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]

@@ -20,7 +20,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from ..state.judging import JudgeInput, JudgeOutput, as_json
+from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import CascadeSettings, Reason
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Turn

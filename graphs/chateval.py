@@ -28,8 +28,8 @@ from ..nodes.casting import with_roles
 from ..nodes.panel import Models
 from ..nodes.referee import referee, turn_is_over
 from ..nodes.summarizer import summarizer
-from ..state.calls import CallsByRole, Can, exactly
-from ..state.judging import JudgeOutput, JudgeState
+from ..state.call_counts import CallsByRole, Can, exactly
+from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict

@@ -23,8 +23,8 @@ from ..nodes.human import human
 from ..nodes.panel import Models
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
-from ..state.calls import CallRange, CallsByRole, Can, exactly
-from ..state.judging import JudgeState
+from ..state.call_counts import CallRange, CallsByRole, Can, exactly
+from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph

@@ -20,8 +20,8 @@ from ..nodes.ballots import average, scores_over_orders
 from ..nodes.casting import with_roles
 from ..nodes.panel import Models
 from ..nodes.referee import unheard_referees
-from ..state.calls import CallsByRole, Can, exactly
-from ..state.judging import JudgeOutput
+from ..state.call_counts import CallsByRole, Can, exactly
+from ..state.graph_state import JudgeOutput
 from ..state.settings import EnsembleSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict

@@ -21,8 +21,8 @@ from typing import Any
 from ..nodes.calling.models import SEVERAL
 from ..nodes.faireval_scorer import pairs_in, scorer
 from ..nodes.panel import Models
-from ..state.calls import CallsByRole, Can, sampled
-from ..state.judging import JudgeOutput
+from ..state.call_counts import CallsByRole, Can, sampled
+from ..state.graph_state import JudgeOutput
 from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict

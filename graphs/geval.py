@@ -25,8 +25,8 @@ from ..nodes.calling.models import LOGPROBS, SEVERAL
 from ..nodes.geval_scorer import scorer
 from ..nodes.panel import Models
 from ..nodes.planner import planner
-from ..state.calls import CallRange, CallsByRole, Can, exactly, sampled
-from ..state.judging import JudgeState
+from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
+from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph

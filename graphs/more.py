@@ -26,8 +26,8 @@ from ..nodes.aggregator import aggregators
 from ..nodes.courtroom_judge import feedback, judge_of_teams
 from ..nodes.defence_judge import judge_of_each
 from ..nodes.panel import Models
-from ..state.calls import CallsByRole, Can, exactly
-from ..state.judging import JudgeState
+from ..state.call_counts import CallsByRole, Can, exactly
+from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph

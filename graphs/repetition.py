@@ -19,12 +19,12 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
-from ..state.judging import JudgeInput, JudgeOutput, as_json
+from ..state.aggregation import higher, majority, mean_by_round, mean_of, spread_of
+from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Score, Turn, append
 from ..state.verdict import Verdict, add_usage
-from ..state.weighing import higher, majority, mean_by_round, mean_of, spread_of
 from .inside import AnyGraph, Seat, judged, under
 from .wiring import Pure
 

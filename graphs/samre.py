@@ -24,8 +24,8 @@ from ..nodes.courtroom_judge import judge_of_round
 from ..nodes.juror import jury
 from ..nodes.panel import Models
 from ..nodes.tally import rounds_agree, tally
-from ..state.calls import CallRange, CallsByRole, Can, exactly
-from ..state.judging import JudgeState
+from ..state.call_counts import CallRange, CallsByRole, Can, exactly
+from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
 from .wiring import Protocol, ProtocolGraph

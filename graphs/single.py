@@ -18,7 +18,7 @@ from typing import Any
 
 from ..nodes.panel import Models
 from ..nodes.referee import lone_scorer
-from ..state.calls import CallsByRole, Can, exactly
+from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
 from .calibration import PositionGraph, orders_held

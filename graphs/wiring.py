@@ -16,8 +16,8 @@ from ..nodes.blocking import run_blocking
 from ..nodes.ends import conclude, prepare
 from ..nodes.hearing import Hearing
 from ..nodes.panel import Models, Panel
-from ..state.calls import CallsByRole, Can, CountCalls
-from ..state.judging import JudgeInput, JudgeOutput, JudgeState
+from ..state.call_counts import CallsByRole, Can, CountCalls
+from ..state.graph_state import JudgeInput, JudgeOutput, JudgeState
 from ..state.settings import Settings, SettingsT, make_settings
 from ..state.tasks import TaskKind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings, SamreSettings
 from ..state.transcript import Turn
 from .court_summarizer import memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
 from .courtroom import SIDES, court_details, court_prompt, heard
 from .defences import record_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.aggregation import higher, mean_of, mean_pair, poll
+from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
 from ..state.verdict import Winner
-from ..state.weighing import higher, mean_of, mean_pair, poll
 from .hearing import Hearing
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ..state.errors import UsageError
 from ..state.settings import RefereeSettings, Role
-from ..state.settings.chateval import GROUPS, ROLE_FILES, SAME, RefereeSettingsT
+from ..state.settings.referee_settings import GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
 from .prompting import Prompts
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import CompareTask
 from ..state.transcript import Turn, turn_without_model

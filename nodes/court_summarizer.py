@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.transcript import Turn, last_by
 from .courtroom import court_details, court_prompt, totals_so_far

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
 from .hearing import Answer
 from .prompting import Prompt, Prompts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import BaselineSettings, MoreSettings, SamreSettings
 from ..state.transcript import Turn
 from .courtroom import HIGHEST_TOTAL, LOWEST_TOTAL, court_details, court_prompt, totals_so_far

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.transcript import last_by
 from .commander import handed_over, spoken

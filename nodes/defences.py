@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.transcript import Turn
 from .courtroom import side_of
 

@@ -8,7 +8,7 @@ from typing import Any
 from langgraph.types import Overwrite
 
 from ..state.errors import UsageError
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.tasks import TaskKind, parse_task
 from ..state.verdict import Verdict, add_usage, outcome_fields
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.aggregation import mean_pair
+from ..state.graph_state import JudgeState
 from ..state.settings import FairEvalSettings
 from ..state.transcript import Turn
-from ..state.weighing import mean_pair
 from .hearing import Hearing, Question
 from .showing import particulars, prompt_for, score_form, task_of
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..state.errors import UsageError
-from ..state.expectation import Expectation, expected_from_samples, expected_score, score_tokens
-from ..state.judging import JudgeState
+from ..state.expected_score import Expectation, expected_from_samples, expected_score, score_tokens
+from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask
 from ..state.transcript import Turn

@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph.types import interrupt
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import CompareTask, ScoreTask
 from ..state.transcript import Score, turn_without_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..state.errors import ReplyError
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from .court_summarizer import memory
 from .courtroom import HIGHEST, LOWEST, court_details, court_prompt

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from ..state.aspects import Aspect
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask
 from .geval_forms import StepsForm, read_steps

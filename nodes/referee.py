@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import ChatEvalSettings, EnsembleSettings, SingleSettings
 from ..state.transcript import Turn, last_by
 from .casting import Seat, cast

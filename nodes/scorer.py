@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from .commander import handed_over, spoken
 from .hearing import Hearing, Question

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.tasks import CompareTask, ScoreTask, parse_task
 from ..state.transcript import Turn
 from .forms import PairForm, ScoreForm

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.aggregation import mean_of
+from ..state.graph_state import JudgeState
 from ..state.settings import ChatEvalSettings
 from ..state.transcript import Score, Turn, last_by
-from ..state.weighing import mean_of
 from .forms import TextForm
 from .hearing import Hearing, Question
 from .showing import particulars, prompt_for, task_of

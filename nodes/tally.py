@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..state.judging import JudgeState
+from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.transcript import Score, Turn
 from ..state.verdict import winner_of

@@ -2,7 +2,7 @@
 
 from .aspects import ASPECTS, Aspect, find_aspect
 from .errors import DataError, JurygraphError, ModelCallError, ReplyError, StoppedError, UsageError
-from .judging import JudgeInput, JudgeOutput, JudgeState
+from .graph_state import JudgeInput, JudgeOutput, JudgeState
 from .settings import DebateSettings, ModelSpec, MultiagentSettings, Settings
 from .tasks import CompareTask, ScoreTask, Task, TaskKind, parse_task
 from .transcript import Score, Turn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from .text import Text
+from .schema import Text
 
 
 class Aspect(BaseModel):

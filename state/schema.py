@@ -1,10 +1,10 @@
-"""JSON schemas as the forms made of them want them (Studio's, or any other client's)."""
+"""What the pydantic classes share: the text type and their JSON schema."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import GetJsonSchemaHandler
+from pydantic import AfterValidator, GetJsonSchemaHandler
 from pydantic.config import JsonDict
 from pydantic_core import CoreSchema
 
@@ -35,3 +35,15 @@ class Described:
         schema = handler(core)
         first_paragraph(handler.resolve_ref_schema(schema))
         return schema
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"not valid Unicode at character {error.start} ({error.reason})") from error
+    return text
+
+
+Text = Annotated[str, AfterValidator(_encodable)]
+"""A string that can be sent: no lone surrogates."""

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from .aspects import ASPECTS, Aspect, find_aspect
-from .schema import Described, alternative
-from .text import Text
+from .schema import Described, Text, alternative
 
 TaskKind = Literal["score", "compare"]
 

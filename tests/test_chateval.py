@@ -15,7 +15,7 @@ from jurygraph.nodes.offline import DISCLOSURE
 from jurygraph.nodes.prompting import Prompts
 from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
-from jurygraph.state.settings.chateval import GROUPS, ROLES, ChatEvalSettings, EnsembleSettings
+from jurygraph.state.settings.referee_settings import GROUPS, ROLES, ChatEvalSettings, EnsembleSettings
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 

@@ -17,7 +17,7 @@ from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.planner import steps_kept
 from jurygraph.nodes.scripted import Script, ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
-from jurygraph.state.calls import CallRange, CallsByRole, exactly, total
+from jurygraph.state.call_counts import CallRange, CallsByRole, exactly, total
 from jurygraph.state.settings import Settings
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph

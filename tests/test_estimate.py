@@ -19,7 +19,7 @@ from jurygraph.nodes.calling.models import LoadedModel, wrap
 from jurygraph.nodes.planner import steps_kept
 from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import UsageError
-from jurygraph.state.calls import CallRange, Range
+from jurygraph.state.call_counts import CallRange, Range
 from jurygraph.state.verdict import Verdict
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.state.settings import BACKGROUNDS, RefereeSettings, WrapperSettings
-from jurygraph.state.settings.chateval import ROLES, SAME
+from jurygraph.state.settings.referee_settings import ROLES, SAME
 
 Settings = dict[str, Any]
 

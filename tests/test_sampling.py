@@ -25,7 +25,7 @@ from jurygraph.nodes.replies import read_score
 from jurygraph.nodes.sampling import Samples
 from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import ModelCallError, ModelSpec, ReplyError
-from jurygraph.state.expectation import expected_from_samples, expected_score, score_tokens, token_mass
+from jurygraph.state.expected_score import expected_from_samples, expected_score, score_tokens, token_mass
 from jurygraph.state.settings import Settings
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI

@@ -17,7 +17,7 @@ from jurygraph.state import (
     find_aspect,
     parse_task,
 )
-from jurygraph.state.judging import as_json
+from jurygraph.state.graph_state import as_json
 from jurygraph.state.settings import Settings, in_force, make_settings
 from jurygraph.state.transcript import append, last_by, turn_without_model
 from jurygraph.state.verdict import add_usage, outcome_fields, winner_of

@@ -13,13 +13,7 @@ from jurygraph.eval.statistics.differentiation import (
     iteration_complexity,
     score_differentiation,
 )
-from jurygraph.eval.statistics.gaps import (
-    gap_analysis,
-    gap_posterior,
-    gaps_of,
-    growths_of,
-    rounds_until,
-)
+from jurygraph.eval.statistics.gaps import gap_analysis, gap_posterior, gaps_of, growths_of, rounds_until
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.errors import UsageError
 from scipy import stats

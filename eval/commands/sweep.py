@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...nodes.blocking import run_blocking
-from ...state.calls import CallRange
+from ...state.call_counts import CallRange
 from ...state.errors import UsageError
 from ..datasets import MAX_CHARACTERS, load_dataset
 from ..export import to_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ...state.calls import CallRange, Range
+from ...state.call_counts import CallRange, Range
 
 
 @dataclass(frozen=True)

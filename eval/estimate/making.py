@@ -20,7 +20,7 @@ from ...nodes.calling import prices
 from ...nodes.calling.models import LoadedModel
 from ...nodes.panel import Panel
 from ...state.aspects import Aspect
-from ...state.calls import CallRange, Range, exactly, total
+from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.tasks import TaskKind
 from ..items import Item, ScoreItem
 from ..plan import Plan

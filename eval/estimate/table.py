@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich import box
 from rich.table import Table
 
-from ...state.calls import CallRange, Range
+from ...state.call_counts import CallRange, Range
 from ..tables import money
 from .figures import Estimate, Part
 

@@ -16,7 +16,7 @@ from ...graphs.inside import NamedJudges
 from ...graphs.registry import find_protocol
 from ...nodes.calling.models import LoadedModel
 from ...nodes.panel import Panel
-from ...state.calls import CallRange, CallsByRole, Range
+from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.tasks import TaskKind
 from ..plan import Graph
 from .rehearsal import Heard, rehearse

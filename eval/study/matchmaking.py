@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ...state.settings.chateval import GROUPS
+from ...state.settings.referee_settings import GROUPS
 from .comparing import Arena, Side, adjusted
 from .contenders import Bill
 from .gathering import Cell, Entry

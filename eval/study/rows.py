@@ -7,9 +7,9 @@ from math import isclose
 from sys import intern
 from typing import Literal, NamedTuple, cast
 
+from ...state.aggregation import higher, mean_pair
 from ...state.transcript import Turn
 from ...state.verdict import Winner
-from ...state.weighing import higher, mean_pair
 from ..results import Result
 from .contenders import Bill
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from ...state.weighing import mean_of
+from ...state.aggregation import mean_of
 from .comparing import Side
 from .contenders import Bill
 from .gathering import Cell, Entry

@@ -13,7 +13,7 @@ from math import ceil
 from typing import Any, Unpack
 
 from ...graphs.registry import find_protocol
-from ...state.calls import total
+from ...state.call_counts import total
 from ...state.errors import UsageError
 from ...state.settings import make_settings
 from ...state.tasks import TaskKind

@@ -19,7 +19,7 @@ from ...nodes.calling.fingerprints import fingerprint
 from ...nodes.calling.models import OFFLINE, LoadedModel, load
 from ...nodes.calling.sending import Around, around_calls
 from ...nodes.planner import steps_kept
-from ...state.calls import CallRange, Range, exactly
+from ...state.call_counts import CallRange, Range, exactly
 from ...state.errors import UsageError
 from ..estimate import aestimate
 from ..estimate.making import calls_of, some_tasks

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING
 from ..export.grid import Cell, Column, Grid, text_column
 from ..statistics.resampling import Resampling
 from ..statistics.statistic import Statistic
-from .measuring import (
-    AVERAGE,
-    PREFERENCE,
-    Measured,
-    Place,
-    Row,
-    agreement_of,
-    figures_of,
-    heads,
-    rows_of,
-)
+from .measuring import AVERAGE, PREFERENCE, Measured, Place, Row, agreement_of, figures_of, heads, rows_of
 
 if TYPE_CHECKING:
     from ..agreement import PreferenceAgreement, ScoreAgreement

@@ -13,8 +13,8 @@ from typing import Any
 from langgraph.runtime import get_runtime
 
 from ...nodes.panel import Models
-from ...state.calls import CallsByRole, Can
-from ...state.judging import JudgeOutput
+from ...state.call_counts import CallsByRole, Can
+from ...state.graph_state import JudgeOutput
 from ...state.settings import CalibratedSettings
 from ...state.tasks import TaskKind
 from ...state.verdict import Verdict

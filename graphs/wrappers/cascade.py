@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...nodes.panel import Models
-from ...state.calls import CallRange, CallsByRole, Can
+from ...state.call_counts import CallRange, CallsByRole, Can
 from ...state.settings import CascadeSettings, WrapperSettings
 from ...state.tasks import TaskKind
 from ...state.verdict import Verdict

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...nodes.prompting import Prompts
-from ...state.calls import CallsByRole, Can
+from ...state.call_counts import CallsByRole, Can
 from ...state.settings import Settings, WrapperSettings
 from ...state.tasks import TaskKind
 from ..registry import find_protocol

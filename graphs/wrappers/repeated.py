@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...nodes.panel import Models
-from ...state.calls import CallsByRole, Can
+from ...state.call_counts import CallsByRole, Can
 from ...state.settings import RepeatedSettings
 from ...state.tasks import TaskKind
 from ..inside import NamedJudges

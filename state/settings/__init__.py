@@ -1,7 +1,9 @@
 """Settings of each protocol: one class a protocol, read by Python, the command line and Studio's form alike."""
 
-from .base import ModelName, ModelSpec, Settings, SettingsT, in_force, make_settings
-from .chateval import (
+from .base_settings import ModelName, ModelSpec, Settings, SettingsT, in_force, make_settings
+from .courtroom_settings import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings
+from .debate_settings import DebateSettings, Fallback, MultiagentSettings, Persona
+from .referee_settings import (
     ChatEvalSettings,
     EnsembleSettings,
     PositionSettings,
@@ -9,10 +11,8 @@ from .chateval import (
     Role,
     SingleSettings,
 )
-from .composition import CalibratedSettings, CascadeSettings, Reason, RepeatedSettings, WrapperSettings
-from .courtroom import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings
-from .debate import DebateSettings, Fallback, MultiagentSettings, Persona
-from .sampling import FairEvalSettings, GEvalSettings
+from .sampling_settings import FairEvalSettings, GEvalSettings
+from .wrapper_settings import CalibratedSettings, CascadeSettings, Reason, RepeatedSettings, WrapperSettings
 
 __all__ = [
     "BACKGROUNDS",

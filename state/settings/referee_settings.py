@@ -7,9 +7,8 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ..schema import first_paragraph
-from ..text import Text
-from .base import Settings, explicit
+from ..schema import Text, first_paragraph
+from .base_settings import Settings, explicit
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "diverse": ("general_public", "critic", "news_author", "psychologist", "scientist"),

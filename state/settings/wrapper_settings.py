@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from .base import Settings, explicit
+from .base_settings import Settings, explicit
 
 Reason = Literal["unresolved", "inconsistent", "gap"]
 """Why a verdict may be doubted."""

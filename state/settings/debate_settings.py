@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from .base import Settings, explicit
+from .base_settings import Settings, explicit
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
 Fallback = Literal["last", "tie_breaker", "human"]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from .base import Settings
+from .base_settings import Settings
 
 BACKGROUNDS = (
     "a retired ethics professor",

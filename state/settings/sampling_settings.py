@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ..text import Text
-from .base import Settings
-from .chateval import PositionSettings
+from ..schema import Text
+from .base_settings import Settings
+from .referee_settings import PositionSettings
 
 
 def _listed(value: Any) -> Any:

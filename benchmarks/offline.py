@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from jurygraph.nodes.fences import Section
-from jurygraph.nodes.offline.debaters import TEMPERS
-from jurygraph.nodes.offline.roles import as_text, speak
+from jurygraph.nodes.delimiters import Section
+from jurygraph.nodes.offline.offline_roles import TEMPERS, as_text, speak
 from scipy import stats
 
 DATA = Path(os.environ.get("JURYGRAPH_DATA") or Path(__file__).parents[2] / "shared" / "data")

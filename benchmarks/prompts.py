@@ -20,12 +20,12 @@ from typing import Any
 from unittest import mock
 
 from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.nodes.calling.calls import Call, Reply, Send
-from jurygraph.nodes.calling.sending import Around, around_calls
-from jurygraph.nodes.fences import fence, fenced_sections
+from jurygraph.nodes.delimiters import fence, fenced_sections
+from jurygraph.nodes.models.call import Call, Reply, Send
+from jurygraph.nodes.models.scripted_model import Line, ScriptedModel
+from jurygraph.nodes.models.send import Around, around_calls
 from jurygraph.nodes.planner import StepsBook, steps_kept
-from jurygraph.nodes.prompting import Prompt
-from jurygraph.nodes.scripted import Line, ScriptedModel
+from jurygraph.nodes.prompt_templates import Prompt
 from rich.console import Console
 from rich.table import Table
 

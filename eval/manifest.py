@@ -16,11 +16,11 @@ from uuid import uuid4
 from pydantic import TypeAdapter, ValidationError
 
 from ..graphs.registry import find_protocol
-from ..nodes.calling.models import LoadedModel
+from ..nodes.bound_judge import Panel
+from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.offline import DISCLOSURE
-from ..nodes.panel import Panel
 from ..nodes.planner import PlannedSteps
-from ..nodes.prompting import Prompts
+from ..nodes.prompt_templates import Prompts
 from ..state.aspects import Aspect
 from ..state.errors import DataError, UsageError
 from ..state.settings import Settings

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ..graphs.inside import everybody, kinds_of
 from ..graphs.registry import find_protocol
 from ..graphs.registry import protocols as protocols_by_name
-from ..nodes.panel import Models, Panel
+from ..nodes.bound_judge import Models, Panel
 from ..state.aspects import Aspect
 from ..state.errors import UsageError
 from ..state.settings import DebateSettings, Settings

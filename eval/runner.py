@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Unpack, cast
 
-from ..nodes.blocking import run_blocking
-from ..nodes.calling.sending import Around, around_calls
+from ..nodes.models.send import Around, around_calls
 from ..nodes.planner import steps_kept
+from ..nodes.sync_bridge import run_blocking
 from ..state.aspects import Aspect
 from ..state.errors import StoppedError, UsageError
 from ..state.transcript import Turn

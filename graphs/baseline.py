@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import judge_alone
-from ..nodes.panel import Models
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import BaselineSettings
 from ..state.tasks import TaskKind

@@ -21,7 +21,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from ..nodes.panel import Panel
+from ..nodes.bound_judge import Panel
 from ..state.aggregation import higher, mean_pair, swapped
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeInput, JudgeOutput, as_json

@@ -23,11 +23,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..nodes.ballots import elected, scores_over_orders, vote
-from ..nodes.casting import with_roles
-from ..nodes.panel import Models
+from ..nodes.bound_judge import Models
+from ..nodes.personas import with_roles
 from ..nodes.referee import referee, turn_is_over
 from ..nodes.summarizer import summarizer
+from ..nodes.vote_aggregation import elected, scores_over_orders, vote
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, make_settings

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..nodes.bound_judge import Models
 from ..nodes.commander import commander, recipient
 from ..nodes.critic import critic, is_satisfied
 from ..nodes.human import human
-from ..nodes.panel import Models
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..nodes.ballots import average, scores_over_orders
-from ..nodes.casting import with_roles
-from ..nodes.panel import Models
+from ..nodes.bound_judge import Models
+from ..nodes.personas import with_roles
 from ..nodes.referee import unheard_referees
+from ..nodes.vote_aggregation import average, scores_over_orders
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput
 from ..state.settings import EnsembleSettings, make_settings

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..nodes.calling.models import SEVERAL
+from ..nodes.bound_judge import Models
 from ..nodes.faireval_scorer import pairs_in, scorer
-from ..nodes.panel import Models
+from ..nodes.models.capabilities import SEVERAL
 from ..state.call_counts import CallsByRole, Can, sampled
 from ..state.graph_state import JudgeOutput
 from ..state.settings import FairEvalSettings

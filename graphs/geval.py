@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..nodes.calling.models import LOGPROBS, SEVERAL
+from ..nodes.bound_judge import Models
 from ..nodes.geval_scorer import scorer
-from ..nodes.panel import Models
+from ..nodes.models.capabilities import LOGPROBS, SEVERAL
 from ..nodes.planner import planner
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.graph_state import JudgeState

@@ -22,8 +22,8 @@ from langgraph.runtime import get_runtime
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
-from ..nodes.calling.models import LoadedModel
-from ..nodes.panel import Models, Panel
+from ..nodes.bound_judge import Models, Panel
+from ..nodes.models.loaded_model import LoadedModel
 from ..state.errors import UsageError
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.tasks import TaskKind

@@ -23,9 +23,9 @@ from typing import Any
 
 from ..nodes.advocate import teams_of_advocates
 from ..nodes.aggregator import aggregators
+from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import feedback, judge_of_teams
 from ..nodes.defence_judge import judge_of_each
-from ..nodes.panel import Models
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..nodes.panel import Models
+from ..nodes.bound_judge import Models
 from ..state.settings import DebateSettings, MultiagentSettings
 from . import debate
 from .wiring import Protocol, ProtocolGraph

@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..nodes.advocate import lone_advocates
+from ..nodes.bound_judge import Models
 from ..nodes.court_summarizer import summarizer
 from ..nodes.courtroom_judge import judge_of_round
 from ..nodes.juror import jury
-from ..nodes.panel import Models
-from ..nodes.tally import rounds_agree, tally
+from ..nodes.vote_aggregation import rounds_agree, tally
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings

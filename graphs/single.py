@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..nodes.panel import Models
+from ..nodes.bound_judge import Models
 from ..nodes.referee import lone_scorer
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings

@@ -12,10 +12,10 @@ from langchain_core.runnables.config import set_config_context
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 
-from ..nodes.blocking import run_blocking
-from ..nodes.ends import conclude, prepare
-from ..nodes.hearing import Hearing
-from ..nodes.panel import Models, Panel
+from ..nodes.agent_runtime import Hearing
+from ..nodes.bound_judge import Models, Panel
+from ..nodes.prepare_conclude import conclude, prepare
+from ..nodes.sync_bridge import run_blocking
 from ..state.call_counts import CallsByRole, Can, CountCalls
 from ..state.graph_state import JudgeInput, JudgeOutput, JudgeState
 from ..state.settings import Settings, SettingsT, make_settings

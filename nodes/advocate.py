@@ -8,12 +8,11 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings, SamreSettings
 from ..state.transcript import Turn
+from .agent_runtime import Answer, Hearing, Question
 from .court_summarizer import memory
-from .courtroom import CRITERIA, SIDES, court_details, court_prompt, heard, side_of, totals_so_far
-from .defences import record_of
-from .forms import TextForm
-from .hearing import Answer, Hearing, Question
-from .prompting import Prompt
+from .courtroom import CRITERIA, SIDES, court_details, court_prompt, heard, record_of, side_of, totals_so_far
+from .output_schemas import TextForm
+from .prompt_templates import Prompt
 
 
 async def lone_advocates(state: JudgeState, hearing: Hearing[SamreSettings]) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
-from .courtroom import SIDES, court_details, court_prompt, heard
-from .defences import record_of
-from .forms import TextForm
-from .hearing import Hearing, Question
+from .agent_runtime import Hearing, Question
+from .courtroom import SIDES, court_details, court_prompt, heard, record_of
+from .output_schemas import TextForm
 
 
 async def aggregators(state: JudgeState, hearing: Hearing[MoreSettings]) -> dict[str, Any]:

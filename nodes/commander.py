@@ -11,11 +11,10 @@ from typing import Any, Literal
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import CompareTask
-from ..state.transcript import Turn, turn_without_model
-from .fences import fence
-from .forms import TextForm, describe
-from .hearing import Hearing, Question
-from .showing import particulars, prompt_for, task_of
+from ..state.transcript import turn_without_model
+from .agent_runtime import Hearing, Question
+from .output_schemas import TextForm, describe
+from .prompt_context import particulars, prompt_for, spoken, task_of
 
 Recipient = Literal["scorer", "critic"]
 
@@ -35,20 +34,6 @@ async def commander(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict
     turn = turn_without_model(round, "commander", "commander", _relayed(state, hearing, to))
     hearing.tell(turn)
     return {"transcript": [turn], "round": round}
-
-
-def handed_over(state: JudgeState) -> str:
-    """The Commander's latest message, as its recipient is shown it: a model's words as data."""
-    turn = state["transcript"][-1]
-    if turn["model"] is None:
-        return turn["content"]
-    label = f"commander, round {turn['round']}"
-    return f"The Commander's message:\n{fence(label, turn['content'])}"
-
-
-def spoken(state: JudgeState) -> list[Turn]:
-    """The debate proper: what Scorer and Critic have said."""
-    return [turn for turn in state["transcript"] if turn["role"] in {"scorer", "critic"}]
 
 
 def _relayed(state: JudgeState, hearing: Hearing[DebateSettings], to: Recipient) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.transcript import Turn, last_by
+from .agent_runtime import Hearing, Question
 from .courtroom import court_details, court_prompt, totals_so_far
-from .forms import TextForm
-from .hearing import Hearing, Question
+from .output_schemas import TextForm
 
 
 def memory(state: JudgeState) -> list[Turn]:

@@ -1,16 +1,18 @@
-"""What everybody in the courtroom has in common: the six criteria, the case, the record (appendix C)."""
+"""What all in the courtroom share: six criteria and their points, case, record, defences shown."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
-from .hearing import Answer
-from .prompting import Prompt, Prompts
-from .showing import task_of
+from .agent_runtime import Answer
+from .prompt_context import task_of
+from .prompt_templates import Prompt, Prompts
+from .replies.own_words import own_words, plain
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,9 @@ CRITERIA = (
     Criterion("Reasoning", "its reasons are strong, and facts support them."),
     Criterion("Answering the opponent", "it stands up to what the other side has to say, and meets it."),
 )
+
 LOWEST, HIGHEST = 1, 20
 """Points on one criterion."""
-
 LOWEST_TOTAL, HIGHEST_TOTAL = LOWEST * len(CRITERIA), HIGHEST * len(CRITERIA)
 SIDES = (1, 2)
 
@@ -87,3 +89,107 @@ def _case(state: JudgeState, prompts: Prompts, debated: bool) -> str:
     values = {name: getattr(task, name) for name in type(task).model_fields}
     scale = {"low": LOWEST, "high": HIGHEST, "total_low": LOWEST_TOTAL, "total_high": HIGHEST_TOTAL}
     return prompts.render("courtroom/case", **{**values, **scale, "criteria": CRITERIA, "debated": debated})
+
+
+Points = list[list[float] | None]
+"""For each answer its six points in the order of the criteria, or ``None`` where one is missing."""
+_CALLED = (
+    re.compile(r"relevan"),
+    re.compile(r"accura"),
+    re.compile(r"depth|complete"),
+    re.compile(r"clarity|clear"),
+    re.compile(r"reason|logic|factual"),
+    re.compile(r"opponent|rebut|other side"),
+)
+_NUMBER = r"(\d{1,3}(?:\.\d{1,2})?)(?: ?/ ?20)?"
+_LINE = re.compile(r"[^\w\n]{0,12}(?:\d{1,2}[.)] ?)?[^\w\n]{0,4}([A-Za-z][^:=\n]{0,80})[:=](.*)")
+_PAIR = re.compile(rf"\W{{0,6}}[\[(] ?{_NUMBER} ?[,;|] ?{_NUMBER} ?[\])]")
+_ONE = re.compile(rf"[^\w\[(]{{0,6}}{_NUMBER}(?![\d.]?\d)")
+_HEADING = re.compile(r"\W{0,8}(?:answer|advocate|side|assistant) ?([12])\b\W{0,8}", re.IGNORECASE)
+
+
+def read_points(reply: str, side: int | None = None) -> Points:
+    """The points of each answer: from lines such as ``Relevance: [18, 15]``, or one answer's under its heading.
+
+    Args:
+        reply: the raw reply; what it quotes does not count.
+        side: the answer that lines with a single number are about, where no heading says so.
+
+    >>> read_points("Relevance: [18, 15]\\nAccuracy: [17, 12]")
+    [None, None]
+    """
+    found: dict[tuple[int, int], float] = {}
+    for line in own_words(plain(reply)).splitlines():
+        heading = _HEADING.fullmatch(line)
+        if heading:
+            side = int(heading[1])
+        elif (stated := _LINE.match(line)) and (criterion := _criterion(stated[1])) is not None:
+            found |= {(answer, criterion): value for answer, value in _values(stated[2], side)}
+    return [_complete(found, answer) for answer in SIDES]
+
+
+def sums_that_differ(points: Points, totals: list[float]) -> list[str]:
+    """What does not add up, in words; criteria that were not all stated are no fault.
+
+    >>> sums_that_differ([[10.0] * 6, None], [61, 50])
+    ['the points of answer 1 add up to 60, not to the total of 61 that is stated and counts']
+    """
+    return [
+        f"the points of answer {answer} add up to {sum(stated):g}, not to the total of {total:g} that is stated "
+        "and counts"
+        for answer, stated, total in zip(SIDES, points, totals, strict=True)
+        if stated is not None and abs(sum(stated) - total) > 1e-6
+    ]
+
+
+def _criterion(label: str) -> int | None:
+    words = label.casefold()
+    return next((at for at, called in enumerate(_CALLED) if called.search(words)), None)
+
+
+def _values(text: str, side: int | None) -> list[tuple[int, float]]:
+    pair = _PAIR.match(text)
+    if pair:
+        return [(answer, float(pair[answer])) for answer in SIDES]
+    one = _ONE.match(text)
+    return [(side, float(one[1]))] if one and side else []
+
+
+def _complete(found: dict[tuple[int, int], float], answer: int) -> list[float] | None:
+    points = [found.get((answer, criterion), 0) for criterion in range(len(CRITERIA))]
+    return points if all(LOWEST <= value <= HIGHEST for value in points) else None
+
+
+def spoken_in(state: JudgeState, role: str, round: int) -> list[Turn]:
+    """A role's turns of one round."""
+    return [turn for turn in state["transcript"] if turn["role"] == role and turn["round"] == round]
+
+
+def presented(state: JudgeState, round: int) -> list[Turn]:
+    """What both sides put before the judge: one defence made of all, the picked one, or all of them."""
+    defences = spoken_in(state, "advocate", round)
+    picked = picked_in(state, round)
+    best = [turn for turn in defences if turn["agent"] in picked]
+    return spoken_in(state, "aggregator", round) or best or defences
+
+
+def picked_in(state: JudgeState, round: int) -> list[str]:
+    """The advocates who represent their sides where the best defence of each is picked."""
+    held = state["details"].get("best", ())
+    return next((entry["picked"] for entry in held if entry["round"] == round), [])
+
+
+def record_of(state: JudgeState, side: int, round: int) -> list[Turn]:
+    """All that a team knows in a round: its own turns; of earlier rounds also what the other side put before the
+    judge, and what the judge said to both.
+    """
+    public = _names(turn for earlier in range(1, round) for turn in presented(state, earlier))
+    return [
+        turn
+        for turn in state["transcript"]
+        if side_of(turn) in (0, side) or (turn["agent"], turn["round"]) in public
+    ]
+
+
+def _names(turns: Iterable[Turn]) -> set[tuple[str, int]]:
+    return {(turn["agent"], turn["round"]) for turn in turns}

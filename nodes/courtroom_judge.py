@@ -8,12 +8,20 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import BaselineSettings, MoreSettings, SamreSettings
 from ..state.transcript import Turn
-from .courtroom import HIGHEST_TOTAL, LOWEST_TOTAL, court_details, court_prompt, totals_so_far
-from .criteria import read_points, sums_that_differ
-from .defences import picked_in, presented, spoken_in
-from .forms import TextForm
-from .hearing import Answer, Hearing, Question
-from .verdict_forms import TotalsForm
+from .agent_runtime import Answer, Hearing, Question
+from .courtroom import (
+    HIGHEST_TOTAL,
+    LOWEST_TOTAL,
+    court_details,
+    court_prompt,
+    picked_in,
+    presented,
+    read_points,
+    spoken_in,
+    sums_that_differ,
+    totals_so_far,
+)
+from .output_schemas import TextForm, TotalsForm
 
 
 async def judge_alone(state: JudgeState, hearing: Hearing[BaselineSettings]) -> dict[str, Any]:

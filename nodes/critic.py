@@ -7,10 +7,9 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.transcript import last_by
-from .commander import handed_over, spoken
-from .forms import CritiqueForm
-from .hearing import Hearing, Question
-from .showing import particulars, prompt_for, task_of
+from .agent_runtime import Hearing, Question
+from .output_schemas import CritiqueForm
+from .prompt_context import handed_over, particulars, prompt_for, spoken, task_of
 
 
 async def critic(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str, Any]:

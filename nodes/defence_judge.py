@@ -9,6 +9,7 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
 from ..state.transcript import Turn
+from .agent_runtime import Answer, Hearing, Question
 from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
@@ -16,13 +17,13 @@ from .courtroom import (
     court_details,
     court_prompt,
     heard,
+    read_points,
     side_of,
+    spoken_in,
+    sums_that_differ,
     totals_so_far,
 )
-from .criteria import read_points, sums_that_differ
-from .defences import spoken_in
-from .hearing import Answer, Hearing, Question
-from .verdict_forms import TotalForm
+from .output_schemas import TotalForm
 
 
 async def judge_of_each(state: JudgeState, hearing: Hearing[MoreSettings]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from ..state.aggregation import mean_pair
 from ..state.graph_state import JudgeState
 from ..state.settings import FairEvalSettings
 from ..state.transcript import Turn
-from .hearing import Hearing, Question
-from .showing import particulars, prompt_for, score_form, task_of
+from .agent_runtime import Hearing, Question
+from .prompt_context import particulars, prompt_for, score_form, task_of
 
 
 async def scorer(state: JudgeState, hearing: Hearing[FairEvalSettings]) -> dict[str, Any]:

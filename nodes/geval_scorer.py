@@ -12,13 +12,13 @@ from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask
 from ..state.transcript import Turn
-from .calling.calls import NotTakenError
-from .calling.models import LOGPROBS
-from .geval_forms import RatingForm
-from .hearing import Answer, Hearing, Question
+from .agent_runtime import Answer, Hearing, Question
+from .models.call import NotTakenError
+from .models.capabilities import LOGPROBS
+from .output_schemas import RatingForm
 from .planner import rubric
-from .prompting import Prompt
-from .showing import particulars, task_of
+from .prompt_context import particulars, task_of
+from .prompt_templates import Prompt
 
 TOP_LOGPROBS = 20
 """As many as the chat completions of OpenAI give."""

@@ -10,11 +10,10 @@ from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import CompareTask, ScoreTask
 from ..state.transcript import Score, turn_without_model
-from .commander import spoken
-from .forms import describe
-from .hearing import Hearing
+from .agent_runtime import Hearing
+from .output_schemas import describe
+from .prompt_context import score_form, spoken, task_of, wanted
 from .replies import ReplyError, read_pair, read_score
-from .showing import score_form, task_of, wanted
 
 
 async def human(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str, Any]:

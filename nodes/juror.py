@@ -7,11 +7,10 @@ from typing import Any
 from ..state.errors import ReplyError
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
+from .agent_runtime import Answer, Hearing, Question
 from .court_summarizer import memory
 from .courtroom import HIGHEST, LOWEST, court_details, court_prompt
-from .forms import Form, PairForm
-from .hearing import Answer, Hearing, Question
-from .verdict_forms import VoteForm
+from .output_schemas import Form, PairForm, VoteForm
 
 
 async def jury(state: JudgeState, hearing: Hearing[SamreSettings]) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from ..state.aspects import Aspect
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask
-from .geval_forms import StepsForm, read_steps
-from .hearing import Answer, Hearing, Question
-from .prompting import Prompt, Prompts
-from .showing import particulars, task_of
+from .agent_runtime import Answer, Hearing, Question
+from .output_schemas import StepsForm, read_steps
+from .prompt_context import particulars, task_of
+from .prompt_templates import Prompt, Prompts
 
 
 class PlannedSteps(BaseModel):

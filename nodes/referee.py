@@ -12,10 +12,10 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import ChatEvalSettings, EnsembleSettings, SingleSettings
 from ..state.transcript import Turn, last_by
-from .casting import Seat, cast
-from .forms import TextForm
-from .hearing import Answer, Hearing, Question
-from .showing import particulars, prompt_for, score_form, task_of, wanted
+from .agent_runtime import Answer, Hearing, Question
+from .output_schemas import TextForm
+from .personas import Seat, cast
+from .prompt_context import particulars, prompt_for, score_form, task_of, wanted
 
 
 async def referee(state: JudgeState, hearing: Hearing[ChatEvalSettings]) -> dict[str, Any]:

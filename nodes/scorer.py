@@ -6,9 +6,8 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
-from .commander import handed_over, spoken
-from .hearing import Hearing, Question
-from .showing import particulars, prompt_for, score_form, task_of, wanted
+from .agent_runtime import Hearing, Question
+from .prompt_context import handed_over, particulars, prompt_for, score_form, spoken, task_of, wanted
 
 
 async def scorer(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str, Any]:

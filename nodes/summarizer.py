@@ -8,9 +8,9 @@ from ..state.aggregation import mean_of
 from ..state.graph_state import JudgeState
 from ..state.settings import ChatEvalSettings
 from ..state.transcript import Score, Turn, last_by
-from .forms import TextForm
-from .hearing import Hearing, Question
-from .showing import particulars, prompt_for, task_of
+from .agent_runtime import Hearing, Question
+from .output_schemas import TextForm
+from .prompt_context import particulars, prompt_for, task_of
 
 
 async def summarizer(state: JudgeState, hearing: Hearing[ChatEvalSettings]) -> dict[str, Any]:

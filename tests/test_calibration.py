@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import calibrated, debate, multiagent
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph

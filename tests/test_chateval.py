@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.graphs import chateval, ensemble, single
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.offline import DISCLOSURE
-from jurygraph.nodes.prompting import Prompts
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.prompt_templates import Prompts
 from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.settings.referee_settings import GROUPS, ROLES, ChatEvalSettings, EnsembleSettings
 from langgraph.checkpoint.memory import InMemorySaver

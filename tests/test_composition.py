@@ -15,7 +15,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.cli import app
 from jurygraph.graphs import calibrated, cascade, debate, ensemble, faireval, geval, repeated, single
 from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver

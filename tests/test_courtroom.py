@@ -12,12 +12,11 @@ import pytest
 from jurygraph.eval import load_dataset
 from jurygraph.graphs import baseline, more, samre
 from jurygraph.nodes.advocate import leading_criteria
-from jurygraph.nodes.courtroom import CRITERIA
-from jurygraph.nodes.criteria import read_points
+from jurygraph.nodes.courtroom import CRITERIA, read_points
 from jurygraph.nodes.defence_judge import softmax
-from jurygraph.nodes.fences import fenced_sections
-from jurygraph.nodes.scripted import ScriptedModel
-from jurygraph.nodes.verdict_forms import TotalsForm, VoteForm
+from jurygraph.nodes.delimiters import fenced_sections
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.output_schemas import TotalsForm, VoteForm
 from jurygraph.state import ModelCallError, ReplyError, UsageError, Verdict
 from jurygraph.state.settings import BACKGROUNDS, MoreSettings, SamreSettings
 from langchain_core.outputs import ChatResult

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import debate, multiagent
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import Verdict
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver

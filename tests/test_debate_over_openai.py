@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import debate
-from jurygraph.nodes.calling import models
+from jurygraph.nodes.models import resolver
 from jurygraph.state import Verdict
 from jurygraph.state.settings import DebateSettings
 
@@ -192,7 +192,7 @@ def test_models_of_ended_loops_are_forgotten(provider: Provider) -> None:
         run("async", models={"*": OPENAI}, n=1)
     run("sync", models={"*": OPENAI}, n=1)
     ended = [
-        loop for loop in models._LOADED if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_closed()
+        loop for loop in resolver._LOADED if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_closed()
     ]
     assert ended == []
 

@@ -14,10 +14,11 @@ from jurygraph.eval.estimate.voices import manners
 from jurygraph.eval.items import CompareItem, ScoreItem
 from jurygraph.eval.plan import Plan, plan
 from jurygraph.graphs.registry import protocols
-from jurygraph.nodes.calling import prices
-from jurygraph.nodes.calling.models import LoadedModel, wrap
+from jurygraph.nodes.models import prices
+from jurygraph.nodes.models.loaded_model import LoadedModel
+from jurygraph.nodes.models.resolver import wrap
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.planner import steps_kept
-from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import UsageError
 from jurygraph.state.call_counts import CallRange, Range
 from jurygraph.state.verdict import Verdict

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import faireval
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.settings import FairEvalSettings
 

@@ -12,9 +12,9 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.manifest import read_steps
 from jurygraph.graphs import geval
-from jurygraph.nodes.geval_forms import read_steps as steps_in
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.output_schemas import read_steps as steps_in
 from jurygraph.nodes.planner import StepsBook, steps_kept
-from jurygraph.nodes.scripted import ScriptedModel
 from jurygraph.state import DataError, ModelCallError, ReplyError, UsageError, Verdict
 from jurygraph.state.settings import GEvalSettings
 from langchain_openai import ChatOpenAI

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jurygraph.graphs import debate
-from jurygraph.nodes.fences import fence, fenced_sections
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.delimiters import fence, fenced_sections
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 
 SOURCE = "The orchard bore no fruit in 1998."
 HARMLESS = "The orchard bore no fruit."

@@ -14,13 +14,11 @@ from statistics import mean
 from typing import Any
 
 import pytest
-from jurygraph.nodes.fences import Section, fence
+from jurygraph.nodes.delimiters import Section, fence
 from jurygraph.nodes.offline import DISCLOSURE, OfflineJudge
-from jurygraph.nodes.offline.aspects import ASPECTS, MEASURES
-from jurygraph.nodes.offline.debaters import TEMPERS
-from jurygraph.nodes.offline.measures import Case
-from jurygraph.nodes.offline.roles import ROLES, speak
-from jurygraph.nodes.offline.texts import profile
+from jurygraph.nodes.offline.offline_roles import ROLES, TEMPERS, speak
+from jurygraph.nodes.offline.offline_scoring import ASPECTS, MEASURES
+from jurygraph.nodes.offline.text_profile import Case, profile
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
@@ -298,8 +296,8 @@ class TestRefusals:
 
 class TestDeterminism:
     SCRIPT = (
-        "import json, sys; from jurygraph.nodes.offline.roles import speak, as_text;"
-        "from jurygraph.nodes.fences import Section;"
+        "import json, sys; from jurygraph.nodes.offline.offline_roles import speak, as_text;"
+        "from jurygraph.nodes.delimiters import Section;"
         "jobs = json.load(sys.stdin);"
         "print(json.dumps([as_text(*speak(m, [Section(*s) for s in ss])) for m, ss in jobs]))"
     )

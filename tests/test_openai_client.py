@@ -10,12 +10,12 @@ from uuid import UUID
 
 import pytest
 from jurygraph.graphs import single
-from jurygraph.nodes.calling import connections, models
-from jurygraph.nodes.calling.attempts import attempt
-from jurygraph.nodes.calling.calls import Call, NotTakenError
-from jurygraph.nodes.calling.models import LoadedModel
-from jurygraph.nodes.calling.openai_chat import LeanChatOpenAI
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models import openai_fast, resolver
+from jurygraph.nodes.models.call import Call, NotTakenError
+from jurygraph.nodes.models.loaded_model import LoadedModel
+from jurygraph.nodes.models.openai_fast import LeanChatOpenAI
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.models.send import attempt
 from jurygraph.state.errors import ModelCallError
 from jurygraph.state.settings import ModelSpec
 from langchain_core.caches import InMemoryCache
@@ -51,7 +51,7 @@ FULL = Usage(input=100, cached=40, output=20, reasoning=5)
 
 
 async def loaded(name: str = OPENAI) -> LoadedModel:
-    return models.load(ModelSpec.parse(name), asyncio.get_running_loop())
+    return resolver.load(ModelSpec.parse(name), asyncio.get_running_loop())
 
 
 def asked(model: LoadedModel, **parameters: Any) -> Call:
@@ -159,9 +159,9 @@ async def test_a_proxy_of_the_environment_is_used(
 def test_what_needs_no_proxy_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://proxy.example.test:3128")
     monkeypatch.setenv("no_proxy", "127.0.0.1,.inside.test")
-    assert connections.proxy_for("https://api.example.test/v1") == "http://proxy.example.test:3128"
-    assert connections.proxy_for("https://api.inside.test/v1") is None
-    assert connections.proxy_for("http://api.example.test/v1") is None
+    assert openai_fast.proxy_for("https://api.example.test/v1") == "http://proxy.example.test:3128"
+    assert openai_fast.proxy_for("https://api.inside.test/v1") is None
+    assert openai_fast.proxy_for("http://api.example.test/v1") is None
 
 
 async def test_the_responses_api_is_left_to_langchains_client(provider: Provider) -> None:
@@ -294,9 +294,9 @@ def test_connections_end_with_their_loop(provider: Provider, name: str, tuned: b
         return (await attempt(asked(model.tuned(0.3, None) if tuned else model))).text
 
     provider.play(by=lambda _: "Score: 4")
-    before = set(connections._SESSIONS)
+    before = set(openai_fast._SESSIONS)
     assert [asyncio.run(once()) for _ in range(3)] == ["Score: 4"] * 3
-    assert set(connections._SESSIONS) == before
+    assert set(openai_fast._SESSIONS) == before
 
 
 def test_connections_of_a_sync_program_end_with_it(provider: Provider) -> None:
@@ -305,11 +305,11 @@ def test_connections_of_a_sync_program_end_with_it(provider: Provider) -> None:
     provider.play("Score: 4", "Score: 4")
     for _ in range(2):
         assert graph.invoke(given)["verdict"]["score"] == 4
-        opened = list(connections._SESSIONS.values())
+        opened = list(openai_fast._SESSIONS.values())
         assert [session.closed for session in opened] == [False]
-        connections._close_at_exit()
+        openai_fast._close_at_exit()
         assert [session.closed for session in opened] == [True]
-    assert connections._SESSIONS == {}
+    assert openai_fast._SESSIONS == {}
 
 
 # What identifies a model
@@ -328,8 +328,8 @@ def gemini(**fields: Any) -> ChatGoogleGenerativeAI:
 def test_the_identity_of_a_chat_model_holds_its_parameters_and_no_secret(
     make: Callable[..., BaseChatModel],
 ) -> None:
-    plain = models.wrap(make()).identity
-    assert models.wrap(make()).identity == plain
+    plain = resolver.wrap(make()).identity
+    assert resolver.wrap(make()).identity == plain
     assert json.loads(json.dumps(plain)) == plain
     assert "sk-secret" not in json.dumps(plain)
     for fields in (
@@ -340,11 +340,11 @@ def test_the_identity_of_a_chat_model_holds_its_parameters_and_no_secret(
         {"stop": ["END"]},
     ):
         if set(fields) <= set(type(make()).model_fields):
-            assert models.wrap(make(**fields)).identity != plain, fields
+            assert resolver.wrap(make(**fields)).identity != plain, fields
 
 
 def test_where_and_how_patiently_a_model_is_asked_is_no_part_of_its_identity() -> None:
-    plain = models.wrap(chat()).identity
+    plain = resolver.wrap(chat()).identity
     elsewhere = {
         "base_url": "http://127.0.0.1:1/v1",
         "api_key": SecretStr("sk-other"),
@@ -355,16 +355,16 @@ def test_where_and_how_patiently_a_model_is_asked_is_no_part_of_its_identity() -
         "metadata": {"team": "a"},
         "tags": ["a"],
     }
-    assert models.wrap(chat(**elsewhere)).identity == plain
+    assert resolver.wrap(chat(**elsewhere)).identity == plain
 
 
 def test_secrets_in_free_parameters_are_left_out() -> None:
-    identity = models.wrap(chat(model_kwargs={"user": "me", "extra": {"api_key": "sk-secret"}})).identity
+    identity = resolver.wrap(chat(model_kwargs={"user": "me", "extra": {"api_key": "sk-secret"}})).identity
     assert identity["parameters"]["model_kwargs"] == {"user": "me"}
 
 
 def test_tuning_changes_the_identity_and_dropping_does_not() -> None:
-    model = models.wrap(chat(temperature=0.5))
+    model = resolver.wrap(chat(temperature=0.5))
     tuned = model.tuned(0.2, 50)
     assert (tuned.identity["temperature"], tuned.identity["max_tokens"]) == (0.2, 50)
     assert tuned.identity != model.identity
@@ -379,8 +379,8 @@ async def test_named_models_are_their_specifications() -> None:
 
 async def test_who_plays_roles() -> None:
     assert (await loaded("offline")).plays_roles
-    assert models.wrap(ScriptedModel(script={})).plays_roles
-    assert not models.wrap(chat()).plays_roles
+    assert resolver.wrap(ScriptedModel(script={})).plays_roles
+    assert not resolver.wrap(chat()).plays_roles
 
 
 def test_models_of_other_classes_are_other_models() -> None:
@@ -389,4 +389,4 @@ def test_models_of_other_classes_are_other_models() -> None:
             return super()._create_chat_result(*args, **kwargs)
 
     mine = Mine(model="gpt-4o-mini", api_key=SecretStr("sk-secret"))
-    assert models.wrap(mine).identity != models.wrap(chat()).identity
+    assert resolver.wrap(mine).identity != resolver.wrap(chat()).identity

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 import pytest
-from jurygraph.nodes.calling.pacing import SLOW_START, Allowance, Crowd, Pace
+from jurygraph.nodes.models.rate_limiter import SLOW_START, Allowance, Crowd, Pace
 from jurygraph.state import ModelCallError
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jurygraph.nodes.calling import persevering
-from jurygraph.nodes.calling.calls import Call, Reply
-from jurygraph.nodes.calling.models import wrap
-from jurygraph.nodes.calling.persevering import Patience, persevere, timed
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models import retry
+from jurygraph.nodes.models.call import Call, Reply
+from jurygraph.nodes.models.resolver import wrap
+from jurygraph.nodes.models.retry import Patience, persevere, timed
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ModelCallError
 
 CALL = Call(wrap(ScriptedModel(script={})), [], None, {})
@@ -103,7 +103,7 @@ async def test_the_provider_says_when(waits: list[float]) -> None:
 
 async def test_a_provider_that_wants_a_day_gets_an_hour(waits: list[float]) -> None:
     await persevere(CALL, Sender(passing(retry_after=86_400.0)), QUICK)
-    assert waits[0] < persevering.LONGEST_RETRY_AFTER + 1
+    assert waits[0] < retry.LONGEST_RETRY_AFTER + 1
 
 
 async def test_an_attempt_that_takes_too_long_is_as_good_as_a_lost_connection() -> None:

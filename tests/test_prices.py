@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from jurygraph.nodes.calling import prices
+from jurygraph.nodes.models import prices
 
 LABELS = [
     "openai:gpt-4o-mini",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import debate
-from jurygraph.nodes.prompting import Prompts
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.prompt_templates import Prompts
 from jurygraph.state import UsageError
 
 TASK = {"kind": "score", "source": "Es regnete.", "candidate": "Es regnete nicht.", "aspect": "consistency"}

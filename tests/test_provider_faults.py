@@ -18,12 +18,12 @@ import httpx
 import pytest
 import requests
 from jurygraph.graphs import debate
-from jurygraph.nodes.calling import models
-from jurygraph.nodes.calling.attempts import attempt
-from jurygraph.nodes.calling.calls import Call, Reply
-from jurygraph.nodes.calling.models import LoadedModel
-from jurygraph.nodes.calling.provider_faults import ProviderFault
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models.call import Call, Reply
+from jurygraph.nodes.models.loaded_model import LoadedModel
+from jurygraph.nodes.models.provider_errors import ProviderFault
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.models.send import attempt
 from jurygraph.state import ReplyError
 from jurygraph.state.errors import ModelCallError
 from jurygraph.state.settings import ModelSpec
@@ -84,7 +84,7 @@ def attempted(name: str) -> Reply | ModelCallError:
     """What one attempt at a model of that name yields, on an event loop of its own."""
 
     async def once() -> Reply | ModelCallError:
-        return await attempted_at(models.load(ModelSpec.parse(name), asyncio.get_running_loop()))
+        return await attempted_at(resolver.load(ModelSpec.parse(name), asyncio.get_running_loop()))
 
     return asyncio.run(once())
 
@@ -108,14 +108,14 @@ async def chat_of(kind: str, provider: Provider, **fields: Any) -> AsyncIterator
     """A chat model object as a caller would make it, and close it."""
     if kind == "openai":
         async with DefaultAsyncHttpxClient() as http_client:
-            yield models.wrap(
+            yield resolver.wrap(
                 ChatOpenAI(model="gpt-4o-mini", max_retries=0, http_async_client=http_client, **fields)
             )
     else:
         gemini = ChatGoogleGenerativeAI(
             model="gemini-2.0-flash", base_url=provider.url, max_retries=1, **fields
         )
-        yield models.wrap(gemini)
+        yield resolver.wrap(gemini)
         assert gemini.client is not None
         await gemini.client.aio.aclose()
 
@@ -253,7 +253,7 @@ def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
 
 
 def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jurygraph.nodes.calling.openai_chat.LARGEST_BODY", 1_000_000)
+    monkeypatch.setattr("jurygraph.nodes.models.openai_fast.LARGEST_BODY", 1_000_000)
     provider.play(Raw(" " * 3_000_000))
     error = failed(OPENAI)
     assert "larger than 1000000 bytes" in str(error)
@@ -262,7 +262,7 @@ def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("kind", PROVIDERS)
 @pytest.mark.parametrize("answer", [Hang(30), Broken(silent=30)], ids=["hang", "half a body, then silence"])
 async def test_a_call_that_hangs_can_be_given_up(provider: Provider, kind: str, answer: Answer) -> None:
-    model = models.load(ModelSpec.parse(name_of(kind, provider)), asyncio.get_running_loop())
+    model = resolver.load(ModelSpec.parse(name_of(kind, provider)), asyncio.get_running_loop())
     call = Call(model, [HumanMessage("Judge.")], None, {})
     provider.play(answer, "Score: 4")
     began = time.monotonic()
@@ -332,7 +332,7 @@ def test_when_a_provider_wants_to_be_asked_again(provider: Provider, case: str) 
     "error", [ValueError("odd"), KeyError("score"), TypeError("no"), ZeroDivisionError()]
 )
 async def test_a_fault_of_ones_own_is_not_tried_again(error: Exception) -> None:
-    found = await attempted_at(models.wrap(ScriptedModel(script={"None": [error]})))
+    found = await attempted_at(resolver.wrap(ScriptedModel(script={"None": [error]})))
     assert isinstance(found, ModelCallError)
     assert not found.retryable
 

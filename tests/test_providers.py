@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import debate
-from jurygraph.nodes.calling import models
-from jurygraph.nodes.calling.prices import cost_usd
+from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models.prices import cost_usd
 from jurygraph.state import UsageError, Verdict
 from jurygraph.state.errors import ModelCallError
 from jurygraph.state.settings import DebateSettings, ModelSpec
@@ -179,7 +179,7 @@ def test_a_chat_model_takes_the_settings_length_limit(provider: Provider, kind: 
 
 
 def test_a_chat_model_that_has_no_temperature_to_set_is_named_in_a_warning() -> None:
-    model = models.wrap(ParrotFakeChatModel())
+    model = resolver.wrap(ParrotFakeChatModel())
     assert any("no temperature" in warning for warning in model.tuned(0.5, None).warnings)
     assert model.tuned(None, None) is model
     assert model.tuned(0.5, None) is model.tuned(0.5, None)
@@ -508,7 +508,7 @@ def test_a_missing_key_is_one_sentence_before_any_call(
     with pytest.raises(UsageError, match=rf"^{key} is not set, and the model {name} cannot"):
         run(how, models={"critic": name, "scorer": "offline"})
     with pytest.raises(UsageError, match=key):
-        models.check(ModelSpec(name=name))
+        resolver.check(ModelSpec(name=name))
     assert provider.requests == []
 
 
@@ -523,7 +523,7 @@ def test_gemini_takes_its_other_key_too(provider: Provider, monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["gpt-4o-mini", "somebody:model", "openai:", "offline:x"])
 def test_an_unknown_model_is_refused_with_a_list_of_providers(name: str) -> None:
     with pytest.raises(UsageError, match=r"`openai:<name>`.*`google_genai:<name>`"):
-        models.check(ModelSpec(name=name))
+        resolver.check(ModelSpec(name=name))
 
 
 async def test_a_key_that_was_mended_is_used_on_the_same_loop(

@@ -13,7 +13,7 @@ from jurygraph.eval.estimate import estimate
 from jurygraph.eval.plan import plan
 from jurygraph.eval.replay.reading import read_recording
 from jurygraph.eval.results import Key
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError
 from typer.testing import CliRunner

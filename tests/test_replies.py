@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from jurygraph.nodes.fences import fence
+from jurygraph.nodes.delimiters import fence
 from jurygraph.nodes.replies import (
     ReplyError,
     contains_no_issue,

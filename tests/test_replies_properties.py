@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jurygraph.nodes.fences import fence
+from jurygraph.nodes.delimiters import fence
 from jurygraph.nodes.replies import (
     ReplyError,
     contains_no_issue,

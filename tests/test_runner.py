@@ -14,7 +14,7 @@ from jurygraph.eval.plan import plan
 from jurygraph.eval.results import Result, ResultsFile
 from jurygraph.eval.runner import carry_out
 from jurygraph.eval.running.conduct import Conduct
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, ModelSpec, UsageError
 
 RESULT_KEYS = """

@@ -17,7 +17,7 @@ from jurygraph.eval.running import kept
 from jurygraph.eval.running.conduct import Conduct
 from jurygraph.eval.running.counts import Counts
 from jurygraph.eval.running.stopping import Stop
-from jurygraph.nodes.calling.calls import Reply
+from jurygraph.nodes.models.call import Reply
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Hang, Provider, Request, Text, Usage

@@ -14,16 +14,15 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import faireval
-from jurygraph.nodes.blocking import run_blocking
-from jurygraph.nodes.calling import models
-from jurygraph.nodes.calling.models import LoadedModel
-from jurygraph.nodes.calling.provider_faults import ProviderFault
-from jurygraph.nodes.forms import ScoreForm
-from jurygraph.nodes.hearing import Hearing, Question
-from jurygraph.nodes.prompting import Prompt, Prompts
+from jurygraph.nodes.agent_runtime import Hearing, Question, Samples
+from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models.loaded_model import LoadedModel
+from jurygraph.nodes.models.provider_errors import ProviderFault
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.output_schemas import ScoreForm
+from jurygraph.nodes.prompt_templates import Prompt, Prompts
 from jurygraph.nodes.replies import read_score
-from jurygraph.nodes.sampling import Samples
-from jurygraph.nodes.scripted import ScriptedModel
+from jurygraph.nodes.sync_bridge import run_blocking
 from jurygraph.state import ModelCallError, ModelSpec, ReplyError
 from jurygraph.state.expected_score import expected_from_samples, expected_score, score_tokens, token_mass
 from jurygraph.state.settings import Settings
@@ -209,9 +208,9 @@ def hearing(model: LoadedModel, **settings: Any) -> Hearing[Settings]:
 async def asample(model: str | BaseChatModel, size: int, **settings: Any) -> Samples:
     """Samples of a model by name, whose connections end with the loop, or of a chat model object."""
     if isinstance(model, str):
-        loaded = models.load(ModelSpec.parse(model), asyncio.get_running_loop())
+        loaded = resolver.load(ModelSpec.parse(model), asyncio.get_running_loop())
     else:
-        loaded = models.wrap(model)
+        loaded = resolver.wrap(model)
     return await hearing(loaded, **settings).sample(QUESTION, size)
 
 

@@ -18,7 +18,7 @@ from jurygraph.eval.running import exporting, tracing
 from jurygraph.eval.running.counts import Counts
 from jurygraph.eval.running.exporting import traces_sent
 from jurygraph.eval.running.tracing import traced
-from jurygraph.nodes.calling.sending import Around
+from jurygraph.nodes.models.send import Around
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request

@@ -9,9 +9,10 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from ...graphs.inside import everybody
-from ...nodes.calling.models import LoadedModel, load
-from ...nodes.calling.openai_chat import LeanChatOpenAI
-from ...nodes.panel import Panel
+from ...nodes.bound_judge import Panel
+from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.models.openai_fast import LeanChatOpenAI
+from ...nodes.models.resolver import load
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..plan import Plan

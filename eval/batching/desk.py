@@ -14,9 +14,8 @@ import orjson
 from langgraph.errors import GraphBubbleUp
 from openai import OpenAIError
 
-from ...nodes.calling.calls import Call, Reply, Send
-from ...nodes.calling.fingerprints import fingerprint
-from ...nodes.calling.openai_chat import LeanChatOpenAI, requests_taken_by
+from ...nodes.models.call import Call, Reply, Send, fingerprint
+from ...nodes.models.openai_fast import LeanChatOpenAI, requests_taken_by
 from ...nodes.planner import steps_kept
 from ...state.errors import ModelCallError, StoppedError
 from ..journal import JournalError

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from ...nodes.calling.openai_chat import completion
-from ...nodes.calling.provider_faults import ResponseError
+from ...nodes.models.openai_fast import completion
+from ...nodes.models.provider_errors import ResponseError
 from .sent import Sent
 
 _NO_ANSWER = 408

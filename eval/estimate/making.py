@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...graphs.registry import find_protocol
-from ...nodes.blocking import run_blocking
-from ...nodes.calling import prices
-from ...nodes.calling.models import LoadedModel
-from ...nodes.panel import Panel
+from ...nodes.bound_judge import Panel
+from ...nodes.models import prices
+from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
 from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.tasks import TaskKind

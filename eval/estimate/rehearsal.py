@@ -14,9 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...nodes.calling.calls import Call, Reply, Send
-from ...nodes.calling.models import LOGPROBS, OFFLINE, SEVERAL, LoadedModel, load
-from ...nodes.calling.sending import Around, around_calls
+from ...nodes.models.call import Call, Reply, Send
+from ...nodes.models.capabilities import LOGPROBS, SEVERAL
+from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.models.resolver import OFFLINE, load
+from ...nodes.models.send import Around, around_calls
 from ...nodes.planner import steps_kept
 from ...state.errors import UsageError
 from .tokens import tokens_in

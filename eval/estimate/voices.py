@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from ...graphs.inside import NamedJudges
 from ...graphs.registry import find_protocol
-from ...nodes.calling.models import LoadedModel
-from ...nodes.panel import Panel
+from ...nodes.bound_judge import Panel
+from ...nodes.models.loaded_model import LoadedModel
 from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.tasks import TaskKind
 from ..plan import Graph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...nodes.calling.calls import Call, Reply, Send
+from ...nodes.models.call import Call, Reply, Send
 from ...state.errors import JurygraphError
 from ..journal import Journal
 from ..running.conduct import Conduct

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ...nodes.calling.calls import Call
+from ...nodes.models.call import Call
 
 
 class Voice(NamedTuple):

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...nodes.calling import prices
-from ...nodes.calling.calls import Call, Reply
+from ...nodes.models import prices
+from ...nodes.models.call import Call, Reply
 from ...state.errors import UsageError
 from ..journal import Totals
 from .stopping import Stop

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ...nodes.calling.pacing import Allowance
-from ...nodes.calling.persevering import PATIENCE, Patience
+from ...nodes.models.rate_limiter import Allowance
+from ...nodes.models.retry import PATIENCE, Patience
 from ...state.errors import UsageError
 from .budget import Budget
 

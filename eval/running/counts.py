@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...nodes.calling.calls import Reply
+from ...nodes.models.call import Reply
 from ..journal import Totals
 from ..results import Result
 

@@ -11,11 +11,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from ...nodes.calling.calls import Call, Reply, Send
-from ...nodes.calling.fingerprints import fingerprint
-from ...nodes.calling.pacing import Pace
-from ...nodes.calling.persevering import persevere, timed
-from ...nodes.calling.sending import Around
+from ...nodes.models.call import Call, Reply, Send, fingerprint
+from ...nodes.models.rate_limiter import Pace
+from ...nodes.models.retry import persevere, timed
+from ...nodes.models.send import Around
 from ...state.errors import ModelCallError, StoppedError
 from ..journal import Entry, Journal, JournalError
 from . import kept

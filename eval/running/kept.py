@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from ...nodes.calling.calls import Reply
+from ...nodes.models.call import Reply
 
 
 def to_bytes(reply: Reply) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...nodes.calling.provider_faults import ProviderFault
+from ...nodes.models.provider_errors import ProviderFault
 from ...state.errors import ModelCallError
 from .stopping import Stop
 

@@ -20,8 +20,8 @@ from langchain_core.messages import BaseMessage
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 from opentelemetry.util.types import AttributeValue
 
-from ...nodes.calling.calls import Call, Reply, Send
-from ...nodes.calling.sending import Around
+from ...nodes.models.call import Call, Reply, Send
+from ...nodes.models.send import Around
 from ...state.aspects import Aspect
 from ...state.errors import ModelCallError
 from ..items import Item

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from ...nodes.calling.sending import Around
+from ...nodes.models.send import Around
 from ...state.aspects import Aspect
 from ..items import Item
 from ..plan import Graph

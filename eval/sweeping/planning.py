@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 from uuid import uuid4
 
-from ...nodes.panel import Models
+from ...nodes.bound_judge import Models
 from ...state.errors import UsageError
 from ..aspects import choose_aspects
 from ..datasets import Data, Dataset, load_dataset

@@ -12,7 +12,7 @@ from typing import Any, Unpack, cast
 
 from filelock import FileLock, Timeout
 
-from ...nodes.blocking import run_blocking
+from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ..datasets import Data
 from ..journal import Totals

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...graphs.registry import find_protocol
-from ...nodes.calling.calls import Call, Reply, Send
-from ...nodes.calling.fingerprints import fingerprint
-from ...nodes.calling.models import OFFLINE, LoadedModel, load
-from ...nodes.calling.sending import Around, around_calls
+from ...nodes.models.call import Call, Reply, Send, fingerprint
+from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.models.resolver import OFFLINE, load
+from ...nodes.models.send import Around, around_calls
 from ...nodes.planner import steps_kept
 from ...state.call_counts import CallRange, Range, exactly
 from ...state.errors import UsageError

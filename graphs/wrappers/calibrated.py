@@ -12,7 +12,7 @@ from typing import Any
 
 from langgraph.runtime import get_runtime
 
-from ...nodes.panel import Models
+from ...nodes.bound_judge import Models
 from ...state.call_counts import CallsByRole, Can
 from ...state.graph_state import JudgeOutput
 from ...state.settings import CalibratedSettings

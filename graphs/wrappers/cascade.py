@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...nodes.panel import Models
+from ...nodes.bound_judge import Models
 from ...state.call_counts import CallRange, CallsByRole, Can
 from ...state.settings import CascadeSettings, WrapperSettings
 from ...state.tasks import TaskKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...nodes.prompting import Prompts
+from ...nodes.prompt_templates import Prompts
 from ...state.call_counts import CallsByRole, Can
 from ...state.settings import Settings, WrapperSettings
 from ...state.tasks import TaskKind

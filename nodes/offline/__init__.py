@@ -5,6 +5,6 @@ which aspect, ``reading`` turns them into numbers on a scale, ``debaters`` and `
 ``roles`` writes the reply down, and ``model`` is the chat model round it all.
 """
 
-from .model import DISCLOSURE, OfflineJudge
+from .offline_model import DISCLOSURE, OfflineJudge
 
 __all__ = ["DISCLOSURE", "OfflineJudge"]

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 
-from .markup import unmarked
-from .text import own_words, plain
+from .own_words import own_words, plain, unmarked
 
 _TOKEN = r"NO[ _-]ISSUES?"
 _ANYWHERE = re.compile(_TOKEN, re.IGNORECASE | re.ASCII)

@@ -15,14 +15,11 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from .faults import contradictory, off_scale, other_scale, unreadable
-from .labels import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, qualifier_of
-from .markup import unmarked
-from .names import marked
-from .numbers import NUMBER, shown, value_of
-from .structured import Field, closing_fields, fields, spelled
-from .text import own_words, plain
-from .values import Statement, ends_phrase, value_at, without_scales
+from .json_fields import Field, closing_fields, fields, spelled
+from .lexicon import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, marked, qualifier_of
+from .numbers import NUMBER, Statement, ends_phrase, shown, value_at, value_of, without_scales
+from .own_words import own_words, plain, unmarked
+from .reply_errors import contradictory, off_scale, other_scale, unreadable
 
 
 class _Strength(IntEnum):

@@ -1,4 +1,4 @@
-"""Read which of two texts a reply prefers.
+"""Read a vote: the verdict phrases and which one counts.
 
 Forms, strongest first: a verdict in double brackets; a labelled verdict, a binary pair or a relation such as
 ``A>B``; a sentence that says which is better, or a name on a line of its own; a tie; a comparative in the closing
@@ -10,14 +10,14 @@ of SAMRE's jurors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
-from .faults import breaks_off, contradictory, unreadable
-from .markup import unmarked
-from .names import marked
-from .structured import Field, closing_fields, fields
-from .text import own_words, plain
-from .verdicts import BRACKETS, Ballot, Vote, ballots, named
+from .json_fields import Field, closing_fields, fields
+from .lexicon import marked, one_of, side_of
+from .own_words import own_words, plain, unmarked
+from .reply_errors import breaks_off, contradictory, unreadable
 
 _KEYS = (
     *(
@@ -43,6 +43,7 @@ _KEYS = (
         "better_response",
     ),
 )
+BRACKETS = 5
 _FIELD = BRACKETS + 1
 
 
@@ -97,3 +98,274 @@ def _from_fields(entries: list[Field]) -> Iterator[Ballot]:
     ]
     if len(entries) == 2 and sorted(numbers) == [0, 1]:
         yield Ballot(_FIELD, 0, "1" if numbers[0] else "2")
+
+
+Vote = Literal["1", "2", "tie"]
+
+
+class Ballot(NamedTuple):
+    """A stated verdict: how clearly, where, for whom, and whether it opens the reply or concludes."""
+
+    strength: int
+    at: int
+    vote: Vote
+    conclusive: bool = True
+
+
+_LABEL, _SENTENCE, _TIE, _COMPARISON = 4, 3, 2, 1
+_EVEN = one_of("tie tied draw equal equally_good both neither c none no_winner even")
+_SIDES = r"(?P<vote>[①②]|[(\[]{0,2}[ABab12][)\]]{0,2}(?![\w'])(?! ?[<>=]))"
+_BRACKETED = re.compile(r"\[\[ ?([^\[\]\n]{1,40}?) ?\]\]")
+_RELATION = re.compile(r"([AB12①②]) ?(>{1,2}|<{1,2}|=|≈|≫|≪) ?([AB12①②])")
+_RELATION_LINE = re.compile(rf"(?:[^\n:<>=]{{0,40}}: ?)?(?P<relation>{_RELATION.pattern})[.! ]{{0,3}}")
+_CALLED = one_of(
+    "verdict winner decision vote choice preference judgment judgement conclusion selection preferred better "
+    "best pick "
+    "ganador gagnant vincitore sieger победитель"
+)
+_CALLED_MORE = one_of(
+    "answer output response summary one assistant option is goes_to would_be for between_the_two of_the_two"
+)
+_SMALL_WORDS = one_of("is goes_to for that option a an the it_is it's to")
+_LABELLED = re.compile(
+    rf"(?<!'s )(?:\b(?:(?:final|my|overall|the|our) ){{0,3}}{_CALLED}(?: {_CALLED_MORE}){{0,3}}"
+    r"|^(?:[-•] )?(?:(?:the )?final )?(?:answer|result)(?=:))"
+    r"(?P<link> ?[:=-]| (?:is|goes to|for))(?: that)?[ \n]{1,2}?"
+    rf"(?:{_SMALL_WORDS} ){{0,3}}"
+    rf"(?:{_SIDES}|(?P<even>{_EVEN}(?!\w)(?=[ .!,]{{0,2}}(?:\Z|[\n.(-]|relatively|of them)|,| (?:are|is|as|since"
+    rf"|because)\b)))"
+    r"(?P<after>[^\n.]{0,60})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PRAISE = rf"(?:\w{{1,20}} )?{one_of('better superior preferable preferred the_winner the_better the_best')}"
+_VERDICT_ENDS = re.compile(
+    rf" ?(?:\Z|\n|[.,;:!)\]*—(-](?! ?[①②])| (?:is|was) {_PRAISE}"
+    rf"|{one_of('because as since for due with over by wins than overall here')}\b)",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(r"[(\[] ?(0|1|0?\.5)(?:\.0)? ?, ?(0|1|0?\.5)(?:\.0)? ?[)\]]")
+_PAIR_LABEL = re.compile(
+    rf"{one_of('vote verdict decision ballot tuple answer result is score scores choice')}\W{{0,3}}\Z",
+    re.IGNORECASE,
+)
+_DEGREES = one_of(
+    "the a an also therefore thus clearly slightly significantly marginally much far overall still indeed "
+    "generally definitely considered "
+    "deemed judged somewhat notably considerably clear likely obviously arguably simply just ultimately now "
+    "to_be substantially obvious "
+    "overwhelmingly by_far"
+)
+_LEADS = one_of("better superior preferable preferred winner best stronger the_one winning more_preferable")
+_TRAILS = one_of("worse inferior weaker worst")
+_WINS = one_of(
+    "wins won prevails outperforms outperformed beats surpasses performed_better performs_better does_better "
+    "did_better excels_over "
+    "takes_the_lead edges_out has_the_edge is_ahead"
+)
+_CHOOSING = one_of(
+    "prefer choose select favor favour pick vote_for vote_is_for vote_goes_to go_with side_with opt_for "
+    "lean_toward lean_towards recommend "
+    "declare award_the_win_to give_the_edge_to"
+)
+_COPULAS = one_of("is was would_be seems appears are comes_out emerges remains to_be as")
+_CALLED_BETTER = one_of(
+    "one choice of_the_two between_the_two option overall than_the_other output answer summary response assistant"
+)
+_BETTER = re.compile(
+    rf"(?P<is>[①②]),? {_COPULAS},? (?:{_DEGREES},? ){{0,4}}"
+    rf"(?:{_LEADS}|(?P<is_worse>{_TRAILS}))\b(?! (?:at|suited to|known)\b)"
+    rf"|(?P<wins>[①②]) (?:clearly |narrowly |also |has )?(?:{_WINS}|(?P<loses>loses))\b"
+    rf"|\b{_CHOOSING}(?: to| that)? (?P<chosen>[①②])"
+    r"|(?P<follows>[①②]) (?:\w{1,20}ly )?better \w{1,20}s\b"
+    rf"|\b(?:{_LEADS}|(?P<was_worse>{_TRAILS}))"
+    rf"(?: {_CALLED_BETTER}){{0,2}}"
+    r"(?: (?:for|to|in|of) [\w ]{1,40}?| here)? (?:is|was|would be)(?: (?:clearly|therefore|thus"
+    r"|indeed))? (?P<named>[①②])",
+    re.IGNORECASE,
+)
+_COMPARATIVES = one_of("more better superior greater higher clearer stronger richer deeper best")
+_MORE = re.compile(
+    rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{_COMPARATIVES}\b",
+    re.IGNORECASE,
+)
+_ALIKE = one_of("tied equal equally_matched") + r"|equally (?:as )?(?!clear that)\w{3,16}"
+_TIES = re.compile(
+    r"\b(?:it's|is|as|be|call it|declare|results? in|ends? in) (?:therefore |thus |essentially |effectively "
+    r"|basically |considered )?"
+    r"an? (?:\w{1,20} )?(?:tie|draw)\b"
+    rf"|\b(?:both|① and ②)(?: [\w#①②()]{{1,20}}){{0,8}}? (?:are|is|were|performed|perform"
+    rf"|did) (?:\w{{1,20}} ){{0,2}}?(?:{_ALIKE})\b"
+    r"|\b(?:are|is) (?:tied|equally (?:good|matched|bad))\b"
+    r"|\bneither(?: [\w#①②()]{1,20}){0,5}? (?:is|was|stands out as) (?:\w{1,20} ){0,2}?(?:better|superior"
+    r"|preferable|a winner|the winner)\b"
+    r"|\bneither(?: [\w#①②()]{1,20}){0,3}? wins\b"
+    r"|\b(?:no|without a) (?:clear |obvious |real )?(?:winner|preference|difference in (?:overall )?quality)\b",
+    re.IGNORECASE,
+)
+_CONCESSIONS = one_of(
+    "while although though if whether unless despite not why may_be_argued_that argue_that argued_that "
+    "argues_that "
+    "claim_that claims_that claimed_that"
+)
+_HYPOTHETICAL = re.compile(
+    rf"(?:\b{_CONCESSIONS}\b|n't)"
+    r"[^.;,①②\n]{0,40}\Z",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|less|hardly)\b|n't", re.IGNORECASE)
+_CONCLUDING = one_of(
+    "therefore thus hence overall in_conclusion in_summary conclude concluded determine determined decided "
+    "i_must i_would "
+    "i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
+)
+_CONCLUSION = re.compile(rf"\b{_CONCLUDING}\b", re.IGNORECASE)
+_WHOLE_LINE = re.compile(
+    r"(?:[-•] )?(?P<vote>[①②]|[(\[]?[ABab12][)\]]?(?![\w'])|tie|draw|c\b|\(c\)|both|neither)(?P<rest>[.!]?"
+    r"|(?:[.:]| -| —) [^\n]*| \([^\n]*)",
+    re.IGNORECASE,
+)
+_SENTENCES = re.compile(r"(?<=[.!?]) |\n+")
+
+
+def ballots(text: str) -> Iterator[Ballot]:
+    """Every verdict in ``text``, whose names of the two texts are marked."""
+    for match in _BRACKETED.finditer(text):
+        vote = named(match[1])
+        if vote is not None:
+            yield Ballot(BRACKETS, match.start(), vote)
+    yield from _labelled(text)
+    yield from _relations_and_pairs(text)
+    yield from _sentences(text)
+    yield from _lines(text)
+    yield from _closing_comparison(text)
+
+
+def named(name: str) -> Vote | None:
+    """The vote that a short phrase names: ``A``, ``②``, ``A>>B``, ``tie``.
+
+    >>> named("B>>A"), named("(a)"), named("a tie"), named("both texts")
+    ('2', '1', 'tie', None)
+    """
+    name = name.strip(" .")
+    relation = _RELATION.fullmatch(name.upper())
+    if relation:
+        return _related(relation[1], relation[2], relation[3])
+    if re.fullmatch(rf"{_EVEN}|a tie", name, re.IGNORECASE):
+        return "tie"
+    side = side_of(name)
+    return _vote(side) if side is not None else None
+
+
+def _related(first: str, sign: str, second: str) -> Vote | None:
+    left, right = side_of(first), side_of(second)
+    if left is None or right is None or left == right:
+        return None
+    if sign in "=≈":
+        return "tie"
+    return _vote(left if sign[0] in ">≫" else right)
+
+
+def _vote(side: str) -> Vote:
+    return "1" if side in ("1", "①") else "2"
+
+
+def _other(vote: Vote) -> Vote:
+    return "2" if vote == "1" else "1"
+
+
+def _supposed(text: str, at: int) -> bool:
+    """Whether what stands at ``at`` is only supposed, denied or conceded in its clause."""
+    return _HYPOTHETICAL.search(text[max(0, at - 60) : at]) is not None
+
+
+def _labelled(text: str) -> Iterator[Ballot]:
+    """``Winner: Answer 2``, ``My vote goes to ①``."""
+    for match in _LABELLED.finditer(text):
+        if _supposed(text, match.start()):
+            continue
+        if match["even"]:
+            yield Ballot(_LABEL, match.start(), "tie")
+        elif _VERDICT_ENDS.match(match["after"]) and (
+            match["link"] != " for" or "vote" in match[0].casefold()
+        ):
+            vote = named(match["vote"])
+            if vote is not None:
+                yield Ballot(_LABEL, match.start(), vote)
+
+
+def _relations_and_pairs(text: str) -> Iterator[Ballot]:
+    """``A > B`` on a line of its own, ``(1, 0)`` alone or behind a label."""
+    for line in re.finditer(r"[^\n]+", text):
+        relation = _RELATION_LINE.fullmatch(line[0]) if len(line[0]) < 80 else None
+        vote = _related(relation[2], relation[3], relation[4]) if relation else None
+        if vote is not None:
+            yield Ballot(_LABEL, line.start(), vote)
+        for pair in _PAIR.finditer(line[0]):
+            before = line[0][max(0, pair.start() - 20) : pair.start()]
+            left, right = float(pair[1]), float(pair[2])
+            if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
+                yield Ballot(
+                    _LABEL,
+                    line.start() + pair.start(),
+                    "1" if left > right else "2" if right > left else "tie",
+                )
+
+
+def _sentences(text: str) -> Iterator[Ballot]:
+    """``Output (a) is better``, ``I prefer ②``, ``It is a tie``."""
+    first_line = text.find("\n")
+    for match in _BETTER.finditer(text):
+        if _supposed(text, match.start()) or _asks(text, match.end()):
+            continue
+        name = match["is"] or match["wins"] or match["chosen"] or match["follows"] or match["named"]
+        vote = _vote(name)
+        worse = match["is_worse"] or match["loses"] or match["was_worse"]
+        yield Ballot(
+            _SENTENCE,
+            match.start(),
+            _other(vote) if worse else vote,
+            _concludes(text, match.start(), first_line),
+        )
+    for match in _TIES.finditer(text):
+        if not _supposed(text, match.start()):
+            yield Ballot(_TIE, match.start(), "tie", _concludes(text, match.start(), first_line))
+
+
+def _asks(text: str, end: int) -> bool:
+    """Whether the sentence that goes on at ``end`` is a question."""
+    return re.match(r"[^.!?\n]{0,80}\?", text[end : end + 90]) is not None
+
+
+def _concludes(text: str, at: int, first_line: int) -> bool:
+    """Whether what stands at ``at`` belongs to the first line or to a sentence that concludes."""
+    sentence = _SENTENCES.split(text[max(0, at - 160) : at])[-1]
+    return first_line < 0 or at < first_line or _CONCLUSION.search(sentence) is not None
+
+
+def _lines(text: str) -> Iterator[Ballot]:
+    """A name, a letter or ``tie`` as the first line, with what may explain it, or as the last."""
+    first, last = text.partition("\n")[0], text.rpartition("\n")[2]
+    for at, line in ((0, first), (len(text) - len(last), last)):
+        match = _WHOLE_LINE.fullmatch(line.strip()) if len(line) < 2000 else None
+        if match is None:
+            continue
+        explained = len(match["rest"]) > 1
+        if explained and (at > 0 or (match["vote"] not in "①②" and match["rest"][0] not in ":.")):
+            continue
+        vote = named(match["vote"])
+        if vote is not None:
+            yield Ballot(_SENTENCE, at, vote)
+
+
+def _closing_comparison(text: str) -> Iterator[Ballot]:
+    """The closing sentence says of one text alone that it is more of something."""
+    closing = _SENTENCES.split(text[-1000:].strip())[-1]
+    if closing.endswith("?"):
+        return
+    praised = {
+        match["vote"]
+        for match in _MORE.finditer(closing)
+        if not _NEGATION.search(match["between"]) and not _HYPOTHETICAL.search(closing[: match.start()][-60:])
+    }
+    if len(praised) == 1:
+        yield Ballot(_COMPARISON, len(text), _vote(praised.pop()), "\n" not in text[:2000])

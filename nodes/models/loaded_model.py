@@ -1,0 +1,297 @@
+"""What identifies a model: all that decides what it says, and nothing that is secret or says where it is asked."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel
+
+from ...state.settings import ModelSpec
+from ..offline import DISCLOSURE, OfflineJudge
+from .capabilities import LOGPROBS, SEVERAL, STRUCTURE
+from .event_loop import on_loop_end
+from .scripted_model import ScriptedModel
+
+Identity = Mapping[str, Any]
+"""Plain JSON, the same in every process."""
+
+
+def identity_of_name(spec: ModelSpec) -> Identity:
+    """A model that was chosen by name: the name and the parameters that it carries."""
+    return spec.model_dump(mode="json", exclude_none=True)
+
+
+def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
+    """A chat model object of the caller's own: its class, and every plain parameter that may matter to a reply.
+
+    >>> from langchain_openai import ChatOpenAI
+    >>> chat = ChatOpenAI(model="gpt-4o-mini", temperature=0.5, api_key="sk-1", base_url="http://127.0.0.1/v1")
+    >>> identity = identity_of_chat("openai:gpt-4o-mini", chat)
+    >>> identity["class"], identity["parameters"]
+    ('langchain_openai.chat_models.base.ChatOpenAI', {'model': 'gpt-4o-mini', 'model_name': 'gpt-4o-mini', \
+'temperature': 0.5})
+    """
+    kind = type(chat)
+    secret = frozenset(chat.lc_secrets)
+    fields = {name: getattr(chat, name, None) for name in kind.model_fields if name not in secret}
+    named = {name: value for name, value in chat._identifying_params.items() if name not in secret}
+    parameters = _plain({**named, **fields})
+    return {"name": label, "class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
+
+
+_LEFT_OUT = re.compile(
+    r"key|secret|password|credential|auth|(?:^|_)token$|access_token"  # is nobody's business
+    r"|url|uri|endpoint|api_base|host|proxy|header|query|project|location|organi[sz]ation|client|http|socket"
+    r"|timeout|retries|rate_limit|stream|^(?:name|cache|verbose|callbacks|tags|metadata|profile|labels)$"
+    r"|custom_get_token_ids|default_metadata|tiktoken|lc_"
+)
+"""Names of what makes no difference to what is said."""
+
+
+def _plain(value: Any) -> Any:
+    """As JSON; what is not set, empty, secret or no plain data is left out."""
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, BaseModel):
+        return _plain(value.model_dump(mode="json"))
+    if isinstance(value, Mapping):
+        kept = {str(_plain(name)): _plain(inner) for name, inner in value.items()}
+        return {name: kept[name] for name in sorted(kept) if _tells(name, kept[name])}
+    if isinstance(value, list | tuple):
+        return [inner for one in value if (inner := _plain(one)) is not None]
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str | int | float | None:
+    """Functions and classes by their names, which stay the same; other objects say nothing that lasts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, set | frozenset):
+        return ", ".join(sorted(map(str, value)))
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return None
+
+
+def _tells(name: str, value: Any) -> bool:
+    """Whether a parameter is set and matters; a zero is as good as any value."""
+    return not (value is None or value is False or value in ("", [], {}) or _LEFT_OUT.search(name.lower()))
+
+
+class LoadedModel:
+    """A chat model ready to be called, and what its provider has turned out not to take.
+
+    A provider that rejects a parameter (reasoning models refuse ``temperature``) is asked again without it,
+    and every call from then on leaves it out; ``warnings`` says so.
+
+    Attributes:
+        label: the name under which turns and prices know it.
+        identity: what identifies it for whoever keeps replies; the same for life, whatever it does not take.
+        plays_roles: whether its replies depend on who is asked, not on the messages alone.
+        structured: whether replies are asked for as JSON.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        chat: BaseChatModel,
+        identity: Identity | None = None,
+        connections: Connections | None = None,
+    ) -> None:
+        self.label = label
+        self.chat = chat
+        self.identity = identity or identity_of_chat(label, chat)
+        self.plays_roles = isinstance(chat, OfflineJudge | ScriptedModel)
+        self.structured = True
+        self.warnings: list[str] = [DISCLOSURE] if isinstance(chat, OfflineJudge) else []
+        self._dropped: set[str] = set()
+        self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
+        self._connections = connections
+
+    def runnable(
+        self, schema: dict[str, Any] | None, parameters: Mapping[str, Any] | None = None
+    ) -> Runnable[Any, BaseMessage]:
+        """What to invoke for a reply in this schema, or for plain text where there is none.
+
+        Args:
+            schema: JSON schema of the reply.
+            parameters: of this call alone; temperature and seed, and what ``gives`` says that the model takes.
+        """
+        given = dict(parameters or {})
+        chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
+        asked = chat if schema is None else _structured(chat, schema)
+        # A reply that is streamed, because somebody listens, comes alone.
+        return asked.bind(**given, stream=False) if given else asked
+
+    def gives(self, what: str) -> bool:
+        """Whether it can be asked for several replies at once (``n``) or for log-probabilities (``logprobs``)."""
+        if what in self._dropped:
+            return False
+        if not _speaks_chat_completions(self.chat):
+            return False
+        return what in type(self.chat).model_fields
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that every call has, if any; for calls that are to differ."""
+        return getattr(self.chat, "seed", None)
+
+    def takes_structure(self) -> bool:
+        """Whether replies can be asked for as JSON."""
+        if not self.structured:
+            return False
+        native = type(self.chat).with_structured_output is not BaseChatModel.with_structured_output
+        return native or type(self.chat).bind_tools is not BaseChatModel.bind_tools
+
+    def drop(self, parameter: str, sent: Mapping[str, Any] | None = None) -> bool:
+        """Stop sending a parameter; false where it was never sent, be it with every call or with this one (``sent``).
+
+        Calls run side by side: one that another call has dropped in the meantime counts as dropped.
+        """
+        if parameter in self._dropped:
+            return True
+        with_call = parameter in (sent or {})
+        what, field = "reply schema: replies were asked for as text", _field(self.chat, parameter)
+        if parameter == STRUCTURE:
+            self.structured = False
+        elif parameter in (SEVERAL, LOGPROBS):
+            return with_call and self._do_without(parameter)
+        elif field is not None and (with_call or getattr(self.chat, field) is not None):
+            self.chat = self.chat.model_copy(update={field: None})
+            what = f"{parameter}: it was left out"
+        else:
+            return False
+        self._dropped.add(parameter)
+        self.warnings.append(f"{self.label} takes no {what}")
+        return True
+
+    def _do_without(self, parameter: str) -> bool:
+        """Not to be asked for again; of log-probabilities the caller tells."""
+        self._dropped.add(parameter)
+        if parameter == SEVERAL:
+            self.warn(f"{self.label} gives no several replies to one request: each had a request of its own")
+        return True
+
+    def tuned(self, temperature: float | None, max_tokens: int | None) -> LoadedModel:
+        """This model with parameters of its own; itself where there are none."""
+        wanted = {"temperature": temperature, "max_tokens": max_tokens}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        if not given or isinstance(self.chat, OfflineJudge):
+            return self
+        key = (temperature, max_tokens)
+        if key not in self._tuned:
+            self._tuned[key] = _tuned(self, given)
+        return self._tuned[key]
+
+    def _adjusted(self, given: Mapping[str, Any]) -> BaseChatModel:
+        """The chat model with parameters of one call, as far as it has them to set."""
+        if isinstance(self.chat, OfflineJudge):
+            return self.chat
+        wanted = {name: _field(self.chat, name) for name in given if name not in self._dropped}
+        for name in (name for name, field in wanted.items() if field is None):
+            self.warn(f"{self.label} has no {name} to set: it was used as it is")
+        update = {field: given[name] for name, field in wanted.items() if field is not None}
+        return self.chat.model_copy(update=update) if update else self.chat
+
+    def warn(self, warning: str) -> None:
+        """Have every verdict from now on say so, once."""
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+
+    async def hold(self) -> None:
+        """See to it that connections are closed when the running event loop ends, and not after it."""
+        if self._connections is not None:
+            await self._connections.hold()
+
+
+class Connections:
+    """What a client has open, to be closed with the event loop on which it was used."""
+
+    def __init__(self, close: Callable[[], Awaitable[None]]) -> None:
+        self._close = close
+        self._held = False
+
+    async def hold(self) -> None:
+        """See to it; once is enough."""
+        if not self._held:
+            self._held = True
+            await on_loop_end(self._close)
+
+
+def _field(chat: BaseChatModel, parameter: str) -> str | None:
+    """What the client calls a parameter."""
+    names = (parameter, "max_output_tokens") if parameter == "max_tokens" else (parameter,)
+    return next((name for name in names if name in type(chat).model_fields), None)
+
+
+def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
+    fields = {name: _field(model.chat, name) for name in given}
+    update = {field: given[name] for name, field in fields.items() if field is not None}
+    chat = model.chat.model_copy(update=update)
+    tuned = LoadedModel(model.label, chat, {**model.identity, **given}, model._connections)
+    missing = [name for name, field in fields.items() if field is None]
+    tuned.warnings += [f"{model.label} has no {name} to set: it was used as it is" for name in missing]
+    return tuned
+
+
+def _label(chat: BaseChatModel) -> str:
+    if isinstance(chat, OfflineJudge):
+        return "offline"
+    known = chat._get_ls_params()
+    name = known.get("ls_model_name") or getattr(chat, "model_name", None) or type(chat).__name__
+    provider = known.get("ls_provider")
+    return f"{provider}:{name}" if provider else str(name)
+
+
+def is_gemini(chat: BaseChatModel) -> bool:
+    """Whether it is a client of Gemini."""
+    return _is_a(chat, "ChatGoogleGenerativeAI")
+
+
+def _is_a(chat: BaseChatModel, name: str) -> bool:
+    """Told by the name of the class, so that no provider's package is imported that nobody uses."""
+    return any(base.__name__ == name for base in type(chat).__mro__)
+
+
+def _speaks_chat_completions(chat: BaseChatModel) -> bool:
+    """Whether it is a client of OpenAI's chat completions, and not of its newer Responses."""
+    if not _is_a(chat, "BaseChatOpenAI"):
+        return False
+    uses_responses: Callable[[dict[str, Any]], bool] | None = getattr(chat, "_use_responses_api", None)
+    return uses_responses is None or not uses_responses({})
+
+
+def _structured(chat: BaseChatModel, schema: dict[str, Any]) -> Runnable[Any, BaseMessage]:
+    """Ask for JSON in the provider's own way, but keep the whole reply: its finish reason, refusal and usage.
+
+    ``with_structured_output`` of the OpenAI client raises where a reply was cut off, and loses it.
+    """
+    if _is_a(chat, "BaseChatOpenAI") and not getattr(chat, "use_responses_api", False):
+        return _openai_structured(chat, schema)
+    if is_gemini(chat):
+        return chat.bind(response_mime_type="application/json", response_json_schema=schema)
+    return chat.with_structured_output(schema, include_raw=True) | _raw
+
+
+def _openai_structured(chat: BaseChatModel, schema: dict[str, Any]) -> Runnable[Any, BaseMessage]:
+    name = str(getattr(chat, "model_name", ""))
+    if name.startswith(("gpt-3", "gpt-4-")) or name == "gpt-4":
+        return chat.bind_tools([schema], tool_choice=schema["title"])
+    wanted = {"name": schema["title"], "schema": schema, "strict": True}
+    body = {**(getattr(chat, "extra_body", None) or {})}
+    return chat.bind(extra_body={**body, "response_format": {"type": "json_schema", "json_schema": wanted}})
+
+
+def _raw(result: Any) -> BaseMessage:
+    message = result["raw"]
+    assert isinstance(message, BaseMessage)
+    return message

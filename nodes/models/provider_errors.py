@@ -1,0 +1,308 @@
+"""What went wrong, in terms all providers share: whether it passes, and when.
+
+Read off the attributes and names of exceptions, so that no client has to be imported to be understood.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import socket
+import ssl
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.client import HTTPException
+from typing import Any
+
+from . import capabilities
+
+
+class ResponseError(Exception):
+    """A response that is no reply: an error status, or a body that cannot be what was asked for.
+
+    Attributes:
+        status_code: of the response.
+        headers: of the response.
+        body: its JSON as far as it has one.
+    """
+
+    def __init__(
+        self, message: str, status: int, headers: Mapping[str, str] | None = None, body: object = None
+    ) -> None:
+        super().__init__(message)
+        self.status_code = status
+        self.headers = headers or {}
+        self.body = body
+
+
+def retry_after(headers: Mapping[str, str], body: object) -> float | None:
+    """Seconds until the next request is welcome; None where the provider does not say.
+
+    Read from ``Retry-After-Ms``, from ``Retry-After`` (seconds or an HTTP date), from the ``RetryInfo`` in an error of
+    Google's, and from OpenAI's ``x-ratelimit-reset-*`` of what is used up; the first that is there counts.
+
+    Args:
+        headers: of the response, names in lower case.
+        body: its JSON.
+
+    >>> retry_after({"retry-after": "2"}, None)
+    2.0
+    >>> retry_after({}, {"error": {"details": [{"@type": "google.rpc.RetryInfo", "retryDelay": "7s"}]}})
+    7.0
+    >>> retry_after({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1m30s"}, None)
+    90.0
+    """
+    said = (_milliseconds(headers), _seconds_or_date(headers), _retry_info(body), _reset(headers))
+    return next((max(0.0, wait) for wait in said if wait is not None and math.isfinite(wait)), None)
+
+
+@dataclass(frozen=True)
+class ProviderFault:
+    """What a provider's client raised.
+
+    Attributes:
+        status: HTTP status, or the one that stands for the error inside a response that pretends to be fine.
+        message: the error in its own words.
+        parameter: the one that the provider names as the offender.
+        retryable: whether the same call may succeed later.
+        rate_limited: whether the provider asked for fewer calls.
+        retry_after: seconds after which it wants to be asked again, as it said: nothing is capped here.
+        spent: whether what was refused was refused for want of money, which no waiting mends.
+    """
+
+    status: int | None
+    message: str
+    parameter: str | None
+    retryable: bool = False
+    rate_limited: bool = False
+    retry_after: float | None = None
+    spent: bool = False
+
+    @classmethod
+    def of(cls, error: BaseException) -> ProviderFault:
+        """Read an exception and what caused it."""
+        seen = list(_causes(error))
+        errors = [part for one in seen for part in _said(one)]
+        codes = {str(part[key]) for part in errors for key in ("code", "type", "status") if part.get(key)}
+        status, spent = _status(seen, errors, codes), bool(codes & _SPENT)
+        passing = _passes(status) if status is not None else any(map(_lost, seen))
+        return cls(
+            status=status,
+            message=f"{type(error).__name__}: {error}".strip(": "),
+            parameter=next((part["param"] for part in errors if isinstance(part.get("param"), str)), None),
+            retryable=passing and not spent,
+            rate_limited=not spent and (status == 429 or bool(codes & _TOO_MANY)),
+            retry_after=retry_after(_headers(seen), errors),
+            spent=spent,
+        )
+
+    def rejected_parameter(self, sent: Mapping[str, Any]) -> str | None:
+        """The parameter that the provider does not take, where it is one that can be done without.
+
+        Args:
+            sent: the parameters of this call alone.
+        """
+        return capabilities.rejected_parameter(self.status, self.message, self.parameter, sent)
+
+    def summary(self) -> str:
+        """One line for people, with the remedy where there is one."""
+        advice = _SPENT_ADVICE if self.spent else _ADVICE.get(self.status or 0, "")
+        line = " ".join(self.message.split())
+        return f"{line[:500]}{f' ({advice})' if advice else ''}"
+
+
+_ADVICE = {
+    401: "the key was refused: check it",
+    402: "the account has no credit: look at your plan and billing",
+    403: "the key has no access to this model",
+    404: "no such model, or a wrong base URL",
+    429: "rate limit or quota: lower --concurrency, or look at your plan",
+}
+_SPENT_ADVICE = "the quota is spent, and waiting does not help: look at your plan and billing"
+_SPENT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
+_TOO_MANY = {"rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "slow_down", "overloaded_error"}
+
+_STATUS_OF_CODE = {
+    **dict.fromkeys(("invalid_request_error", "INVALID_ARGUMENT", "content_filter"), 400),
+    **dict.fromkeys(("context_length_exceeded", "content_policy_violation"), 400),
+    **dict.fromkeys(("authentication_error", "invalid_api_key", "UNAUTHENTICATED"), 401),
+    **dict.fromkeys(("permission_error", "PERMISSION_DENIED"), 403),
+    **dict.fromkeys(("not_found_error", "model_not_found", "NOT_FOUND"), 404),
+    **dict.fromkeys(_TOO_MANY | _SPENT, 429),
+}
+"""What an error inside a response with status 200 would have had for its status."""
+
+
+def _passes(status: int) -> bool:
+    """A response with status 200 that was raised is no reply, and the next one may be."""
+    return status in {408, 409, 429} or status >= 500 or status < 400
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The exception and what it was raised from."""
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is not None:
+            yield seen
+            seen = seen.__cause__
+
+
+def _said(error: BaseException) -> Iterator[dict[str, Any]]:
+    """The error objects that the provider sent, wherever a client keeps them."""
+    kept = [getattr(error, name, None) for name in ("body", "details", "response_json")]
+    if isinstance(error, ValueError) and error.args and _is_error(error.args[0]):
+        kept.append(error.args[0])  # langchain-openai raises the error inside a response that is fine as such
+    for body in kept:
+        for part in body if isinstance(body, list) else [body]:
+            inner = part.get("error", part) if isinstance(part, dict) else None
+            if isinstance(inner, dict):
+                yield inner
+
+
+def _is_error(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("message"), str)
+
+
+def _status(seen: list[BaseException], errors: list[dict[str, Any]], codes: set[str]) -> int | None:
+    """The status of the response; where it pretends to be fine, that of the error inside."""
+    status = next((found for error in seen if (found := _own_status(error)) is not None), None)
+    if any(map(_is_no_http, seen)):
+        return None  # aiohttp makes it a status of 400
+    if status is not None and status >= 400:
+        return status
+    inside = [number for code in codes if (number := _http_status(code)) is not None]
+    known = [_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE]
+    return next((number for number in inside + sorted(known) if number >= 400), 200 if errors else status)
+
+
+def _own_status(error: BaseException) -> int | None:
+    places = (error, getattr(error, "response", None))
+    found = (getattr(place, name, None) for place in places for name in ("status_code", "status", "code"))
+    return next((number for code in found if (number := _http_status(code)) is not None), None)
+
+
+def _http_status(code: object) -> int | None:
+    number = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else 0
+    return number if 100 <= number < 600 else None
+
+
+def _headers(seen: list[BaseException]) -> dict[str, str]:
+    for error in seen:
+        for place in (error, getattr(error, "response", None)):
+            headers: Any = getattr(place, "headers", None)
+            if hasattr(headers, "items"):
+                return {str(name).lower(): str(value) for name, value in headers.items()}
+    return {}
+
+
+def _lost(error: BaseException) -> bool:
+    """Whether the connection failed, or what came over it is no reply."""
+    if isinstance(error, ssl.SSLCertVerificationError) or "Certificate" in type(error).__name__:
+        return False
+    if isinstance(error, _CONNECTION) or getattr(error, "is_retryable", None) is True:
+        return True
+    if _is_no_http(error) or _is_of_an_ended_loop(error):
+        return True
+    names = (base.__name__ for base in type(error).__mro__ if base.__module__ != "builtins")
+    return any(map(_CONNECTION_NAME.search, names)) or not _READING.isdisjoint(_functions(error))
+
+
+def _is_no_http(error: BaseException) -> bool:
+    return type(error).__module__ == "aiohttp.http_exceptions"
+
+
+def _is_of_an_ended_loop(error: BaseException) -> bool:
+    """A client that was used on another event loop finds its connections dead, and makes new ones after that."""
+    return isinstance(error, RuntimeError) and str(error) == "Event loop is closed"
+
+
+def _functions(error: BaseException) -> Iterator[str]:
+    """Through which functions it went."""
+    return (frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+_CONNECTION = (
+    ConnectionError,
+    TimeoutError,
+    EOFError,
+    socket.gaierror,
+    ssl.SSLError,
+    HTTPException,
+    json.JSONDecodeError,
+)
+_CONNECTION_NAME = re.compile(
+    r"Timeout|Connection|Connector|ConnectError|Disconnected|Network|ReadError|WriteError|RemoteProtocol|ProtocolError"
+    r"|ClientOSError|Payload|IncompleteRead|Chunked|DecodingError|ContentTypeError|ResponseValidation"
+    r"|RateLimit|Overloaded|InternalServer|ServiceUnavailable|DeadlineExceeded"
+)
+
+_READING = {"_create_chat_result", "_construct_lc_result_from_responses_api", "_response_to_result"}
+"""Where LangChain's clients read a response: what fails there, in whatever way, is a response that is no reply."""
+
+
+def _milliseconds(headers: Mapping[str, str]) -> float | None:
+    wait = _number(headers.get("retry-after-ms"))
+    return None if wait is None else wait / 1000
+
+
+def _seconds_or_date(headers: Mapping[str, str]) -> float | None:
+    said = headers.get("retry-after")
+    wait = _number(said)
+    if wait is not None or said is None:
+        return wait
+    until = _date(said)
+    # By the server's own clock where it tells it: ours may be wrong.
+    now = _date(headers.get("date", "")) or datetime.now(UTC)
+    return None if until is None else (until - now).total_seconds()
+
+
+def _retry_info(body: object) -> float | None:
+    for part in _parts(body):
+        if isinstance(delay := part.get("retryDelay"), str):
+            return _duration(delay)
+    return None
+
+
+def _reset(headers: Mapping[str, str]) -> float | None:
+    used_up = [kind for kind in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{kind}") == "0"]
+    waits = (_duration(headers.get(f"x-ratelimit-reset-{kind}", "")) for kind in used_up)
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+def _parts(body: object) -> Iterator[dict[str, Any]]:
+    """Every JSON object in there, however it is wrapped."""
+    if isinstance(body, dict):
+        yield body
+    for inner in body.values() if isinstance(body, dict) else body if isinstance(body, list) else ():
+        yield from _parts(inner)
+
+
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_STRETCH = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+
+
+def _duration(said: str) -> float | None:
+    """``7s``, ``1m30.5s``, ``20ms``."""
+    stretches = _STRETCH.findall(said)
+    if not stretches or _STRETCH.sub("", said):
+        return None
+    return math.fsum(float(number) * _SECONDS[unit] for number, unit in stretches)
+
+
+def _number(said: str | None) -> float | None:
+    try:
+        return None if said is None else float(said)
+    except ValueError:
+        return None
+
+
+def _date(said: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(said)
+    except ValueError:
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -1,0 +1,148 @@
+"""Model names to chat models. The one place that touches a provider's package, and only when it is named."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from langchain_core.language_models import BaseChatModel
+
+from ...state.errors import UsageError
+from ...state.settings import ModelSpec
+from ..offline import OfflineJudge
+from .loaded_model import Connections, LoadedModel, _label, identity_of_name
+
+OFFLINE = ModelSpec(name="offline")
+
+
+def load(spec: ModelSpec, loop: object) -> LoadedModel:
+    """The model of that name, for calls on this event loop. Reads files the first time: blocking.
+
+    Clients are kept for each loop, since their connections belong to it, and made anew when a key or an address
+    in the environment changes.
+
+    Raises:
+        UsageError: an unknown provider, or a key that is missing; the message says what to do.
+    """
+    with _LOADING:
+        _forget_ended_loops()
+        kept, key = _LOADED.setdefault(loop, {}), _key(spec)
+        if key not in kept:
+            kept[key] = _make(spec)
+        return kept[key]
+
+
+def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
+    """The same if it has been loaded before. Never blocks."""
+    return _LOADED.get(loop, {}).get(_key(spec))
+
+
+def wrap(chat: BaseChatModel) -> LoadedModel:
+    """A chat model object of the caller's own, used as it is."""
+    return LoadedModel(_label(chat), chat)
+
+
+def check(spec: ModelSpec) -> None:
+    """Say in one sentence what is missing for this model to be called, if anything.
+
+    Raises:
+        UsageError: as ``load``.
+    """
+    provider, _, name = spec.name.partition(":")
+    if spec.name == "offline":
+        return
+    if provider not in _PROVIDERS or not name:
+        raise UsageError(
+            f"unknown model {spec.name!r}; a model is `offline`, or one of "
+            f"{', '.join(f'`{known}:<name>`' for known in _PROVIDERS)}"
+        )
+    keys = _PROVIDERS[provider].keys
+    if not any(os.environ.get(key) for key in keys):
+        raise UsageError(
+            f"{keys[0]} is not set, and the model {spec.name} cannot be called without it; "
+            "set it (for a local server any value will do), or choose the model `offline`"
+        )
+
+
+_Key = tuple[ModelSpec, tuple[str | None, ...]]
+_LOADED: WeakKeyDictionary[object, dict[_Key, LoadedModel]] = WeakKeyDictionary()
+_LOADING = threading.Lock()
+
+
+def _key(spec: ModelSpec) -> _Key:
+    provider = _PROVIDERS.get(spec.name.partition(":")[0])
+    return spec, tuple(os.environ.get(name) for name in provider.environment) if provider else ()
+
+
+def _forget_ended_loops() -> None:
+    for loop in list(_LOADED):
+        if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_closed():
+            del _LOADED[loop]
+
+
+def _make(spec: ModelSpec) -> LoadedModel:
+    check(spec)
+    if spec.name == "offline":
+        return LoadedModel("offline", OfflineJudge(), identity_of_name(spec))
+    provider, _, name = spec.name.partition(":")
+    chat, close = _PROVIDERS[provider].make(spec, name)
+    return LoadedModel(spec.name, chat, identity_of_name(spec), Connections(close))
+
+
+Made = tuple[BaseChatModel, Callable[[], Awaitable[None]]]
+"""A chat model, and how to close its connections.
+
+It asks once and waits as long as it takes: what is tried again, and how long a reply may take, is for those who send.
+"""
+
+
+def _openai(spec: ModelSpec, name: str) -> Made:
+    from openai import DefaultAsyncHttpxClient
+
+    from .openai_fast import LeanChatOpenAI
+
+    # Without a client of its own it would share one with all event loops, whose connections die with the first.
+    http = DefaultAsyncHttpxClient(timeout=None)
+    chat = LeanChatOpenAI(model=name, max_retries=0, http_async_client=http, **_parameters(spec))
+    chat.prepare()
+    return chat, http.aclose
+
+
+def _google(spec: ModelSpec, name: str) -> Made:
+    from langchain_google_genai import ChatGoogleGenerativeAI
+
+    # Here the first attempt counts as one of the retries.
+    chat = ChatGoogleGenerativeAI(model=name, max_retries=1, **_parameters(spec))
+    assert chat.client is not None
+    return chat, chat.client.aio.aclose
+
+
+def _parameters(spec: ModelSpec) -> dict[str, Any]:
+    return spec.model_dump(exclude={"name"}, exclude_none=True)
+
+
+@dataclass(frozen=True)
+class _Provider:
+    make: Callable[[ModelSpec, str], Made]
+    keys: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """What the provider's client reads from the environment."""
+        return self.keys + self.addresses
+
+
+_PROVIDERS = {
+    "openai": _Provider(
+        _openai,
+        ("OPENAI_API_KEY",),
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_PROXY"),
+    ),
+    "google_genai": _Provider(_google, ("GOOGLE_API_KEY", "GEMINI_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",)),
+}

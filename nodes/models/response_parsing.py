@@ -1,0 +1,120 @@
+"""A chat model's messages as replies: words, fields, finish, usage."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from . import prices
+from .call import Reply
+
+CUT_OFF = {"length", "max_tokens", "model_length"}
+BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"}
+
+
+def replies(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
+    """The first reply with what the request took, the others behind it."""
+    first, *others = (_reply(message, label, seconds) for message in messages)
+    return replace(first, others=tuple(map(_free, others))) if others else first
+
+
+def holds_nothing(message: BaseMessage) -> bool:
+    """Whether it says nothing, not even why: what Gemini's client makes of any JSON without a reply in it."""
+    about = message.response_metadata or getattr(message, "usage_metadata", None)
+    return not (about or message.text or _arguments(message))
+
+
+def _free(reply: Reply) -> Reply:
+    """The same words, and nothing that its request took."""
+    return replace(
+        reply,
+        input_tokens=0,
+        cached_input_tokens=0,
+        output_tokens=0,
+        reasoning_tokens=0,
+        cost_usd=None if reply.cost_usd is None else 0.0,
+        seconds=0.0,
+        requests=0,
+    )
+
+
+def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
+    usage = getattr(message, "usage_metadata", None) or {}
+    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+    tokens = (usage.get("input_tokens", 0), cached, usage.get("output_tokens", 0))
+    finish = str(message.response_metadata.get("finish_reason") or "").lower()
+    refusal = message.additional_kwargs.get("refusal")
+    return Reply(
+        text=well_formed(str(refusal or message.text) or _arguments(message)),
+        fields=well_formed(_fields(message)),
+        cut_off=finish in CUT_OFF,
+        refused=bool(refusal) or finish in BLOCKED or _prompt_blocked(message),
+        input_tokens=tokens[0],
+        cached_input_tokens=tokens[1],
+        output_tokens=tokens[2],
+        reasoning_tokens=(usage.get("output_token_details") or {}).get("reasoning") or 0,
+        cost_usd=prices.cost_usd(label, *tokens) if usage or label == "offline" else None,
+        seconds=seconds,
+        tokens=_tokens(message),
+    )
+
+
+def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
+    logprobs = message.response_metadata.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    return tokens if isinstance(tokens, list) and tokens else None
+
+
+def _prompt_blocked(message: BaseMessage) -> bool:
+    """Gemini answers a prompt that it will not take with no candidate at all."""
+    feedback = message.response_metadata.get("prompt_feedback") or {}
+    return isinstance(feedback, dict) and bool(feedback.get("block_reason"))
+
+
+def _arguments(message: BaseMessage) -> str:
+    """What a model that answers by function call has written, readable or not."""
+    if not isinstance(message, AIMessage):
+        return ""
+    broken = [str(call["args"]) for call in message.invalid_tool_calls]
+    return "\n".join([*(json.dumps(call["args"]) for call in message.tool_calls), *broken])
+
+
+_FENCED = re.compile(r"[^{}`]{0,200}```(?:json)?\s*(\{.*\})\s*```\s*", re.DOTALL)
+
+
+def _fields(message: BaseMessage) -> dict[str, Any] | None:
+    if isinstance(message, AIMessage) and message.tool_calls:
+        return dict(message.tool_calls[0]["args"])
+    text = str(message.text).strip()
+    fenced = _FENCED.fullmatch(text)
+    try:
+        value = json.loads(fenced[1] if fenced else text) if fenced or text.startswith("{") else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def well_formed(value: Any) -> Any:
+    """JSON as it came, with the replacement character in place of what is half of one.
+
+    >>> well_formed({"said": ["fine", chr(0xD83D)]}) == {"said": ["fine", chr(0xFFFD)]}
+    True
+    """
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        return {_text(str(name)): well_formed(held) for name, held in value.items()}
+    return [well_formed(held) for held in value] if isinstance(value, list) else value
+
+
+def _text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,148 @@
+"""Sending a call: through what a run has set up around it, then one attempt."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManager
+from langchain_core.globals import get_llm_cache
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGeneration
+from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
+
+from ...state.errors import ModelCallError, StoppedError
+from .call import Call, NotTakenError, Reply, Send
+from .capabilities import SHAPING
+from .loaded_model import is_gemini
+from .provider_errors import ProviderFault, ResponseError
+from .response_parsing import holds_nothing, replies
+from .retry import PATIENCE, persevere, timed
+
+
+class Around:
+    """What every model call of a run passes through: a journal, a limiter, a budget. This one does nothing."""
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        """Answer the call; ``send`` is one attempt at the provider."""
+        return await persevere(call, timed(send, PATIENCE.timeout))
+
+    def disown(self, calls: Sequence[Call]) -> None:
+        """Hear that the replies to these calls could not be used: who asks again wants another one."""
+
+
+around_calls: ContextVar[Around | None] = ContextVar("around_calls", default=None)
+"""Set by whoever runs many graphs; holds for all that is called inside."""
+_ALONE = Around()
+
+
+async def send(call: Call) -> Reply:
+    """Call the model.
+
+    Raises:
+        NotTakenError: the provider gives no log-probabilities, or no several replies to one request.
+        ModelCallError: the provider refused the call, or it failed for good.
+        StoppedError: the run is to make no calls any more.
+    """
+    return await (around_calls.get() or _ALONE)(call, attempt)
+
+
+def disown(calls: Sequence[Call]) -> None:
+    """Say that the replies to these calls could not be used."""
+    (around_calls.get() or _ALONE).disown(calls)
+
+
+async def attempt(call: Call) -> Reply:
+    """Call the model once. Nothing that fails is tried again here.
+
+    Raises:
+        NotTakenError: the provider gives no log-probabilities, or no several replies to one request.
+        ModelCallError: the call failed; the error says whether trying again makes sense, and when.
+    """
+    await call.model.hold()
+    dropped: list[str] = []
+    while True:
+        started = time.perf_counter()
+        try:
+            messages = await _messages(call)
+        except StoppedError:
+            raise
+        except Exception as error:
+            dropped.append(_to_do_without(call, error, dropped))
+        else:
+            reply = replies(messages, call.model.label, time.perf_counter() - started)
+            return replace(reply, dropped=tuple(dropped)) if dropped else reply
+
+
+def _to_do_without(call: Call, error: Exception, dropped: list[str]) -> str:
+    """The parameter that the model is to be asked again without.
+
+    Raises:
+        NotTakenError, ModelCallError: as ``attempt``, where it is not for a parameter that the call failed.
+    """
+    fault = ProviderFault.of(error)
+    parameter = fault.rejected_parameter(call.parameters)
+    problem = f"{_who(call)}{call.model.label}: {fault.summary()}"
+    if parameter is None or parameter in dropped or not call.model.drop(parameter, call.parameters):
+        raise ModelCallError(
+            problem,
+            retryable=fault.retryable,
+            rate_limited=fault.rate_limited,
+            retry_after=fault.retry_after,
+        ) from error
+    if parameter in SHAPING:
+        raise NotTakenError(problem, parameter) from error
+    return parameter
+
+
+async def _messages(call: Call) -> list[BaseMessage]:
+    """All replies to one request; ``ainvoke`` would hand out the first alone."""
+    schema: dict[str, Any] | None = call.schema if call.model.structured else None
+    runnable = call.model.runnable(schema, call.parameters)
+    config = ensure_config({"metadata": dict(call.metadata)})
+    chat, options = (
+        (runnable.bound, runnable.kwargs) if isinstance(runnable, RunnableBinding) else (runnable, {})
+    )
+    if not isinstance(chat, BaseChatModel):
+        return [await runnable.ainvoke(list(call.messages), config)]
+    complete = getattr(chat, "complete", None)
+    if complete is None or _is_heard(chat, config):
+        return await _generated(chat, call.messages, options, config)
+    # Without LangChain's ceremony around a call, which costs more than the call.
+    answered: list[BaseMessage] = await complete(call.messages, **options)
+    return answered
+
+
+async def _generated(
+    chat: BaseChatModel, messages: Sequence[BaseMessage], options: Mapping[str, Any], config: RunnableConfig
+) -> list[BaseMessage]:
+    result = await chat.agenerate(
+        [list(messages)],
+        callbacks=config.get("callbacks"),
+        tags=config.get("tags"),
+        metadata=config.get("metadata"),
+        **options,
+    )
+    found = [one.message for one in result.generations[0] if isinstance(one, ChatGeneration)]
+    if not found or (is_gemini(chat) and all(map(holds_nothing, found))):
+        raise ResponseError("the response holds no reply", 200)
+    return found
+
+
+def _is_heard(chat: BaseChatModel, config: RunnableConfig) -> bool:
+    """Whether anybody is to hear of this call or has a say in it: a tracer, a callback, a stream, a cache."""
+    if chat.cache or chat.rate_limiter or getattr(chat, "streaming", False):
+        return True
+    if chat.cache is None and get_llm_cache() is not None:
+        return True
+    listening = AsyncCallbackManager.configure(config.get("callbacks"), chat.callbacks, chat.verbose)
+    return bool(listening.handlers)
+
+
+def _who(call: Call) -> str:
+    agent = call.metadata.get("agent")
+    return f"{agent}, round {call.metadata.get('round')}: " if agent else ""

@@ -1,0 +1,123 @@
+"""The offline judge as a LangChain chat model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.output_parsers import BaseOutputParser, JsonOutputParser, PydanticOutputParser
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable, RunnableMap, RunnablePassthrough
+from pydantic import BaseModel
+from typing_extensions import override
+
+from ..delimiters import fenced_sections
+from .offline_roles import as_json, as_text, speak
+
+DISCLOSURE = "The offline judge is no language model: it scores by lexical statistics of the texts."
+
+LETTERS_PER_TOKEN = 4
+"""Tokens are an approximation here: one for each four characters begun."""
+
+
+class OfflineJudge(BaseChatModel):
+    """Answers every role of every protocol from word counts; needs no key, no network and no weights.
+
+    Who it plays comes with the call's metadata, what it judges from the fenced sections of the prompt. The
+    same messages and metadata always get the same reply.
+
+    >>> from jurygraph.nodes.delimiters import fence
+    >>> prompt = [("user", fence("source", "Ann met Bob in Paris.")), ("user", fence("candidate", "Ann met Bob."))]
+    >>> about = {"role": "scorer", "kind": "score", "aspect": "consistency", "low": 1, "high": 5, "form": "score"}
+    >>> print(OfflineJudge().invoke(prompt, config={"metadata": about}).text)
+    On word support, I find 3 of the 3 content words of the candidate in the source (100 %). On phrase support, \
+I find 2 of the 2 word pairs of the candidate side by side in the source (100 %). Taken together, that \
+means near the top of the scale.
+    Score: 5
+    """
+
+    # LangChain's global cache knows calls by prompt and model alone, and would mix up roles.
+    cache: Any = False
+
+    @property
+    def _llm_type(self) -> str:
+        return "jurygraph-offline"
+
+    @override
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return _reply(messages, run_manager.metadata if run_manager else {}, kwargs.get("properties"))
+
+    @override
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return _reply(messages, run_manager.metadata if run_manager else {}, kwargs.get("properties"))
+
+    @override
+    def with_structured_output(
+        self, schema: dict[str, Any] | type, *, include_raw: bool = False, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
+        """The same judge, replying with the JSON object that ``schema`` describes.
+
+        Args:
+            schema: a JSON schema, or a pydantic class.
+            include_raw: give ``{"raw", "parsed", "parsing_error"}`` instead of the parsed object alone.
+            kwargs: options for other providers (``method``, ``strict``), which make no difference here.
+        """
+        model = self.bind(properties=tuple(_properties(schema)))
+        parser: BaseOutputParser[Any] = JsonOutputParser()
+        if isinstance(schema, type) and issubclass(schema, BaseModel):
+            parser = PydanticOutputParser(pydantic_object=schema)
+        if not include_raw:
+            return model | parser
+        parsed = RunnablePassthrough.assign(parsed=itemgetter("raw") | parser, parsing_error=lambda _: None)
+        failed = RunnablePassthrough.assign(parsed=lambda _: None)
+        return RunnableMap(raw=model) | parsed.with_fallbacks([failed], exception_key="parsing_error")
+
+
+def _properties(schema: dict[str, Any] | type) -> Mapping[str, Any]:
+    if isinstance(schema, dict):
+        properties = schema.get("properties")
+    elif issubclass(schema, BaseModel):
+        properties = schema.model_json_schema().get("properties")
+    else:
+        raise TypeError(f"a schema is a JSON schema or a pydantic class, not {schema!r}")
+    if not properties:
+        raise ValueError("the schema has no properties that could be filled in")
+    return dict(properties)
+
+
+def _reply(
+    messages: list[BaseMessage], metadata: Mapping[str, Any], properties: tuple[str, ...] | None
+) -> ChatResult:
+    prompt = "\n".join(str(message.text) for message in messages)
+    said, form = speak(metadata, fenced_sections(prompt))
+    content = as_text(said, form) if properties is None else as_json(said, properties)
+    message = AIMessage(
+        content=content,
+        response_metadata={"model_name": "offline", "finish_reason": "stop"},
+        usage_metadata=_usage(prompt, content),
+    )
+    return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def _usage(prompt: str, content: str) -> UsageMetadata:
+    read, written = (math.ceil(len(text) / LETTERS_PER_TOKEN) for text in (prompt, content))
+    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)

@@ -1,0 +1,337 @@
+"""How a reply is asked for, as JSON or as text, and how its value is read."""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..state.aspects import Aspect
+from ..state.errors import ReplyError
+from ..state.transcript import Score
+from .replies import contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
+
+Value = float | list[float] | bool | str | None
+
+
+@dataclass(frozen=True)
+class Form(ABC):
+    """What an agent is asked to hand in."""
+
+    name: ClassVar[str]
+    template: ClassVar[str]
+
+    @abstractmethod
+    def schema(self) -> dict[str, Any] | None:
+        """JSON schema of the reply, or ``None`` where plain text is all that is wanted."""
+
+    @abstractmethod
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        """Words and value of a JSON reply. Raises ReplyError."""
+
+    @abstractmethod
+    def from_text(self, text: str) -> Value:
+        """The value of a text reply. Raises ReplyError."""
+
+    def limits(self) -> dict[str, Any]:
+        """What the form's template needs to know."""
+        return {}
+
+
+@dataclass(frozen=True)
+class ScoreForm(Form):
+    """One number on a scale; ``aspect`` is whose line counts where a reply rates several."""
+
+    low: float
+    high: float
+    aspect: str | None = None
+    name: ClassVar[str] = "score"
+    template: ClassVar[str] = "shared/form_score"
+
+    def schema(self) -> dict[str, Any]:
+        return _schema("score_reply", reasoning="Reasons, step by step.", score=_scale(self.low, self.high))
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        score = _number(fields, "score", self, raw)
+        return f"{_words(fields, 'reasoning')}\nScore: {score:g}".strip(), score
+
+    def from_text(self, text: str) -> Value:
+        return read_score(text, self.low, self.high, aspect=self.aspect)
+
+    def limits(self) -> dict[str, Any]:
+        return {"low": f"{self.low:g}", "high": f"{self.high:g}"}
+
+
+@dataclass(frozen=True)
+class PairForm(ScoreForm):
+    """A score for each of two answers."""
+
+    name: ClassVar[str] = "pair"
+    template: ClassVar[str] = "shared/form_pair"
+
+    def schema(self) -> dict[str, Any]:
+        scale = _scale(self.low, self.high)
+        return _schema("pair_reply", reasoning="Reasons, step by step.", score_1=scale, score_2=scale)
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        first, second = (_number(fields, key, self, raw) for key in ("score_1", "score_2"))
+        lines = f"Score of answer 1: {first:g}\nScore of answer 2: {second:g}"
+        return f"{_words(fields, 'reasoning')}\n{lines}".strip(), [first, second]
+
+    def from_text(self, text: str) -> Value:
+        return list(read_pair(text, self.low, self.high))
+
+
+@dataclass(frozen=True)
+class CritiqueForm(Form):
+    """An objection, or the declaration that there is none (value ``True``).
+
+    With ``literal`` the words NO ISSUE anywhere count, as in DEBATE's Algorithm 1.
+    """
+
+    literal: bool = False
+    name: ClassVar[str] = "critique"
+    template: ClassVar[str] = "shared/form_critique"
+
+    def schema(self) -> dict[str, Any]:
+        return _schema(
+            "critique_reply",
+            feedback="What you have to say, step by step.",
+            no_issue=("boolean", "true only to declare NO ISSUE: the score leaves nothing to object to."),
+        )
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        words = _words(fields, "feedback")
+        flag = fields.get("no_issue")
+        if not isinstance(flag, bool):
+            raise ReplyError("The field no_issue is not true or false.", raw, "missing")
+        satisfied = flag or (self.literal and contains_no_issue(words))
+        if not satisfied and not words:
+            raise ReplyError("The reply objects without saying to what.", raw, "empty")
+        return (f"{words}\nNO ISSUE".strip() if flag and not declares_no_issue(words) else words), satisfied
+
+    def from_text(self, text: str) -> Value:
+        if not text.strip():
+            raise ReplyError("The reply is empty.", text, "empty")
+        return contains_no_issue(text) if self.literal else declares_no_issue(text)
+
+
+@dataclass(frozen=True)
+class TextForm(Form):
+    """Words alone; always asked for as plain text."""
+
+    name: ClassVar[str] = "text"
+    template: ClassVar[str] = "shared/form_text"
+
+    def schema(self) -> None:
+        return None
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        return raw, self.from_text(raw)
+
+    def from_text(self, text: str) -> Value:
+        if not text.strip():
+            raise ReplyError("The reply is empty.", text, "empty")
+        return None
+
+
+def describe(value: Score) -> str:
+    """A score or a pair in words, for a message.
+
+    >>> describe([8, 6.5])
+    '8 for answer 1 and 6.5 for answer 2'
+    """
+    if isinstance(value, list):
+        return f"{value[0]:g} for answer 1 and {value[1]:g} for answer 2"
+    return f"{value:g}"
+
+
+def _schema(title: str, **fields: str | tuple[str, str]) -> dict[str, Any]:
+    """A strict JSON schema; order matters, since models write the fields in it: reasons before values."""
+    properties = {}
+    for key, meaning in fields.items():
+        kind, text = meaning if isinstance(meaning, tuple) else ("string", meaning)
+        properties[key] = {"type": kind, "description": text}
+    return {
+        "title": title,
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _scale(low: float, high: float) -> tuple[str, str]:
+    # In words: several providers refuse "minimum" and "maximum" in a strict schema.
+    return "number", f"A number from {low:g} to {high:g}."
+
+
+def _words(fields: Mapping[str, Any], key: str) -> str:
+    words = fields.get(key)
+    return words.strip() if isinstance(words, str) else ""
+
+
+def _stated(value: str, scale: ScoreForm, raw: str) -> float:
+    try:
+        return read_score(value, scale.low, scale.high)
+    except ReplyError as error:
+        raise ReplyError(error.problem, raw, error.fault) from error
+
+
+def _number(fields: Mapping[str, Any], key: str, scale: ScoreForm, raw: str) -> float:
+    value = fields.get(key)
+    if isinstance(value, str):
+        return _stated(value, scale, raw)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ReplyError(f"The field {key} is not a number.", raw, "missing")
+    if not scale.low <= value <= scale.high:
+        problem = f"The field {key} is {value:g}, which is off the scale {scale.low:g} to {scale.high:g}."
+        raise ReplyError(problem, raw, "off_scale")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class TotalsForm(PairForm):
+    """A total for each answer, with its points on every criterion.
+
+    ``feedback``: some words for each advocate as well; ``explained``: and why one answer is better.
+    """
+
+    feedback: bool = False
+    explained: bool = False
+    template: ClassVar[str] = "courtroom/form_totals"
+
+    def schema(self) -> dict[str, Any]:
+        schema = super().schema()
+        if not self.feedback:
+            return schema
+        words = {"type": "string", "description": "Feedback for each advocate, up to 50 words each."}
+        reasoning, *scores = schema["properties"].items()
+        properties = dict([reasoning, ("feedback", words), *scores])
+        return {**schema, "title": "judgement_reply", "properties": properties, "required": list(properties)}
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        asked_for = ("reasoning", "feedback") if self.feedback else ("reasoning",)
+        said = dict.fromkeys(_words(fields, key) for key in asked_for)
+        return super().from_fields({**fields, "reasoning": "\n".join(filter(None, said))}, raw)
+
+    def limits(self) -> dict[str, Any]:
+        return {**super().limits(), "feedback": self.feedback, "explained": self.explained}
+
+
+@dataclass(frozen=True)
+class TotalForm(ScoreForm):
+    """The total of one defence, with its points on every criterion."""
+
+    template: ClassVar[str] = "courtroom/form_total"
+
+
+@dataclass(frozen=True)
+class VoteForm(Form):
+    """A vote for one of the two answers (value ``"1"`` or ``"2"``)."""
+
+    name: ClassVar[str] = "vote"
+    template: ClassVar[str] = "courtroom/form_vote"
+
+    def schema(self) -> dict[str, Any]:
+        winner = {"type": "string", "enum": ["1", "2"], "description": "The better answer, 1 or 2."}
+        return {
+            "title": "vote_reply",
+            "type": "object",
+            "properties": {
+                "reasoning": {"type": "string", "description": "Reasons, briefly."},
+                "winner": winner,
+            },
+            "required": ["reasoning", "winner"],
+            "additionalProperties": False,
+        }
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        winner = str(fields.get("winner", "")).strip()
+        if winner not in ("1", "2"):
+            raise ReplyError("The field winner is neither 1 nor 2.", raw, "missing")
+        return f"{_words(fields, 'reasoning')}\nVote: {winner}".strip(), winner
+
+    def from_text(self, text: str) -> Value:
+        vote = read_vote(text)
+        if vote == "tie":
+            raise ReplyError("The reply votes for a tie, which is no vote.", text, "missing")
+        return vote
+
+
+_NUMBERED = re.compile(r"(?:step )?\(?\d{1,2}(?:[.):]|(?: -)(?= ))\s*(?P<step>\S.*)", re.IGNORECASE)
+_BULLET = re.compile(r"[-*\u2022]\s+(?P<step>\S.*)")
+_MARKUP = re.compile(r"\*\*|__|`")
+
+
+@dataclass(frozen=True)
+class StepsForm(Form):
+    """Evaluation steps; the reply's words are kept, and ``read_steps`` finds the steps in them."""
+
+    name: ClassVar[str] = "steps"
+    template: ClassVar[str] = "geval/form_steps"
+
+    def schema(self) -> None:
+        return None
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        return raw, self.from_text(raw)
+
+    def from_text(self, text: str) -> Value:
+        read_steps(text)
+        return None
+
+
+@dataclass(frozen=True)
+class RatingForm(Form):
+    """One number of a scale and nothing else, so that its token can be looked at; never JSON."""
+
+    aspect: Aspect
+    name: ClassVar[str] = "score"
+    template: ClassVar[str] = "geval/form_rating"
+
+    def schema(self) -> None:
+        return None
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        return raw, self.from_text(raw)
+
+    def from_text(self, text: str) -> Value:
+        return read_score(text, self.aspect.low, self.aspect.high, aspect=self.aspect.name)
+
+    def limits(self) -> dict[str, Any]:
+        return {"low": f"{self.aspect.low:g}", "high": f"{self.aspect.high:g}"}
+
+
+def read_steps(text: str) -> tuple[str, ...]:
+    """The steps of a numbered (or bulleted) list; what stands before and after it is left out.
+
+    Raises:
+        ReplyError: there is no such list.
+
+    >>> read_steps("Evaluation steps:\\n\\n1. Read both.\\n2. Look for\\n   mistakes.\\n3. Give a score.\\n\\nDone!")
+    ('Read both.', 'Look for mistakes.', 'Give a score.')
+    """
+    lines = [_MARKUP.sub("", line).rstrip() for line in text.splitlines()]
+    for form in (_NUMBERED, _BULLET):
+        if any(form.match(line.lstrip("# ")) for line in lines):
+            return _items(lines, form)
+    if not text.strip():
+        raise ReplyError("The reply is empty.", text, "empty")
+    raise ReplyError("The reply has no list of steps.", text)
+
+
+def _items(lines: list[str], form: re.Pattern[str]) -> tuple[str, ...]:
+    """Each item with the lines that go on with it, up to an empty line."""
+    items: list[str] = []
+    open_item = False
+    for line in lines:
+        if match := form.match(line.lstrip("# ")):
+            items.append(match["step"])
+        elif open_item and line:
+            items[-1] += f" {line.strip()}"
+        open_item = bool(items) and bool(line)
+    return tuple(items)

@@ -1,0 +1,345 @@
+"""What the judge says itself: quotes, reasoning and markup taken off.
+
+A reply may quote the text under judgement, another agent or the prompt. Fenced sections, block quotes, code
+fences and passages in quotation marks are data: `own_words` takes them out before anything is read. Every step
+is linear in the length of the reply: runs are collapsed first, and patterns repeat a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_SINGLE = {
+    0x2044: "/",
+    0x2215: "/",
+    0x2212: "-",
+    0x2015: "—",
+    0x066B: ".",
+    0x066C: ",",
+    0x3001: ", ",
+    0x3002: ". ",
+    0xFF61: ". ",
+    0x3010: "[",
+    0x3011: "]",
+    0x3014: "[",
+    0x3015: "]",
+    0x20E3: None,
+    0x00BD: ".5",
+    0x2028: "\n",
+    0x2029: "\n",
+    0x0085: "\n",
+}
+
+
+class _Plain(dict[int, str | None]):
+    """Character map for ``str.translate``: digits and fullwidth forms to ASCII, invisible characters away."""
+
+    def __missing__(self, code: int) -> str | None:
+        self[code] = plainer = _plainer(code)
+        return plainer
+
+
+def _plainer(code: int) -> str | None:
+    char = chr(code)
+    if 0xFF01 <= code <= 0xFF5E and not char.isalpha():
+        return chr(code - 0xFEE0)
+    kind = unicodedata.category(char)
+    if kind == "Nd":
+        return str(unicodedata.decimal(char))
+    if kind in ("Cf", "Co", "Cs") or 0xFE00 <= code <= 0xFE0F:
+        return None
+    if kind == "Zs":
+        return " "
+    return "-" if kind == "Pd" and code not in (0x2014, 0x3030) else char
+
+
+_NEWLINES = re.compile(r"\r\n|[\r\v\f]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_BLANKS = re.compile(r"[ \t]++")
+_MARGINS = re.compile(r" ?\n ?")
+_EMPTY_LINES = re.compile(r"\n{3,}+")
+_RUNS = re.compile(
+    r"([*_=~#.!?<>`|+/\\:;,\"'()\[\]{}—\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d-])\1{3,}+"
+)
+_OUR_FENCE = re.compile(r"^<<<(end )?([^<>\n]{1,120})>>>$", re.MULTILINE)
+_THOUGHTS = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
+_CODE_FENCE = re.compile(r"^(?:```[^`\n]*+|~~~[^\n]*+)$", re.MULTILINE)
+_BLOCK_QUOTE = re.compile(r"^>.*+$", re.MULTILINE)
+_MARKUP_QUOTE = re.compile(r"<(/?)(blockquote|pre|code|q|quote)>", re.IGNORECASE)
+_STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
+_WHOLE_FENCE = re.compile(r"\A(```|~~~)[^\n`~]{0,40}\n(.*)\n\1\Z", re.DOTALL)
+_ESCAPES = {r"\n": "\n", r"\t": " ", r"\"": '"', r"\'": "'", r"\\": "\\", r"\r": "\n"}
+
+
+def plain(text: str) -> str:
+    """``text`` in plain characters: ASCII digits and dashes, no invisible characters, short runs.
+
+    >>> plain("Score\\uff1a\\uff14\\u200b  of\\u00a05")
+    'Score:4 of 5'
+    """
+    if not text.isascii():
+        text = text.translate(_Plain(_SINGLE))
+    text = _CONTROLS.sub("", _NEWLINES.sub("\n", text))
+    text = _MARGINS.sub("\n", _BLANKS.sub(" ", text))
+    return _RUNS.sub(r"\1\1\1", _EMPTY_LINES.sub("\n\n", text)).strip()
+
+
+def own_words(text: str, *, answers: bool = True) -> str:
+    """``text``, already plain, without what it quotes.
+
+    Args:
+        text: a reply that went through `plain`.
+        answers: keep quotation marks and fences that hold nothing but the answer itself: the whole reply in one
+            code fence or one quoted string, or a value quoted right behind its label (``Verdict: "[[A]]"``).
+
+    >>> own_words('The text says "Score: 5".\\n> Score: 5\\nScore: 2').splitlines()[-1]
+    'Score: 2'
+    """
+    if answers:
+        text = unwrapped(text)
+    text = _without_thoughts(_without_sections(_BLOCK_QUOTE.sub(GAP, text)))
+    text = _without_code(text, answers=answers)
+    text = _without_markup_quotes(text)
+    return without_quotes(_STRUCK.sub(GAP, text), answers=answers)
+
+
+def unwrapped(text: str) -> str:
+    """The inside of a reply that is one code fence or one quoted string; any other reply as it is."""
+    for _ in range(2):
+        fence = _WHOLE_FENCE.match(text)
+        if fence and not _CODE_FENCE.search(fence[2]):
+            text = fence[2].strip()
+        text = _unquoted(text)
+    return text
+
+
+def _unquoted(text: str) -> str:
+    if len(text) < 3 or text[0] not in "\"'" or text[-1] != text[0]:
+        return text
+    inside = text[1:-1]
+    if text[0] in re.sub(r"\\.", "", inside, flags=re.DOTALL):
+        return text
+    return plain(re.sub(r"\\[nrt\"'\\]", lambda m: _ESCAPES[m[0]], inside))
+
+
+def _without_sections(text: str) -> str:
+    """Drop our own fenced sections; one that is never closed reaches to the end."""
+    kept: list[str] = []
+    end, label = 0, None
+    for mark in _OUR_FENCE.finditer(text):
+        if label is None and not mark[1]:
+            kept.append(text[end : mark.start()])
+            label = mark[2]
+        elif mark[1] and mark[2] == label:
+            end, label = mark.end(), None
+    if label is None:
+        kept.append(text[end:])
+    return GAP.join(kept)
+
+
+def _without_thoughts(text: str) -> str:
+    """Drop a model's thinking aloud, ``<think>...</think>``; a missing opening tag is the start of the reply."""
+    kept: list[str] = []
+    end, thinking = 0, False
+    for tag in _THOUGHTS.finditer(text):
+        if tag[0].startswith("</"):
+            if not thinking:
+                kept.clear()
+            end, thinking = tag.end(), False
+        elif not thinking:
+            kept.append(text[end : tag.start()])
+            thinking = True
+    if not thinking:
+        kept.append(text[end:])
+    return "\n".join(kept).strip()
+
+
+def _without_code(text: str, *, answers: bool) -> str:
+    kept: list[str] = []
+    end, opening = 0, ""
+    for fence in _CODE_FENCE.finditer(text):
+        line = fence[0]
+        if not opening:
+            kept.append(text[end : fence.start()])
+            opening, end = line[:3], fence.end()
+        elif line.strip() == opening:
+            inside = text[end : fence.start()].strip()
+            if answers and len(inside) <= 40 and _awaits_value(kept[-1]):
+                kept[-1] += inside
+            opening, end = "", fence.end()
+    if not opening:
+        kept.append(text[end:])
+    return GAP.join(kept)
+
+
+def _awaits_value(text: str) -> bool:
+    return re.search(r"(?:score|rating|verdict)\W{0,6}\Z", text[-30:], re.IGNORECASE) is not None
+
+
+def _without_markup_quotes(text: str) -> str:
+    """Drop ``<blockquote>...</blockquote>`` and its like, where closed."""
+    kept: list[str] = []
+    end, opened = 0, None
+    for tag in _MARKUP_QUOTE.finditer(text):
+        if opened is None and not tag[1]:
+            opened = tag
+        elif opened is not None and tag[1] and tag[2].lower() == opened[2].lower():
+            kept.append(text[end : opened.start()])
+            end, opened = tag.end(), None
+    kept.append(text[end:])
+    return GAP.join(kept)
+
+
+GAP = "\x00"
+"""Stands where something quoted was taken out; no reply holds it, since `plain` removes control characters."""
+_MARKS = re.compile("[\"'`“”„‟«»‹›「」『』‘’‚]")
+_CLOSES = {"»": "«", "›": "‹", "」": "「", "』": "『"}
+_CURLY = {"“": '"', "”": '"', "„": '"', "‟": '"', '"': '"', "‘": "'", "’": "'", "‚": "'", "'": "'", "`": "`"}
+_AWAITING = re.compile(
+    r"(?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z",
+    re.IGNORECASE,
+)
+_BEFORE_OPENING = " \n([{<-—:;,/=|*_" + GAP
+_AFTER_CLOSING = " \n)]}>-—:;,./!?=|*_" + GAP
+_LONGEST_APOSTROPHE_QUOTE = 2000
+_LONGEST_ANSWER = 160
+
+
+def without_quotes(text: str, *, answers: bool = True) -> str:
+    """``text`` with every closed quotation replaced by a gap.
+
+    Quotation marks pair as brackets do: a closing one with the nearest open one of its kind. A mark that is never
+    closed quotes nothing. Code spans count as quotations, unless they hold a bare word or stand on a line of their own.
+
+    >>> without_quotes('It says "Score: 5". Score: 2').replace(GAP, "...")
+    'It says .... Score: 2'
+    """
+    kept, end = [], 0
+    for start, stop in _outermost(_quotations(text)):
+        inside = text[start + 1 : stop - 1]
+        if text[start] == "`":
+            quoted = not _is_plain_code(text, start, stop)
+        else:
+            quoted = not (answers and _is_answer(text, start, inside))
+        kept += [text[end:start], GAP if quoted else inside]
+        end = stop
+    kept.append(text[end:])
+    return "".join(kept)
+
+
+def _quotations(text: str) -> list[tuple[int, int]]:
+    """Start and end of every closed quotation, in the order in which they close."""
+    spans: list[tuple[int, int]] = []
+    open_marks: dict[str, list[int]] = {}
+    for match in _MARKS.finditer(text):
+        mark, at = match[0], match.start()
+        if mark in _CURLY:
+            kind, opens = _CURLY[mark], _opens(text, at, bool(open_marks.get(_CURLY[mark])))
+        else:
+            kind, opens = _CLOSES.get(mark, mark), mark not in _CLOSES
+        if opens is None:
+            continue
+        stack = open_marks.setdefault(kind, [])
+        if opens:
+            stack.append(at)
+        elif stack and not _too_far(kind, stack[-1], at, text):
+            spans.append((stack.pop(), at + 1))
+    return spans
+
+
+def _opens(text: str, at: int, inside: bool) -> bool | None:
+    """Whether the mark opens (True) or closes (False) a quotation; None for an apostrophe within a word."""
+    mark = text[at]
+    before = text[at - 1] if at else " "
+    after = text[at + 1] if at + 1 < len(text) else " "
+    may_open, may_close = before in _BEFORE_OPENING, after in _AFTER_CLOSING
+    if mark in "„‟‚":
+        return True
+    if mark == "“" and not inside:
+        return True
+    if mark == "”" and inside:
+        return False
+    if may_open != may_close:
+        return may_open
+    if may_open or mark in "“”‘`":
+        return not inside
+    ascii_neighbours = before.isascii() and after.isascii()
+    return None if ascii_neighbours and before.isalnum() and after.isalnum() else not inside
+
+
+def _too_far(kind: str, start: int, at: int, text: str) -> bool:
+    """Apostrophes and code spans that lie far apart do not belong together."""
+    if kind == '"' or kind not in _CURLY.values():
+        return False
+    return (
+        at - start > _LONGEST_APOSTROPHE_QUOTE
+        or "\n\n" in text[start:at]
+        or (kind == "`" and "\n" in text[start:at])
+    )
+
+
+def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
+    for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, stop))
+        elif stop > kept[-1][1]:
+            kept[-1] = (kept[-1][0], stop)
+    return kept
+
+
+def _is_plain_code(text: str, start: int, stop: int) -> bool:
+    """A code span used as emphasis: one short word or value, or a whole line."""
+    line_start = text.rfind("\n", max(0, start - 8), start) + 1 or max(0, start - 8)
+    line_end = text.find("\n", stop, stop + 8)
+    around = text[line_start:start] + text[stop : line_end if line_end >= 0 else stop + 8]
+    return (
+        not around.strip(" *_-.#")
+        or re.fullmatch(r"[\[(]{0,2}[\w./>=-]{1,12}[\])]{0,2}", text[start + 1 : stop - 1]) is not None
+    )
+
+
+def _is_answer(text: str, start: int, inside: str) -> bool:
+    if len(inside) > _LONGEST_ANSWER or "\n" in inside:
+        return False
+    before = text[max(0, start - 16) : start]
+    ends_reply = not text[start + len(inside) + 2 :][:8].strip(" .\n")
+    return bool(_AWAITING.search(before) or (ends_reply and re.search(r"as follows: ?\n{0,2}\Z", before)))
+
+
+_STARS = re.compile(r"(?<!\d)\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?!\d)")
+_UNDERSCORES = re.compile(r"(?<![A-Za-z0-9])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9])")
+_HEADINGS = re.compile(r"^#{1,6} ?", re.MULTILINE)
+_RULES = re.compile(r"^[-=_* ]{3,12}$", re.MULTILINE)
+_ROW = re.compile(r"^\|([^|\n]{0,80})\|([^\n]{0,200})\|$", re.MULTILINE)
+_BOXED = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}")
+_MATHS = re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]")
+_VALUE_TAG = re.compile(
+    r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>",
+    re.IGNORECASE,
+)
+_STYLE_TAG = re.compile(r"</?(?:b|i|u|p|em|strong|span|div|mark)>|<br ?/?>", re.IGNORECASE)
+_CITE_DASH = re.compile(r"(?<=\w)—(?=\w)")
+
+
+def unmarked(text: str) -> str:
+    """``text`` without its markup; a table row becomes ``label: value, value``.
+
+    >>> unmarked("## **Final score:** 4\\n| Fluency | 3 |\\n<score>4</score> $\\\\boxed{4}$")
+    'Final score: 4\\nFluency: 3\\n\\nscore: 4\\n 4'
+    """
+    if "<" in text:
+        text = _STYLE_TAG.sub(
+            "", _VALUE_TAG.sub(lambda m: f"\n{m[1].replace('_', ' ')}: {m[2].strip()}\n", text)
+        )
+    if "\\" in text or "$" in text:
+        text = _MATHS.sub(lambda m: m[1] or m[2], _BOXED.sub(r"\1", text))
+    text = _UNDERSCORES.sub("", _STARS.sub("", text))
+    text = _RULES.sub("", _HEADINGS.sub("", text))
+    return _CITE_DASH.sub(" — ", _ROW.sub(_row, text) if "|" in text else text)
+
+
+def _row(match: re.Match[str]) -> str:
+    cells = [cell.strip() for cell in match[2].split("|")]
+    return f"{match[1].strip()}: {', '.join(cells)}"

@@ -1,0 +1,116 @@
+"""Nodes that count: the referees' mean or majority, the jurors' ballots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..state.aggregation import higher, mean_of, mean_pair, poll
+from ..state.graph_state import JudgeState
+from ..state.settings import SamreSettings
+from ..state.transcript import Score, Turn
+from ..state.verdict import Winner, winner_of
+from .agent_runtime import Hearing
+from .courtroom import SIDES
+
+
+async def average(state: JudgeState, _hearing: Hearing[Any]) -> dict[str, Any]:
+    """The mean of the referees' scores, turn by turn; of two answers the one with the higher mean wins."""
+    means = _mean_by_round(state["transcript"])
+    last = means[-1]
+    winner = {"winner": higher(last)} if isinstance(last, list) else {}
+    return {"scores": means, **winner, "details": {"scores_by_referee": last_scores(state["transcript"])}}
+
+
+async def vote(state: JudgeState, hearing: Hearing[Any]) -> dict[str, Any]:
+    """The same, but of two answers the one wins that most referees prefer."""
+    update = await average(state, hearing)
+    if "winner" not in update:
+        return update
+    winner, details = elected(update["details"]["scores_by_referee"])
+    return {**update, "winner": winner, "details": details}
+
+
+def last_scores(transcript: Iterable[Turn]) -> dict[str, Score]:
+    """Each referee's scores when it last gave any."""
+    return {turn["agent"]: score for turn, score in _scored(transcript)}
+
+
+def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict[str, list[float]]:
+    """Each referee's last scores, averaged over the two orders of the answers."""
+    one, two = last_scores(straight), last_scores(mapped)
+    return {agent: list(mean_pair([_pair(one[agent]), _pair(two[agent])])) for agent in one}
+
+
+def elected(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
+    """Who wins the referees' vote, and how it went.
+
+    >>> elected({"referee_1": [8, 6], "referee_2": [7, 5]})[0]
+    '1'
+    """
+    outcome = poll(pairs)
+    details = {"scores_by_referee": dict(pairs), "votes": outcome.votes, "decided_by": outcome.decided_by}
+    return outcome.winner, details
+
+
+def _pair(score: Score) -> list[float]:
+    assert isinstance(score, list)
+    return score
+
+
+def _scored(transcript: Iterable[Turn]) -> list[tuple[Turn, Score]]:
+    values = [(turn, turn["value"]) for turn in transcript if turn["role"] == "referee"]
+    return [(turn, value) for turn, value in values if isinstance(value, float | list)]
+
+
+def _mean_by_round(transcript: Iterable[Turn]) -> list[Score]:
+    rounds: dict[int, list[Score]] = {}
+    for turn, score in _scored(transcript):
+        rounds.setdefault(turn["round"], []).append(score)
+    return [mean_of(scores) for scores in rounds.values()]
+
+
+async def tally(state: JudgeState, hearing: Hearing[SamreSettings]) -> dict[str, Any]:
+    """Decide without a model: the jury's winner, where it has one; else the side with the higher mean score.
+
+    ``final`` is the mean pair; ``details`` holds both winners and the count.
+    """
+    means = mean_scores(state["scores"])
+    winner = by_means = winner_of(means)
+    details: dict[str, Any] = {"w": by_means, "mean_scores": means, "jury_winner": None, "votes": None}
+    if hearing.settings.jurors:
+        votes = counted(state["transcript"])
+        by_votes = winner_of(votes.values())
+        details |= {"jury_winner": by_votes, "votes": votes}
+        winner = by_means if by_votes == "tie" else by_votes
+    stopped = "agreement" if rounds_agree(state["scores"]) else "max_rounds"
+    return {"final": means, "winner": winner, "stop_reason": stopped, "details": details}
+
+
+def rounds_agree(scores: Sequence[Score]) -> bool:
+    """Whether the last two rounds favour the same side; a tied round agrees with nothing.
+
+    >>> rounds_agree([[90, 80], [70, 60]]), rounds_agree([[90, 80], [70, 70]]), rounds_agree([[90, 80]])
+    (True, False, False)
+    """
+    gaps = [pair[0] - pair[1] for pair in scores[-2:] if isinstance(pair, list)]
+    return len(gaps) == 2 and gaps[0] * gaps[1] > 0
+
+
+def mean_scores(scores: Sequence[Score]) -> list[float]:
+    """The mean of each side's totals over the rounds held.
+
+    >>> mean_scores([[90, 80], [70, 60]])
+    [80.0, 70.0]
+    """
+    pairs = [pair for pair in scores if isinstance(pair, list)]
+    return [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
+
+
+def counted(transcript: Sequence[Turn]) -> dict[str, float]:
+    """Votes for each answer; where jurors gave scores, the sums of these. A void vote counts for nobody."""
+    cast = [turn["value"] for turn in transcript if turn["role"] == "juror"]
+    scored = [value for value in cast if isinstance(value, list)]
+    if scored:
+        return {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
+    return {str(side): cast.count(str(side)) for side in SIDES}

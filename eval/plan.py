@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from langgraph.graph.state import CompiledStateGraph
 from pydantic import ValidationError
 
-from ..graphs.inside import everybody, kinds_of
+from ..graphs.base import Graph
+from ..graphs.nested import everybody, kinds_of
 from ..graphs.registry import find_protocol
 from ..graphs.registry import protocols as protocols_by_name
 from ..nodes.bound_judge import Models, Panel
@@ -24,8 +24,6 @@ from .manifest import describe_run
 from .replay.reading import read_recording
 from .replay.recording import Recording
 from .results import Key
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class Options(TypedDict, total=False):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Unpack, cast
 
+from ..graphs.base import Graph
 from ..nodes.models.send import Around, around_calls
 from ..nodes.planner import steps_kept
 from ..nodes.sync_bridge import run_blocking
@@ -21,7 +22,7 @@ from .datasets import Data
 from .evaluation import Evaluation
 from .items import CompareItem, Item, ScoreItem
 from .journal import Journal, JournalError
-from .plan import Graph, Options, Plan, plan
+from .plan import Options, Plan, plan
 from .replay.desk import ReplayDesk
 from .results import Key, Result
 from .running.conduct import Conduct, Limits

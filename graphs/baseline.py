@@ -19,7 +19,7 @@ from ..nodes.courtroom_judge import judge_alone
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import BaselineSettings
 from ..state.tasks import TaskKind
-from .wiring import Protocol, ProtocolGraph
+from .base import Protocol, ProtocolGraph
 
 
 def calls(_settings: BaselineSettings, _kind: TaskKind, _can: Can) -> CallsByRole:

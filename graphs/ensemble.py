@@ -25,8 +25,8 @@ from ..state.graph_state import JudgeOutput
 from ..state.settings import EnsembleSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .calibration import PositionGraph, orders_held, weigh_orders
-from .wiring import Protocol, ProtocolGraph
+from .base import Protocol, ProtocolGraph
+from .position_calibration import PositionGraph, orders_held, weigh_orders
 
 
 def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:

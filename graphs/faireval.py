@@ -26,8 +26,8 @@ from ..state.graph_state import JudgeOutput
 from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .calibration import PositionGraph, orders_held, weigh_orders
-from .wiring import Protocol, ProtocolGraph
+from .base import Protocol, ProtocolGraph
+from .position_calibration import PositionGraph, orders_held, weigh_orders
 
 
 def calls(settings: FairEvalSettings, kind: TaskKind, can: Can) -> CallsByRole:

@@ -29,7 +29,7 @@ from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import TaskKind
-from .wiring import Protocol, ProtocolGraph
+from .base import Protocol, ProtocolGraph
 
 
 def calls(settings: GEvalSettings, _kind: TaskKind, can: Can) -> CallsByRole:

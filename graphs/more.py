@@ -30,7 +30,7 @@ from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
-from .wiring import Protocol, ProtocolGraph
+from .base import Protocol, ProtocolGraph
 
 
 def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:

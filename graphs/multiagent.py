@@ -11,7 +11,7 @@ from typing import Any
 from ..nodes.bound_judge import Models
 from ..state.settings import DebateSettings, MultiagentSettings
 from . import debate
-from .wiring import Protocol, ProtocolGraph
+from .base import Protocol, ProtocolGraph
 
 protocol = Protocol(
     name="multiagent",

@@ -1,4 +1,8 @@
-"""Every protocol by name: a module of this folder that has a ``protocol`` is one, and so is each of ``wrappers``."""
+"""Every protocol by name: the modules of this folder, and those that other packages register.
+
+A protocol is a module with ``protocol``, ``build`` and ``graph``. In this folder the module bears the protocol's
+name; another package registers its module under the protocol's name in the entry point group ``jurygraph.protocols``.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,25 @@ from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 
+from ..nodes.plugins import Group, load_plugin, plugins
 from ..state.errors import UsageError
+from .base import Protocol
 
 _PACKAGE = __name__.rpartition(".")[0]
+_GROUP: Group = "jurygraph.protocols"
 
 
 def protocols() -> dict[str, ModuleType]:
     """Name to module, in alphabetical order; each has ``protocol``, ``build`` and ``graph``.
 
+    Raises:
+        UsageError: a registered protocol that cannot be loaded, or is none.
+
     >>> "debate" in protocols()
     True
     """
-    return dict(sorted({**_protocols_in(_PACKAGE), **_protocols_in(f"{_PACKAGE}.wrappers")}.items()))
+    bundled = {name: module for name in _bundled_names() if (module := _bundled(name)) is not None}
+    return {name: bundled.get(name) or _registered(name) for name in sorted({*bundled, *plugins(_GROUP)})}
 
 
 def find_protocol(name: str) -> ModuleType:
@@ -27,17 +38,35 @@ def find_protocol(name: str) -> ModuleType:
     Raises:
         UsageError: no such protocol; the message lists those there are.
     """
-    # The wrappers look for the protocols that they hold while they are themselves being imported.
-    if module := _protocols_in(_PACKAGE).get(name):
+    # Only the module asked for is imported: the wrappers ask for the protocols that they hold while they are
+    # themselves being imported, and a scan of the folder would find them half done.
+    if (module := _bundled(name)) is not None:
         return module
-    known = protocols()
-    if name not in known:
-        raise UsageError(f"unknown protocol {name!r}; known are {', '.join(known)}")
-    return known[name]
+    if name in plugins(_GROUP):
+        return _registered(name)
+    raise UsageError(f"unknown protocol {name!r}; known are {', '.join(protocols())}")
 
 
 @lru_cache
-def _protocols_in(package: str) -> dict[str, ModuleType]:
-    names = sorted(info.name for info in pkgutil.iter_modules(import_module(package).__path__))
-    modules = [import_module(f"{package}.{name}") for name in names if name != "registry"]
-    return {module.protocol.name: module for module in modules if hasattr(module, "protocol")}
+def _bundled_names() -> frozenset[str]:
+    return frozenset(info.name for info in pkgutil.iter_modules(import_module(_PACKAGE).__path__))
+
+
+def _bundled(name: str) -> ModuleType | None:
+    """The module of this folder by this name, if it is a protocol's."""
+    if name not in _bundled_names():
+        return None
+    module = import_module(f"{_PACKAGE}.{name}")
+    return module if isinstance(getattr(module, "protocol", None), Protocol) else None
+
+
+def _registered(name: str) -> ModuleType:
+    module: ModuleType = load_plugin(_GROUP, name)
+    missing = [part for part in ("protocol", "build", "graph") if not hasattr(module, part)]
+    if missing or module.protocol.name != name:
+        wrong = f"it has no {missing[0]}" if missing else f"its protocol is named {module.protocol.name!r}"
+        raise UsageError(
+            f"{name!r}, registered under {_GROUP}, is no protocol: {wrong}; "
+            "register a module with protocol, build and graph under the protocol's own name"
+        )
+    return module

@@ -28,7 +28,7 @@ from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
-from .wiring import Protocol, ProtocolGraph
+from .base import Protocol, ProtocolGraph
 
 
 def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:

@@ -21,8 +21,8 @@ from ..nodes.referee import lone_scorer
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
-from .calibration import PositionGraph, orders_held
-from .wiring import Protocol, ProtocolGraph
+from .base import Protocol, ProtocolGraph
+from .position_calibration import PositionGraph, orders_held
 
 
 def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:

@@ -8,7 +8,7 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from ...graphs.inside import everybody
+from ...graphs.nested import everybody
 from ...nodes.bound_judge import Panel
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.openai_fast import LeanChatOpenAI

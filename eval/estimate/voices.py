@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from statistics import fmean, linear_regression
 from typing import Any, NamedTuple
 
-from ...graphs.inside import NamedJudges
+from ...graphs.base import Graph
+from ...graphs.nested import NamedJudges
 from ...graphs.registry import find_protocol
 from ...nodes.bound_judge import Panel
 from ...nodes.models.loaded_model import LoadedModel
 from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.tasks import TaskKind
-from ..plan import Graph
 from .rehearsal import Heard, rehearse
 
 TOKENS_A_WORD = 4 / 3

@@ -20,12 +20,12 @@ from langchain_core.messages import BaseMessage
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 from opentelemetry.util.types import AttributeValue
 
+from ...graphs.base import Graph
 from ...nodes.models.call import Call, Reply, Send
 from ...nodes.models.send import Around
 from ...state.aspects import Aspect
 from ...state.errors import ModelCallError
 from ..items import Item
-from ..plan import Graph
 from ..results import Key, Result
 from .counts import Counts
 from .harmless import harmless

@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from ...graphs.base import Graph
 from ...nodes.models.send import Around
 from ...state.aspects import Aspect
 from ..items import Item
-from ..plan import Graph
 from ..results import Key, Result
 from .counts import Counts
 

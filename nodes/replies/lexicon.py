@@ -96,6 +96,10 @@ def one_of(phrases: str) -> str:
     return f"(?:{'|'.join(map(_literal, longest_first))})"
 
 
+def _literal(phrase: str) -> str:
+    return re.escape(phrase).replace("_", " ").replace(r"\*", r"\w{0,5}")
+
+
 _NOUN = one_of(
     "output outputs answer answers assistant assistants summary summaries response responses model models "
     "candidate candidates text texts "
@@ -140,7 +144,3 @@ def side_of(name: str) -> str | None:
 def _mark(match: re.Match[str]) -> str:
     named = match["letter"] or match["sign"] or match["rank"] or match["order"]
     return FIRST if named.casefold() in _FIRST_NAMES else SECOND
-
-
-def _literal(phrase: str) -> str:
-    return re.escape(phrase).replace("_", " ").replace(r"\*", r"\w{0,5}")

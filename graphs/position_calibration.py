@@ -29,12 +29,12 @@ from ..state.settings import PositionSettings
 from ..state.tasks import ScoreTask, TaskKind, parse_task
 from ..state.transcript import Turn
 from ..state.verdict import StopReason, Verdict, Winner, add_usage
-from .wiring import ProtocolGraph, Pure
+from .base import ProtocolGraph, Pure
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
+
 Weigh = Callable[[JudgeOutput, JudgeOutput], Verdict]
 """What makes one verdict of the two orders' outcomes, the second already mapped back."""
-
 PositionSettingsT = TypeVar("PositionSettingsT", bound=PositionSettings)
 
 
@@ -46,25 +46,6 @@ class OrdersState(TypedDict):
     swapped: NotRequired[JudgeOutput | None]
     verdict: NotRequired[dict[str, Any]]
     transcript: NotRequired[list[Turn]]
-
-
-def calibrated(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:
-    """Both orders of the answers around a protocol that compares; yours to compile.
-
-    Args:
-        graph: a protocol's graph, compiled or not; settings and models that are bound to it stay.
-
-    >>> from jurygraph.graphs import debate
-    >>> graph = calibrated(debate.build(n=1)).compile()
-    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "Because of the tide.", "answer_2": "No idea."}
-    >>> graph.invoke({"task": task})["verdict"]["position_consistent"]
-    True
-    """
-    inner = _compiled(graph)
-    both = Orders(inner, inner.builder.context_schema, weigh_orders, comparison)
-    both.add_edge("prepare", "straight")
-    both.add_edge("prepare", "swapped")
-    return both
 
 
 def orders_held(settings: PositionSettings, kind: TaskKind) -> int:

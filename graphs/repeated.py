@@ -1,12 +1,13 @@
-"""Several independent verdicts of one protocol, averaged or voted, with their spread.
+"""repeated: one protocol several times, its verdicts averaged or voted, with their spread.
 
     prepare --> judge (k times, side by side) --> weigh
 
-``repeated(graph, k)`` puts it around any protocol. A judge that samples, or a provider that answers the same
-question differently, shows in the spread how far one verdict can be trusted. Every run makes calls of its own:
-each is marked with the number of its run (``repeat`` in the metadata, from 0), and so are the turns.
+``repeated(graph, k)`` puts it around any graph; the registered protocol ``repeated`` around the one that the setting
+``of`` names. A judge that samples, or a provider that answers the same question differently, shows in the spread how
+far one verdict can be trusted. Every run makes calls of its own: each is marked with the number of its run
+(``repeat`` in the metadata, from 0), and so are the turns.
 
-Model calls: k times those of the inner graph.
+Model calls: k times those of the protocol inside.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
+from ..nodes.bound_judge import Models
 from ..state.aggregation import higher, majority, mean_by_round, mean_of, spread_of
+from ..state.call_counts import CallsByRole, Can
 from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Score, Turn, append
 from ..state.verdict import Verdict, add_usage
-from .inside import AnyGraph, Seat, judged, under
-from .wiring import Pure
+from .base import Protocol, Pure
+from .nested import TEMPLATES, AnyGraph, NamedJudges, Seat, calls_of, calls_once_of, judged, roles_of, under
 
 T = TypeVar("T")
 
@@ -220,3 +223,65 @@ def _consistent(runs: Sequence[bool | None]) -> bool | None:
 def _shared(values: Sequence[T]) -> T | None:
     """The value that all have."""
     return values[0] if len(set(values)) == 1 else None
+
+
+def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Those of the protocol inside, for each run."""
+    return {role: of_role * settings.k for role, of_role in calls_of(settings, "of", kind, can).items()}
+
+
+def calls_once(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Those of the protocol inside."""
+    return calls_once_of(settings, "of", kind, can)
+
+
+protocol = Protocol(
+    name="repeated",
+    summary="several independent verdicts of one protocol, averaged or voted, with their spread",
+    source="repeats in ChatEval (Chan et al. 2024), Table 1",
+    kinds=("score", "compare"),
+    roles=roles_of(RepeatedSettings),
+    settings=RepeatedSettings,
+    prompts=TEMPLATES,
+    calls=calls,
+    calls_once=calls_once,
+)
+
+
+class RepeatedGraph(Repeats):
+    """The graph whose judge the settings name.
+
+    Attributes:
+        panel: the settings that are bound to it, and its judge.
+    """
+
+    def __init__(self, panel: NamedJudges[RepeatedSettings]) -> None:
+        seat = panel.inside["of"].seat
+        super().__init__(seat, RepeatedSettings, panel.settings, protocol.name, panel.check_run)
+        self.panel = panel
+
+
+def build(
+    settings: RepeatedSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> RepeatedGraph:
+    """The graph of several runs, yours to compile.
+
+    Args:
+        settings: settings to bind, as an object or a dict.
+        models: a chat model or the name of one for each role of the protocol inside, ``"*"`` for all others.
+        **fields: single settings, such as ``of="chateval"``, ``inner={"turns": 1}`` or ``k=5``.
+
+    Raises:
+        pydantic.ValidationError: a setting that does not exist or cannot be so, here or in the protocol inside.
+        UsageError: a protocol that does not exist, or a role that it does not have.
+
+    >>> graph = build(of="single", k=2).compile()
+    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}
+    >>> verdict = graph.invoke({"task": task})["verdict"]
+    >>> verdict["details"]["of"], verdict["calls"]
+    ('single', 4)
+    """
+    return RepeatedGraph(NamedJudges(protocol, RepeatedSettings, settings, models, fields))
+
+
+graph = build().compile(name="repeated")

@@ -1,6 +1,10 @@
-"""``calibrated`` as a protocol: both orders of the answers around the protocol that the setting ``of`` names.
+r"""calibrated: both orders of two answers around any protocol that compares (FairEval, section 3).
 
-See ``jurygraph.graphs.calibration`` for the graph, and for ``calibrated(graph)`` around a graph of one's own.
+    prepare --> straight --+--> weigh
+          \--> swapped ----+
+
+``calibrated(graph)`` puts it around any graph; the registered protocol ``calibrated`` around the one that the setting
+``of`` names. The two orders run side by side; ``position_calibration`` has their graph.
 
 Model calls: twice those of the protocol inside.
 """
@@ -10,18 +14,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph.graph import StateGraph
 from langgraph.runtime import get_runtime
 
-from ...nodes.bound_judge import Models
-from ...state.call_counts import CallsByRole, Can
-from ...state.graph_state import JudgeOutput
-from ...state.settings import CalibratedSettings
-from ...state.tasks import TaskKind
-from ...state.verdict import Verdict
-from ..calibration import Orders, OrdersState, comparison, weigh_orders
-from ..inside import NamedJudges, judged, under
-from ..wiring import Protocol
-from .defaults import TEMPLATES, calls_of, calls_once_of, roles_of
+from ..nodes.bound_judge import Models
+from ..state.call_counts import CallsByRole, Can
+from ..state.graph_state import JudgeOutput
+from ..state.settings import CalibratedSettings
+from ..state.tasks import TaskKind
+from ..state.verdict import Verdict
+from .base import Protocol
+from .nested import TEMPLATES, NamedJudges, calls_of, calls_once_of, judged, roles_of, under
+from .position_calibration import Compiled, Orders, OrdersState, _compiled, comparison, weigh_orders
 
 
 def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
@@ -89,3 +93,22 @@ def build(
 
 
 graph = build().compile(name="calibrated")
+
+
+def calibrated(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:
+    """Both orders of the answers around a protocol that compares; yours to compile.
+
+    Args:
+        graph: a protocol's graph, compiled or not; settings and models that are bound to it stay.
+
+    >>> from jurygraph.graphs import debate
+    >>> graph = calibrated(debate.build(n=1)).compile()
+    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "Because of the tide.", "answer_2": "No idea."}
+    >>> graph.invoke({"task": task})["verdict"]["position_consistent"]
+    True
+    """
+    inner = _compiled(graph)
+    both = Orders(inner, inner.builder.context_schema, weigh_orders, comparison)
+    both.add_edge("prepare", "straight")
+    both.add_edge("prepare", "swapped")
+    return both

@@ -1,14 +1,15 @@
-"""A cheap protocol for every task, and an expensive one for those that it leaves in doubt.
+"""cascade: a cheap protocol, and an expensive one only where the cheap one is in doubt.
 
     prepare --> cheap --sure--> conclude
                   |                ^
                   +--in doubt--> expensive
 
-``cascade(cheap, expensive)`` takes any two protocols. In doubt is a verdict that ended at its last round
-(``unresolved``), whose two answer orders disagree (``inconsistent``), or whose two answers are closer than a
-threshold (``gap``). Where the expensive protocol is asked, its verdict counts.
+``cascade(cheap, expensive)`` takes any two graphs; the registered protocol ``cascade`` the two that its settings name.
+In doubt is a verdict that ended at its last round (``unresolved``), whose two answer orders disagree
+(``inconsistent``), or whose two answers are closer than a threshold (``gap``). Where the expensive protocol is
+asked, its verdict counts.
 
-Model calls: those of the cheap graph; in doubt also those of the expensive one.
+Model calls: those of the cheap protocol; in doubt also those of the expensive one.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
+from ..nodes.bound_judge import Models
+from ..state.call_counts import CallRange, CallsByRole, Can
 from ..state.graph_state import JudgeInput, JudgeOutput, as_json
-from ..state.settings import CascadeSettings, Reason
+from ..state.settings import CascadeSettings, Reason, WrapperSettings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Turn
 from ..state.verdict import Verdict, add_usage
-from .inside import AnyGraph, Seat, judged
-from .wiring import Pure
+from .base import Protocol, Pure
+from .nested import TEMPLATES, AnyGraph, NamedJudges, Seat, calls_of, calls_once_of, judged, roles_of
 
 When = Sequence[Reason] | Callable[[Verdict], bool]
+
 Doubt = Callable[[Verdict, object], str | None]
 """Why a verdict is in doubt, if it is; asked with the run's context."""
-
 REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
 
 
@@ -180,3 +183,86 @@ def _gap(verdict: Verdict, settings: CascadeSettings) -> str | None:
         return None
     gap = abs(verdict.scores[0] - verdict.scores[1])
     return f"gap: {gap:g} between the answers is less than {settings.gap:g}" if gap < settings.gap else None
+
+
+Count = Callable[[WrapperSettings, str, TaskKind, Can], CallsByRole]
+
+
+def doubts(settings: CascadeSettings, kind: TaskKind) -> bool:
+    """Whether a verdict can be in doubt: of one text there are neither two orders nor two scores that are close."""
+    return "unresolved" in settings.when if kind == "score" else bool(settings.when)
+
+
+def calls(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """The cheap protocol's in any case, the expensive one's at worst; the roles by their places: ``cheap.scorer``."""
+    return _by_place(settings, kind, can, calls_of)
+
+
+def calls_once(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
+    """Likewise."""
+    return _by_place(settings, kind, can, calls_once_of)
+
+
+def _by_place(settings: CascadeSettings, kind: TaskKind, can: Can, count: Count) -> CallsByRole:
+    cheap = count(settings, "cheap", kind, _within("cheap", can))
+    expensive = count(settings, "expensive", kind, _within("expensive", can))
+    asked = 1 if doubts(settings, kind) else 0
+    return {
+        **{f"cheap.{role}": of_role for role, of_role in cheap.items()},
+        **{f"expensive.{role}": CallRange(0, of_role.most * asked) for role, of_role in expensive.items()},
+    }
+
+
+def _within(place: str, can: Can) -> Can:
+    return lambda role, what: can(f"{place}.{role}", what)
+
+
+protocol = Protocol(
+    name="cascade",
+    summary="a cheap protocol, and an expensive one where the cheap one is unsure",
+    source="composition of any two protocols",
+    kinds=("score", "compare"),
+    roles=roles_of(CascadeSettings),
+    settings=CascadeSettings,
+    prompts=TEMPLATES,
+    calls=calls,
+    calls_once=calls_once,
+)
+
+
+class CascadeGraph(Cascade):
+    """The graph whose two judges the settings name.
+
+    Attributes:
+        panel: the settings that are bound to it, and its judges.
+    """
+
+    def __init__(self, panel: NamedJudges[CascadeSettings]) -> None:
+        def why(verdict: Verdict, context: object) -> str | None:
+            return doubt(verdict, panel.settings(context))
+
+        pair = Pair(panel.inside["cheap"].seat, panel.inside["expensive"].seat)
+        super().__init__(pair, CascadeSettings, why, protocol.name, panel.check_run)
+        self.panel = panel
+
+
+def build(
+    settings: CascadeSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> CascadeGraph:
+    """The graph of two protocols, yours to compile; errors as for ``repeated.build``.
+
+    Args:
+        settings: settings to bind, as an object or a dict.
+        models: a chat model or the name of one for each role, ``"*"`` for all others; each protocol takes those of
+            its own roles. Models for one of the two alone: ``cheap_settings={"models": {"*": "openai:..."}}``.
+        **fields: single settings, such as ``expensive="chateval"``, ``cheap_settings={"repair": 0}`` or ``gap=2``.
+
+    >>> graph = build(gap=3, expensive_settings={"n": 1}).compile()
+    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "The tide turned."}
+    >>> graph.invoke({"task": task})["verdict"]["details"]["because"]
+    'gap: 0 between the answers is less than 3'
+    """
+    return CascadeGraph(NamedJudges(protocol, CascadeSettings, settings, models, fields))
+
+
+graph = build().compile(name="cascade")

@@ -1,1 +1,0 @@
-"""The wrappers as protocols of their own: by name, with settings, on the command line and in Studio."""

@@ -1,0 +1,58 @@
+"""What other installed packages add: protocols, metrics, datasets and model providers, found through entry points.
+
+A package registers them in its ``pyproject.toml``::
+
+    [project.entry-points."jurygraph.protocols"]
+    two_judges = "my_package.two_judges"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+from ..state.errors import UsageError
+
+Group = Literal["jurygraph.protocols", "jurygraph.metrics", "jurygraph.datasets", "jurygraph.providers"]
+
+
+@lru_cache
+def plugins(group: Group) -> Mapping[str, EntryPoint]:
+    """What is registered under a group: name to entry point, in alphabetical order; nothing is imported yet.
+
+    Raises:
+        UsageError: two packages register the same name for different things.
+    """
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        other = found.setdefault(entry.name, entry)
+        if other.value != entry.value:
+            raise UsageError(
+                f"two packages register {entry.name!r} under {group}: {_origin(other)} and {_origin(entry)}; "
+                "uninstall one of them"
+            )
+    return found
+
+
+def load_plugin(group: Group, name: str) -> Any:
+    """Import what is registered under a name.
+
+    Raises:
+        UsageError: it cannot be imported; names the package that registered it.
+        KeyError: nothing is registered under this name.
+    """
+    entry = plugins(group)[name]
+    try:
+        return entry.load()
+    except Exception as error:  # whatever somebody else's module raises while it is imported
+        raise UsageError(
+            f"{name!r}, registered under {group} by {_origin(entry)}, cannot be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _origin(entry: EntryPoint) -> str:
+    package = f" of {entry.dist.name}" if entry.dist is not None else ""
+    return f"{entry.value}{package}"

@@ -14,7 +14,7 @@ from ...state.errors import UsageError
 from .tracing import exporting, langsmith_listens, process_provider
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
 
 log = logging.getLogger("jurygraph.tracing")
 
@@ -82,7 +82,7 @@ def _either(setting: str) -> str:
     return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
 
 
-def _provider() -> TracerProvider:
+def _provider() -> SdkTracerProvider:
     if (protocol := _either("PROTOCOL") or "http/protobuf") != "http/protobuf":
         raise UsageError(
             f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol}: spans are sent by http/protobuf; set that, and the "
@@ -91,14 +91,14 @@ def _provider() -> TracerProvider:
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise UsageError(
             "an OpenTelemetry endpoint is set, but the packages for it are not there: "
             'pip install "jurygraph[otel]", or set OTEL_TRACES_EXPORTER=none'
         ) from error
-    provider = TracerProvider(resource=Resource.create(_about_us()), shutdown_on_exit=False)
+    provider = SdkTracerProvider(resource=Resource.create(_about_us()), shutdown_on_exit=False)
     room = None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else ROOM
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), max_queue_size=room))
     return provider

@@ -14,9 +14,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .columns import Floats
 from .statistic import Statistic
 
-Floats = NDArray[np.float64]
 Weights = NDArray[np.int64]
 """How often each resample drew each unit: (resamples, units)."""
 

@@ -127,8 +127,6 @@ class Sweep:
 
     def table(self) -> Grid:
         """All cells with agreement, its interval, what a verdict takes, and the gain over the first cell."""
-        from .tables import cell_grid
-
         return cell_grid(self)
 
     def figures(self, along: str | None = None) -> dict[str, Figure]:

@@ -23,7 +23,7 @@ from .scenario import middle, module, options, run, scratch, show, show_machine
 
 HEADINGS = ("scores", "groups of", "what", "seconds", "of the processor", "peak MiB", "wanted")
 CASES = [(kind, size) for kind in ("continuous", "1 to 5") for size in (1, 16)]
-_AGREE = (sys.executable, "-c", "from jurygraph.eval.cli import main; main()", "agree", "--json")
+_AGREE = (sys.executable, "-c", "from jurygraph.eval.cli.app import main; main()", "agree", "--json")
 
 
 def main() -> None:

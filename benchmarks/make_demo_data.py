@@ -1,6 +1,6 @@
-"""Make eval/data/demo.jsonl and demo-pairs.jsonl from the hand-written demo_sources.yaml.
+"""Make eval/datasets/data/demo.jsonl and demo-pairs.jsonl from the hand-written demo_sources.yaml.
 
-Labels follow from how a text was made worse (LABELS and RANK below); eval/data/README.md says what they mean.
+Labels follow from how a text was made worse (LABELS and RANK below); eval/datasets/data/README.md says what they mean.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import yaml
 SEED = 20
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "demo_sources.yaml"
-DATA = HERE.parent / "eval" / "data"
+DATA = HERE.parent / "eval" / "datasets" / "data"
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 DEGRADATIONS = ("facts_changed", "shuffled", "repetition", "off_topic", "broken_grammar")

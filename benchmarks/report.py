@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.eval import Result
-from jurygraph.eval.manifest import read_manifest
-from jurygraph.eval.report.composing import compose
+from jurygraph.eval.analysis import Study
 from jurygraph.eval.report.debates import Debates, run_folders
 from jurygraph.eval.report.page import write_page
-from jurygraph.eval.results import ResultsFile
+from jurygraph.eval.report.sections import compose
+from jurygraph.eval.run.folder import read_manifest
+from jurygraph.eval.run.results import ResultsFile
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.study import Study
 
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 NEEDLE = "heliotrope"

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from .agreement import agreement
 
 if TYPE_CHECKING:
-    from .datasets import Dataset, load_dataset
-    from .evaluation import Evaluation
+    from .analysis import Study
+    from .datasets.dataset import Dataset, load_dataset
     from .metrics import measure
-    from .results import Result
+    from .run.evaluation import Evaluation
+    from .run.results import Result
     from .runner import aevaluate, evaluate
-    from .study import Study
-    from .sweeping import Sweep, asweep, sweep
+    from .sweeps import Sweep, asweep, sweep
 
 __all__ = [
     "Dataset",
@@ -37,16 +37,16 @@ __all__ = [
 
 _MODULES = {
     "Dataset": "datasets",
-    "Evaluation": "evaluation",
-    "Result": "results",
-    "Study": "study",
-    "Sweep": "sweeping",
+    "Evaluation": "run.evaluation",
+    "Result": "run.results",
+    "Study": "analysis",
+    "Sweep": "sweeps",
     "aevaluate": "runner",
-    "asweep": "sweeping",
+    "asweep": "sweeps",
     "evaluate": "runner",
     "load_dataset": "datasets",
     "measure": "metrics",
-    "sweep": "sweeping",
+    "sweep": "sweeps",
 }
 
 

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..state.errors import DataError
-from .gathering import HUMAN_TIE, PreferenceRows, ScoreRows, Table, preference, why_not
-from .statistics.columns import Floats, numbered
+from .agreement_rows import HUMAN_TIE, PreferenceRows, ScoreRows, Table, preference, why_not
+from .statistics.alignment import Floats, numbered
+from .statistics.chance_corrected import cohen_kappa, tabled
 from .statistics.correlation import (
     STATISTICS,
     GroupedCorrelation,
@@ -26,10 +27,8 @@ from .statistics.correlation import (
     mean_within,
     resampled_each,
 )
-from .statistics.kappa import cohen_kappa, tabled
-from .statistics.resampling import Resampling
-from .statistics.statistic import Statistic
-from .statistics.votes import Ties, Votes, by_unit, counted, counting
+from .statistics.resampling import Resampling, Statistic
+from .statistics.tie_policy import Ties, Votes, by_unit, counted, counting
 
 __all__ = [
     "STATISTICS",

@@ -1,11 +1,16 @@
-"""What a batch is to do: checked as far as it can be before any model is called."""
+"""What a run is to do: checked, described and signed before any call."""
 
 from __future__ import annotations
 
+import platform
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
+from uuid import uuid4
 
 from pydantic import ValidationError
 
@@ -14,16 +19,21 @@ from ..graphs.nested import everybody, kinds_of
 from ..graphs.registry import find_protocol
 from ..graphs.registry import protocols as protocols_by_name
 from ..nodes.bound_judge import Models, Panel
+from ..nodes.models.loaded_model import LoadedModel
+from ..nodes.offline import DISCLOSURE
+from ..nodes.prompt_templates import Prompts
 from ..state.aspects import Aspect
-from ..state.errors import UsageError
+from ..state.errors import DataError, UsageError
 from ..state.settings import DebateSettings, Settings
-from .aspects import choose_aspects
-from .datasets import Data, Dataset, explain, load_dataset
-from .items import Item
-from .manifest import describe_run
-from .replay.reading import read_recording
+from .datasets.dataset import Data, Dataset, choose_aspects, describe_data, explain, load_dataset
+from .datasets.items import Item
+from .replay.from_file import RecordedLines
+from .replay.from_run import PastRun
 from .replay.recording import Recording
-from .results import Key
+from .run.config import Conduct
+from .run.folder import check_manifest
+from .run.results import FILE as RESULTS
+from .run.results import Key, ResultsFile
 
 
 class Options(TypedDict, total=False):
@@ -200,3 +210,136 @@ def _ready(
 
 def _waits_for_a_person(settings: Settings) -> bool:
     return isinstance(settings, DebateSettings) and settings.fallback == "human"
+
+
+def read_recording(where: str | Path) -> Recording:
+    """Open recorded replies.
+
+    Args:
+        where: the folder of a run, or a file; ``FILE?field=value&field=value`` takes the lines with these values.
+
+    Raises:
+        UsageError: nothing there, or nothing of that kind; a ``DataError`` names file and line.
+    """
+    path, only = Path(where), {}
+    if not path.exists():
+        name, _, query = str(where).partition("?")
+        path = Path(name)
+        only = {key: value for key, _, value in (pair.partition("=") for pair in query.split("&") if pair)}
+    if not path.exists():
+        raise UsageError(f"no recorded replies: there is no file or folder {str(path)!r}")
+    if path.is_dir() or path.name == RESULTS:
+        if only:
+            raise UsageError(f"{path} is a run: lines of a file alone are chosen with ?{'&'.join(only)}")
+        return PastRun(path if path.is_dir() else path.parent)
+    return RecordedLines(path, only)
+
+
+def describe_run(
+    panels: Mapping[str, Panel[Any]],
+    dataset: Dataset,
+    aspects: Sequence[Aspect],
+    limit: int | None,
+    repeats: int,
+    recording: Recording | None = None,
+) -> dict[str, Any]:
+    """The manifest of a run, as plain JSON."""
+    signatures = {name: signature(name, panel, dataset, aspects, recording) for name, panel in panels.items()}
+    return {
+        "run": uuid4().hex,
+        "signatures": signatures,
+        "note": recording.note if recording else _note(panels),
+        **({"replies": recording.described()} if recording else {}),
+        "protocols": {name: panel.bound.model_dump(mode="json") for name, panel in panels.items()},
+        "models": {name: _models(panel) for name, panel in panels.items()},
+        "prompts": {name: _prompts_digest(name, panel.bound) for name, panel in panels.items()},
+        "data": describe_data(dataset),
+        "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
+        "limit": limit,
+        "repeats": repeats,
+        "versions": {"python": platform.python_version(), **_versions()},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _note(panels: Mapping[str, Panel[Any]]) -> str | None:
+    offline = any("offline" in _models(panel).values() for panel in panels.values())
+    return DISCLOSURE if offline else None
+
+
+def signature(
+    name: str,
+    panel: Panel[Any],
+    dataset: Dataset,
+    aspects: Sequence[Aspect],
+    recording: Recording | None = None,
+) -> str:
+    """One line that holds every setting that changes a number, as sacreBLEU prints one."""
+    bound = panel.bound
+    settings = bound.model_dump(mode="json", exclude={"models", "prompts"}, exclude_none=True)
+    parts = {
+        "protocol": name,
+        "data": f"{dataset.name}@{dataset.digest}",
+        **({"rule": rule} if (rule := dataset.rule.signature) else {}),
+        "aspects": "+".join(aspect.name for aspect in aspects) or "-",
+        **{key: str(value).lower() for key, value in settings.items()},
+        "models": ",".join(f"{role}={label}" for role, label in _models(panel).items()),
+        "prompts": _prompts_digest(name, bound),
+        **({"replies": recording.signature} if recording else {}),
+        "version": _versions()["jurygraph"],
+    }
+    return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def _models(panel: Panel[Any]) -> dict[str, str]:
+    return {
+        role: model.label if isinstance(model, LoadedModel) else str(model)
+        for role, model in panel.chosen().items()
+    }
+
+
+def _prompts_digest(name: str, settings: Settings) -> str:
+    return Prompts.load(settings.prompts).digest(*find_protocol(name).protocol.prompts)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+_PACKAGES = (
+    "jurygraph",
+    "langgraph",
+    "langchain-core",
+    "langchain-openai",
+    "langchain-google-genai",
+    "pydantic",
+)
+
+
+def judged(prepared: Plan, conduct: Conduct) -> dict[str, int]:
+    """How many verdicts each protocol has in the folder already; a run that is on may hold it.
+
+    Raises:
+        UsageError: the folder holds another run, or is none.
+    """
+    folder = prepared.folder
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: --out takes a folder")
+    if folder is None or conduct.fresh or conduct.replace:
+        return {}
+    check_manifest(folder, prepared.manifest)
+    if not (folder / RESULTS).exists():
+        return {}
+    try:
+        there = ResultsFile(folder).ok_keys()
+    except DataError as error:
+        raise DataError(
+            f"{error}. Take that line out: its calls are kept, and make it again for nothing"
+        ) from error
+    return Counter(key.protocol for key, *_ in prepared.units() if key in there)

@@ -18,20 +18,19 @@ from ..state.aspects import Aspect
 from ..state.errors import StoppedError, UsageError
 from ..state.transcript import Turn
 from ..state.verdict import Verdict, add_usage
-from .datasets import Data
-from .evaluation import Evaluation
-from .items import CompareItem, Item, ScoreItem
+from .datasets.dataset import Data
+from .datasets.items import CompareItem, Item, ScoreItem
 from .journal import Journal, JournalError
 from .plan import Options, Plan, plan
-from .replay.desk import ReplayDesk
-from .results import Key, Result
-from .running.conduct import Conduct, Limits
-from .running.counts import Counts
-from .running.desk import Desk
-from .running.folder import RunFolder, run_folder
-from .running.judging import judging
-from .running.stopping import Stop
-from .running.tracing import Judge, traced
+from .replay.replay_pipeline import ReplayDesk
+from .run.call_pipeline import Desk, Judge, judging
+from .run.config import Conduct, Limits
+from .run.evaluation import Evaluation
+from .run.folder import RunFolder, run_folder
+from .run.progress_counters import Counts
+from .run.results import Key, Result
+from .run.shutdown import Stop
+from .run.tracing import traced
 
 log = logging.getLogger("jurygraph.run")
 
@@ -85,10 +84,10 @@ async def carry_out(
     conduct, counts, stop = conduct or Conduct(), counts or Counts(), stop or Stop()
     check_conduct(prepared, conduct)
     if conduct.batch:
-        from .batching.checking import check_batch
+        from .batch_api.batch_pipeline import check_batch
 
         check_batch(prepared)
-    async with run_folder(prepared, conduct) as folder:
+    async with run_folder(prepared.folder, prepared.manifest, conduct) as folder:
         if not conduct.batch:
             await _check_batches(folder.journal)
         run = _Run(prepared, folder, conduct, counts, stop)
@@ -247,7 +246,7 @@ def _desk(prepared: Plan, folder: RunFolder, conduct: Conduct, counts: Counts, s
         return ReplayDesk(prepared.recording, folder.journal, conduct, counts, stop)
     if not conduct.batch:
         return Desk(folder.journal, conduct, counts, stop)
-    from .batching.desk import BatchDesk
+    from .batch_api.batch_pipeline import BatchDesk
 
     return BatchDesk(prepared, folder, conduct, counts, stop)
 

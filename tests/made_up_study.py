@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jurygraph.eval.statistics.gains import Gain
-from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.statistic import Statistic
-from jurygraph.eval.study import (
+from jurygraph.eval.analysis import (
     Average,
     AverageDuel,
     Bill,
@@ -34,6 +31,8 @@ from jurygraph.eval.study import (
     Study,
     Subject,
 )
+from jurygraph.eval.statistics.paired_bootstrap import Gain
+from jurygraph.eval.statistics.resampling import Resampling, Statistic
 
 OFFLINE = "The offline judge is no language model: it scores by lexical statistics of the texts."
 FIGURES = {"single": (0.30, 1.0, 0.001), "debate": (0.42, 4.4, 0.0052), "chateval": (0.38, 4.0, 0.0041)}

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval import Result
-from jurygraph.eval.cli import app
-from jurygraph.eval.results import ResultsFile
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.run.results import ResultsFile
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats
 from typer.testing import CliRunner

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jurygraph.eval.statistics.alignment import Floats
+from jurygraph.eval.statistics.chance_corrected import cohen_kappa, rated
 from jurygraph.eval.statistics.correlation import (
     STATISTICS,
     correlate,
@@ -20,9 +22,7 @@ from jurygraph.eval.statistics.correlation import (
     resampled_each,
     resampled_within,
 )
-from jurygraph.eval.statistics.kappa import cohen_kappa, rated
-from jurygraph.eval.statistics.resampling import Floats, Resampling
-from jurygraph.eval.statistics.statistic import Statistic
+from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from scipy import stats
 
 SCIPY: dict[str, Callable[..., Any]] = {

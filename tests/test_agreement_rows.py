@@ -20,7 +20,7 @@ from jurygraph.eval.agreement import (
     agreement_over_repeats,
     cohen_kappa,
 )
-from jurygraph.eval.gathering import number, preference
+from jurygraph.eval.agreement_rows import number, preference
 from jurygraph.state.errors import DataError
 
 Row = dict[str, Any]

@@ -16,26 +16,26 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.batching import terms
-from jurygraph.eval.batching.terms import Terms
+from jurygraph.eval.batch_api import request_file
+from jurygraph.eval.batch_api.request_file import Terms
 from jurygraph.eval.plan import plan
+from jurygraph.eval.run.config import Conduct
+from jurygraph.eval.run.progress_counters import Counts
+from jurygraph.eval.run.shutdown import Stop
 from jurygraph.eval.runner import carry_out
-from jurygraph.eval.running.conduct import Conduct
-from jurygraph.eval.running.counts import Counts
-from jurygraph.eval.running.stopping import Stop
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request, Text
 from .loopback_batches import Fate
 
 MODEL = {"*": "openai:gpt-4o-mini"}
-JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli import main; main()"]
+JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; main()"]
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are looked after at once."""
-    monkeypatch.setattr(terms, "TERMS", Terms(first_look=0.001, between_looks=0.001))
+    monkeypatch.setattr(request_file, "TERMS", Terms(first_look=0.001, between_looks=0.001))
 
 
 def scores(folder: Path, count: int = 5) -> Path:
@@ -167,22 +167,22 @@ def test_results_are_those_of_a_run_without_batches(
 KILLED = """
 import os, signal, sys
 from jurygraph.eval import evaluate
-from jurygraph.eval.batching import courier, desk, outcomes, provider, terms, wave
+from jurygraph.eval.batch_api import openai_batches, request_file
 from jurygraph.eval.journal import Journal
 
 place, data, out = sys.argv[1:]
 owner, name, at = {
-    "building": (wave.Wave, "add", 3),
-    "built": (wave.Wave, "close", 2),
-    "uploading": (provider.Provider, "upload", 2),
-    "uploaded": (provider.Provider, "create", 2),
+    "building": (request_file.Wave, "add", 3),
+    "built": (request_file.Wave, "close", 2),
+    "uploading": (openai_batches.Provider, "upload", 2),
+    "uploaded": (openai_batches.Provider, "create", 2),
     "created": (Journal, "note_batch", 2),
-    "polling": (provider.Provider, "look", 2),
-    "downloading": (provider.Provider, "download", 1),
-    "downloaded": (outcomes.Outcomes, "add", 1),
-    "reading": (outcomes.Outcomes, "read", 3),
+    "polling": (openai_batches.Provider, "look", 2),
+    "downloading": (openai_batches.Provider, "download", 1),
+    "downloaded": (openai_batches.Outcomes, "add", 1),
+    "reading": (openai_batches.Outcomes, "read", 3),
     "settling": (Journal, "settle_batch", 1),
-    "settled": (wave.Wave, "close", 3),
+    "settled": (request_file.Wave, "close", 3),
 }[place]
 usual, times = getattr(owner, name), [0]
 
@@ -195,7 +195,7 @@ def dies(*args, **kwargs):
     return usual(*args, **kwargs)
 
 setattr(owner, name, dies)
-terms.TERMS = terms.Terms(first_look=0.001, between_looks=0.001, requests=3)
+request_file.TERMS = request_file.Terms(first_look=0.001, between_looks=0.001, requests=3)
 evaluate("debate", data, models={"*": "openai:gpt-4o-mini"}, out=out, batch=True)
 """
 
@@ -212,7 +212,7 @@ def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     command = [sys.executable, "-c", KILLED, place, str(data), str(out)]
     killed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    monkeypatch.setattr(terms, "TERMS", Terms(first_look=0.001, between_looks=0.001, requests=3))
+    monkeypatch.setattr(request_file, "TERMS", Terms(first_look=0.001, between_looks=0.001, requests=3))
     whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
     assert not live(provider)
     assert max(Counter(provider.batches.sent()).values()) == 1
@@ -302,7 +302,7 @@ def test_a_file_is_no_larger_than_the_provider_takes(
     provider.play(by=anybody)
     for limit, sizes in [({"requests": 2}, [2, 2, 1]), ({"file_bytes": 4000}, [1, 1, 1, 1, 1])]:
         few: Any = {"first_look": 0.001, "between_looks": 0.001, **limit}
-        monkeypatch.setattr(terms, "TERMS", Terms(**few))
+        monkeypatch.setattr(request_file, "TERMS", Terms(**few))
         provider.batches.made.clear()
         out = tmp_path / str(len(sizes))
         assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
@@ -345,7 +345,7 @@ def test_what_the_provider_will_not_queue_now_is_sent_later(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider.play(by=anybody)
-    monkeypatch.setattr(terms, "TERMS", Terms(first_look=0.001, between_looks=0.001, requests=3))
+    monkeypatch.setattr(request_file, "TERMS", Terms(first_look=0.001, between_looks=0.001, requests=3))
     too_many = Fate("failed", problem=("token_limit_exceeded", "Enqueued token limit reached"))
     provider.batches.fate = lambda number: too_many if number == 1 else Fate()
     done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
@@ -415,7 +415,7 @@ def test_a_batch_whose_making_was_not_answered_is_found(
     provider.play(by=anybody)
     provider.batches.lost_answers = 1
     provider.batches.failures = {"/v1/files": [500], "/v1/batches": [503]}
-    monkeypatch.setattr("jurygraph.eval.batching.provider.WAITS", (0.001,) * 3)
+    monkeypatch.setattr("jurygraph.eval.batch_api.openai_batches.WAITS", (0.001,) * 3)
     done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
     assert not done.failed
     assert len(provider.batches.made) == 1

@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.cli import main
+from jurygraph.eval.cli.app import main
 
 from .loopback import Failure, Provider
 
-JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli import main; main()"]
+JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; main()"]
 
 
 def jurygraph(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:

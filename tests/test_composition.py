@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.cli import app
+from jurygraph.eval.cli.app import app
 from jurygraph.graphs import calibrated, cascade, debate, ensemble, faireval, geval, repeated, single
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.models.scripted_model import ScriptedModel

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset, load_dataset
-from jurygraph.eval.aspects import choose_aspects
-from jurygraph.eval.datasets import SOURCES, find_item, load_again
-from jurygraph.eval.items import CompareItem, ScoreItem, majority, parse_item
+from jurygraph.eval.datasets.dataset import SOURCES, choose_aspects, find_item, load_again
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem, majority, parse_item
 from jurygraph.state import DataError, UsageError
 
 ROW: dict[str, Any] = {"id": "a", "source": "s", "candidate": "c", "human": {"coherence": 3}}

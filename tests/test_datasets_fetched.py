@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import load_dataset
-from jurygraph.eval.cli import app
-from jurygraph.eval.datasets import SOURCES
-from jurygraph.eval.published import github
-from jurygraph.eval.published.cache import Sums, git_blob
-from jurygraph.eval.published.source import GitHub, HuggingFace, Source
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.datasets.dataset import SOURCES
+from jurygraph.eval.datasets.published import fetch
+from jurygraph.eval.datasets.published.fetch import Sums, git_blob
+from jurygraph.eval.datasets.published.source import GitHub, HuggingFace, Source
 from jurygraph.state import DataError, UsageError
 from typer.testing import CliRunner
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     """A hub without files, and a cache of its own."""
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(github, "PATIENCE", github.Patience(first_wait=0.001, longest_wait=0.001))
+    monkeypatch.setattr(fetch, "PATIENCE", fetch.Patience(first_wait=0.001, longest_wait=0.001))
     with serving(Hub()) as served:
         point_to(served.url, monkeypatch)
         yield served

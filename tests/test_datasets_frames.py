@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from jurygraph.eval import Dataset, evaluate, load_dataset
-from jurygraph.eval.aspects import choose_aspects
-from jurygraph.eval.cli import app
-from jurygraph.eval.frames import frame_rows
-from jurygraph.eval.items import CompareItem, ScoreItem
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.datasets.dataset import choose_aspects
+from jurygraph.eval.datasets.frames import frame_rows
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.state import DataError, UsageError
 from pyarrow import parquet
 from typer.testing import CliRunner

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset, load_dataset
-from jurygraph.eval.aspects import choose_aspects
-from jurygraph.eval.cli import app
-from jurygraph.eval.datasets import SOURCES
-from jurygraph.eval.items import CompareItem, ScoreItem
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.datasets.dataset import SOURCES, choose_aspects
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.state import DataError
 from typer.testing import CliRunner
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval import Dataset, load_dataset
-from jurygraph.eval.aspects import choose_aspects
-from jurygraph.eval.cli import app
-from jurygraph.eval.datasets import SOURCES, find_item, load_again
-from jurygraph.eval.items import CompareItem, ScoreItem
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.datasets.dataset import SOURCES, choose_aspects, find_item, load_again
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from typer.testing import CliRunner
 
 PUBLISHED = [name for name, source in SOURCES.items() if source.forms]

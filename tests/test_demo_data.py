@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 MAKER = Path(__file__).resolve().parents[1] / "benchmarks" / "make_demo_data.py"
-DATA = resources.files("jurygraph") / "eval" / "data"
+DATA = resources.files("jurygraph") / "eval" / "datasets" / "data"
 ASPECTS = {"coherence", "consistency", "fluency", "relevance"}
 DEGRADATIONS = {"facts_changed", "shuffled", "repetition", "off_topic", "broken_grammar"}
 CATEGORIES = {"howto", "science", "writing", "advice", "reasoning"}

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.results import Result
-from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.statistic import Statistic
-from jurygraph.eval.study import Changes, Diagnosis, LengthBias, Mover, Study
-from jurygraph.eval.study.lengths import partial_correlation
-from jurygraph.eval.study.movers import same
+from jurygraph.eval.analysis import Changes, Diagnosis, LengthBias, Mover, Study
+from jurygraph.eval.analysis.influence import same
+from jurygraph.eval.analysis.length_bias import partial_correlation
+from jurygraph.eval.run.results import Result
+from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from scipy import stats
 
 from .study_runs import compared, failed, run_folder, scored, turn

@@ -21,7 +21,7 @@ from typing import Any
 import jurygraph
 import pytest
 import typer
-from jurygraph.eval.cli import app
+from jurygraph.eval.cli.app import app
 from typer.main import get_command
 
 ROOT = Path(__file__).resolve().parents[1]

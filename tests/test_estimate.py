@@ -6,12 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from jurygraph.eval.datasets import Dataset
+from jurygraph.eval.datasets.dataset import Dataset
+from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.estimate import Estimate, Part, estimate, estimate_table
-from jurygraph.eval.estimate.rehearsal import Heard
-from jurygraph.eval.estimate.tokens import tokens_in
-from jurygraph.eval.estimate.voices import manners
-from jurygraph.eval.items import CompareItem, ScoreItem
+from jurygraph.eval.estimate.dry_run import Heard, manners, tokens_in
 from jurygraph.eval.plan import Plan, plan
 from jurygraph.graphs.registry import protocols
 from jurygraph.nodes.models import prices

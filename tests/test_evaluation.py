@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from jurygraph.eval import Evaluation, Result
 from jurygraph.eval.agreement import PreferenceAgreement, ScoreAgreement
-from jurygraph.eval.results import ResultsFile
-from jurygraph.eval.tables import agreement_tables, overview_table
+from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.tables.result_tables import agreement_tables, overview_table
 from rich.console import Console
 
 MANIFEST = {"data": {"labels": "people"}, "protocols": {"debate": {}, "more": {}}}

@@ -6,9 +6,9 @@ import csv
 import io
 
 import pytest
-from jurygraph.eval.export import Column, Grid, text_column, to_csv, to_latex, to_markdown, to_rich
-from jurygraph.eval.export.grid import figure, printable, short
-from jurygraph.eval.statistics.statistic import Statistic
+from jurygraph.eval.statistics.resampling import Statistic
+from jurygraph.eval.tables import Column, Grid, text_column, to_csv, to_latex, to_markdown, to_rich
+from jurygraph.eval.tables.grid import figure, printable, short
 from rich.console import Console
 
 THIRD = 1 / 3

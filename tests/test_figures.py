@@ -8,11 +8,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from jurygraph.eval.figures import style
-from jurygraph.eval.figures.bars import bars_figure
-from jurygraph.eval.figures.frontier import frontier_figure
-from jurygraph.eval.figures.rounds import rounds_figure
-from jurygraph.eval.study import Frontier, Point
+from jurygraph.eval.analysis import Frontier, Point
+from jurygraph.eval.report import chart_style
+from jurygraph.eval.report.frontier_charts import frontier_figure, rounds_figure
+from jurygraph.eval.report.series_charts import bars_figure
 from jurygraph.state.errors import UsageError
 
 from .made_up_study import around, diagnosis, study
@@ -34,7 +33,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_colour_can_be_read_on_its_paper(dark: bool) -> None:
-    colors = dict(re.findall(r"(--[\w-]+): (#\w{6});", style.theme(dark)))
+    colors = dict(re.findall(r"(--[\w-]+): (#\w{6});", chart_style.theme(dark)))
     paper = colors.pop("--figure-paper")
     colors.pop("--figure-rule")
     assert len(colors) == 11
@@ -44,7 +43,9 @@ def test_every_colour_can_be_read_on_its_paper(dark: bool) -> None:
 
 
 def test_a_themed_drawing_has_variables_for_colours_and_no_styles_of_its_own() -> None:
-    drawn = style.themed_svg(frontier_figure(study().frontiers[0]), "Agreement over cost", "debate is best")
+    drawn = chart_style.themed_svg(
+        frontier_figure(study().frontiers[0]), "Agreement over cost", "debate is best"
+    )
     root = ElementTree.fromstring(drawn)
     assert root.get("role") == "img"
     assert [element.text for element in root[:2]] == ["Agreement over cost", "debate is best"]
@@ -59,8 +60,8 @@ def test_a_themed_drawing_has_variables_for_colours_and_no_styles_of_its_own() -
 
 
 def test_two_drawings_on_a_page_share_no_names() -> None:
-    one = style.themed_svg(frontier_figure(study().frontiers[0]), "one", "")
-    other = style.themed_svg(rounds_figure({"debate": diagnosis().rounds}, "spearman"), "other", "")
+    one = chart_style.themed_svg(frontier_figure(study().frontiers[0]), "one", "")
+    other = chart_style.themed_svg(rounds_figure({"debate": diagnosis().rounds}, "spearman"), "other", "")
     names = [re.findall(r' id="([^"]+)"', drawn) for drawn in (one, other)]
     assert all(len(found) == len(set(found)) for found in names)
     assert not set(names[0]) & set(names[1])
@@ -69,16 +70,16 @@ def test_two_drawings_on_a_page_share_no_names() -> None:
 
 
 def test_the_same_figure_is_the_same_drawing(tmp_path: Path) -> None:
-    drawn = [style.themed_svg(frontier_figure(study().frontiers[0]), "one", "") for _ in range(2)]
+    drawn = [chart_style.themed_svg(frontier_figure(study().frontiers[0]), "one", "") for _ in range(2)]
     assert drawn[0] == drawn[1]
-    files = [style.save(frontier_figure(study().frontiers[0]), tmp_path / f"{n}.svg") for n in range(2)]
+    files = [chart_style.save(frontier_figure(study().frontiers[0]), tmp_path / f"{n}.svg") for n in range(2)]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_hostile_names_stay_text() -> None:
     point = Point(HOSTILE, 1.0, 0.1, 1.0, around(0.4), True)
     figure = frontier_figure(Frontier(HOSTILE, "spearman", "cost", (point,), (), {}))
-    root = ElementTree.fromstring(style.themed_svg(figure, HOSTILE, HOSTILE))
+    root = ElementTree.fromstring(chart_style.themed_svg(figure, HOSTILE, HOSTILE))
     assert not list(root.findall(".//{*}script"))
     assert any(
         text.startswith("</svg><script>alert(1)")
@@ -89,7 +90,7 @@ def test_hostile_names_stay_text() -> None:
 
 @pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
 def test_figures_are_saved_by_suffix(tmp_path: Path, suffix: str) -> None:
-    path = style.save(
+    path = chart_style.save(
         bars_figure(["1", "2"], [0.5, 0.5], {"debate": [0.25, 0.75]}), tmp_path / f"new/x{suffix}"
     )
     assert path.stat().st_size > 1_000
@@ -97,7 +98,7 @@ def test_figures_are_saved_by_suffix(tmp_path: Path, suffix: str) -> None:
 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"x\.gif: figures are written as \.svg, \.pdf, \.png"):
-        style.save(style.new_figure()[0], tmp_path / "x.gif")
+        chart_style.save(chart_style.new_figure()[0], tmp_path / "x.gif")
 
 
 def test_shares_that_do_not_fit_the_scale_are_named() -> None:
@@ -128,6 +129,6 @@ def test_drawing_leaves_no_global_state() -> None:
 
     before = dict(matplotlib.rcParams)
     threads = threading.active_count()
-    style.themed_svg(frontier_figure(study().frontiers[0]), "one", "")
+    chart_style.themed_svg(frontier_figure(study().frontiers[0]), "one", "")
     assert dict(matplotlib.rcParams) == before
     assert threading.active_count() == threads

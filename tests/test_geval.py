@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.manifest import read_steps
+from jurygraph.eval.run.folder import read_steps
 from jurygraph.graphs import geval
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import read_steps as steps_in

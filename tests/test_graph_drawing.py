@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.drawing import mermaid, svg
+from jurygraph.eval.cli.listing import drawing, mermaid
 from jurygraph.graphs.registry import protocols
 from langgraph.graph.state import CompiledStateGraph
 
@@ -37,7 +37,7 @@ def test_no_drawing_is_stored_for_a_protocol_that_is_gone() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_picture_shows_every_node(name: str) -> None:
     pytest.importorskip("mermaidx")
-    picture = svg(name)
+    picture = drawing(name)
     assert picture.startswith("<svg")
     nodes = protocols()[name].graph.get_graph().nodes
     assert [node for node in nodes if node.strip("_") not in picture] == []

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.commands import run as run_command
-from jurygraph.eval.results import ResultsFile
+from jurygraph.eval.cli import run as run_command
+from jurygraph.eval.run.results import ResultsFile
 
 from .loopback import Answer, Failure, Hang, Provider, Request
 from .processes import Command, Simulated, pairs, signalled, simulated_provider, started, until, when

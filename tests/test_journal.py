@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from jurygraph.eval.journal import Batch, Journal, Totals, prune, summarize
-from jurygraph.eval.journal.filter import KeyFilter
-from jurygraph.eval.journal.places import place
+from jurygraph.eval.journal.call_journal import KeyFilter
+from jurygraph.eval.journal.database import place
 from jurygraph.eval.journal.store import Store
 from jurygraph.state.errors import UsageError
 

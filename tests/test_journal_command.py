@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from jurygraph.eval.commands.journal import journal as command
+from jurygraph.eval.cli.journal import journal as command
 from jurygraph.eval.journal import Journal, summarize
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner

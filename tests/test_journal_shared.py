@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval.journal import Journal, JournalError, summarize
-from jurygraph.eval.journal.places import place
+from jurygraph.eval.journal.database import openings, place
 from jurygraph.eval.journal.store import Store
-from jurygraph.eval.journal.tables import openings
 from sqlalchemy import update
 
 from .journal_places import entry, key, somewhere

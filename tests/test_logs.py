@@ -17,11 +17,10 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.progress import LiveProgress
-from jurygraph.eval.running.counts import Counts
-from jurygraph.eval.running.harmless import harmless
-from jurygraph.eval.running.logs import FILE, logging_to
-from jurygraph.eval.running.stopping import Stop
+from jurygraph.eval.cli.progress import LiveProgress
+from jurygraph.eval.run.progress_counters import Counts
+from jurygraph.eval.run.run_log import FILE, harmless, logging_to
+from jurygraph.eval.run.shutdown import Stop
 from rich.console import Console
 
 from .loopback import Failure, Provider

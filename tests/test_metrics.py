@@ -13,10 +13,10 @@ import pytest
 import sacrebleu
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.agreement import ScoreAgreement
-from jurygraph.eval.cli import app
-from jurygraph.eval.items import ScoreItem
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.datasets.items import ScoreItem
 from jurygraph.eval.metrics import Metric, find_metric, measure
-from jurygraph.eval.results import ResultsFile
+from jurygraph.eval.run.results import ResultsFile
 from jurygraph.state.errors import UsageError
 from rouge_score.rouge_scorer import RougeScorer
 from typer.testing import CliRunner

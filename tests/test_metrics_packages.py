@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset
-from jurygraph.eval.items import ScoreItem
+from jurygraph.eval.datasets.items import ScoreItem
 from jurygraph.eval.metrics import find_metric, measure
-from jurygraph.eval.metrics.neural import unieval
+from jurygraph.eval.metrics.reference_metrics import unieval
 from jurygraph.state.errors import UsageError
 
 ITEM = ScoreItem(

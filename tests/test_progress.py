@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jurygraph.eval.cli.progress import LiveProgress, Rate, _Minutes
 from jurygraph.eval.journal import Totals
-from jurygraph.eval.progress import LiveProgress, Rate, _Minutes
-from jurygraph.eval.running.counts import Counts
-from jurygraph.eval.running.logs import FILE, logging_to
-from jurygraph.eval.running.stopping import Stop
+from jurygraph.eval.run.progress_counters import Counts
+from jurygraph.eval.run.run_log import FILE, logging_to
+from jurygraph.eval.run.shutdown import Stop
 from rich.cells import cell_len
 from rich.console import Console
 

@@ -59,7 +59,7 @@ def test_errors_form_a_tree() -> None:
 
 def test_agreement_is_the_function_whatever_was_loaded_before() -> None:
     script = (
-        "import jurygraph.eval.evaluation, jurygraph.eval as found; "
+        "import jurygraph.eval.run.evaluation, jurygraph.eval as found; "
         "assert callable(found.agreement), found.agreement; "
         "import sys; assert 'langgraph' not in sys.modules"
     )

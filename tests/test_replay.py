@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.cli import app
+from jurygraph.eval.cli.app import app
 from jurygraph.eval.estimate import estimate
-from jurygraph.eval.plan import plan
-from jurygraph.eval.replay.reading import read_recording
-from jurygraph.eval.results import Key
+from jurygraph.eval.plan import plan, read_recording
+from jurygraph.eval.run.results import Key
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.cli import app
-from jurygraph.eval.report import packing
-from jurygraph.eval.report.answering import answers, headline
-from jurygraph.eval.report.composing import compose
+from jurygraph.eval.analysis import Comparison, Leaderboard, Study
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.report import debates
 from jurygraph.eval.report.debates import Debates, RunFolder, run_folders
-from jurygraph.eval.report.naming import mark
+from jurygraph.eval.report.headline import answers, headline
+from jurygraph.eval.report.labels import mark
 from jurygraph.eval.report.page import write_page
-from jurygraph.eval.report.tables import grids
-from jurygraph.eval.study import Comparison, Leaderboard, Study
+from jurygraph.eval.report.sections import compose, grids
 from jurygraph.state.errors import DataError, JurygraphError, UsageError
 from typer.testing import CliRunner, Result
 
@@ -103,7 +102,7 @@ def test_of_two_answers_the_winner_counts(tmp_path: Path) -> None:
 
 
 def test_blocks_fill_up_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "FULL", 2_000)
+    monkeypatch.setattr(debates, "FULL", 2_000)
     results = [debate(f"i{number}", words=f"word {number} " * 50) for number in range(40)]
     index, transcripts, _ = read(write_run(tmp_path / "run", results))
     assert len(transcripts) > 5

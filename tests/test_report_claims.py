@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from jurygraph.eval.report.answering import answers, headline
-from jurygraph.eval.statistics.statistic import Statistic
-from jurygraph.eval.study import AverageDuel, Comparison, Leaderboard, Study
+from jurygraph.eval.analysis import AverageDuel, Comparison, Leaderboard, Study
+from jurygraph.eval.report.headline import answers, headline
+from jurygraph.eval.statistics.resampling import Statistic
 
 from .made_up_study import around, average_duel, contender, study
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.report.composing import compose
 from jurygraph.eval.report.debates import Debates, run_folders
 from jurygraph.eval.report.page import write_page
+from jurygraph.eval.report.sections import compose
 from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 from .made_up_run import debate, failed, turn, write_run

@@ -8,15 +8,14 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.cli import app
-from jurygraph.eval.commands import report as command
-from jurygraph.eval.export import Grid
-from jurygraph.eval.report.gaps import gaps
-from jurygraph.eval.report.summary import summary
-from jurygraph.eval.report.tables import grids
-from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.statistic import Statistic
-from jurygraph.eval.study import Bill, EnsembleOf, Match, Matching, Study
+from jurygraph.eval.analysis import Bill, EnsembleOf, Match, Matching, Study
+from jurygraph.eval.cli import report as command
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.report.debate_tables import gaps
+from jurygraph.eval.report.sections import grids
+from jurygraph.eval.report.summary_tables import summary
+from jurygraph.eval.statistics.resampling import Resampling, Statistic
+from jurygraph.eval.tables import Grid
 from rich.console import Console
 from typer.testing import CliRunner
 

@@ -9,18 +9,17 @@ from typing import Any, get_args
 import pytest
 from jurygraph.eval import Evaluation, evaluate, load_dataset
 from jurygraph.eval.agreement import PreferenceAgreement, agreement
-from jurygraph.eval.cli import app
-from jurygraph.eval.items import majority
-from jurygraph.eval.manifest import read_manifest
-from jurygraph.eval.published.catalogue import SOURCES
-from jurygraph.eval.results import ResultsFile
-from jurygraph.eval.rules import USUAL, Rule
-from jurygraph.eval.statistics.paired import compare_accuracies, compare_kappas, compare_on_votes
+from jurygraph.eval.analysis import Study
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.datasets.items import majority
+from jurygraph.eval.datasets.published.catalog import SOURCES
+from jurygraph.eval.run.folder import read_manifest
+from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.statistics.paired_bootstrap import compare_accuracies, compare_kappas, compare_on_votes
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.votes import Ties, Votes
-from jurygraph.eval.study import Study
-from jurygraph.eval.sweeping import Cell, CellResult
-from jurygraph.eval.sweeping.measuring import Place, measure
+from jurygraph.eval.statistics.tie_policy import USUAL, Rule, Ties, Votes
+from jurygraph.eval.sweeps import Cell, CellResult
+from jurygraph.eval.sweeps.cell_metrics import Place, measure
 from jurygraph.state.errors import UsageError
 from jurygraph.state.verdict import Winner
 from typer.testing import CliRunner

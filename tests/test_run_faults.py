@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from jurygraph.eval import evaluate
-from jurygraph.eval.journal import journal as journal_module
-from jurygraph.eval.running import folder as folder_module
-from jurygraph.eval.running.losses import ENOUGH
+from jurygraph.eval.journal import call_journal as journal_module
+from jurygraph.eval.run import folder as folder_module
+from jurygraph.eval.run.call_pipeline import ENOUGH
 from jurygraph.state import DataError, UsageError
 
 from .journal_places import somewhere

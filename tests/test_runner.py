@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from jurygraph.eval import Evaluation, aevaluate, evaluate, load_dataset
 from jurygraph.eval.plan import plan
-from jurygraph.eval.results import Result, ResultsFile
+from jurygraph.eval.run.config import Conduct
+from jurygraph.eval.run.results import Result, ResultsFile
 from jurygraph.eval.runner import carry_out
-from jurygraph.eval.running.conduct import Conduct
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, ModelSpec, UsageError
 

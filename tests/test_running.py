@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, aevaluate, evaluate
+from jurygraph.eval.journal import records
 from jurygraph.eval.plan import plan
+from jurygraph.eval.run.config import Conduct
+from jurygraph.eval.run.progress_counters import Counts
+from jurygraph.eval.run.shutdown import Stop
 from jurygraph.eval.runner import carry_out
-from jurygraph.eval.running import kept
-from jurygraph.eval.running.conduct import Conduct
-from jurygraph.eval.running.counts import Counts
-from jurygraph.eval.running.stopping import Stop
 from jurygraph.nodes.models.call import Reply
 from jurygraph.state import UsageError
 
@@ -295,7 +295,7 @@ def test_a_reply_survives_its_keeping() -> None:
     tokens = [{"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}]
     other = Reply("5\u2028é", {"score": 5}, True, True, 0, 0, 0, 0, None, 0.0, requests=0)
     reply = Reply("4", None, False, False, 9, 3, 2, 1, 0.0001, 0.25, tokens, (other,), 2, ("temperature",))
-    again = kept.from_bytes(kept.to_bytes(reply))
+    again = records.from_bytes(records.to_bytes(reply))
     assert again.tokens is not None
     assert [dict(one) for one in again.tokens[0]["top_logprobs"]] == [
         {"token": "4", "logprob": -0.1},
@@ -303,8 +303,8 @@ def test_a_reply_survives_its_keeping() -> None:
     ]
     assert (again.others, again.dropped, again.cost_usd) == ((other,), ("temperature",), 0.0001)
     bare = Reply("4", None, False, False, 9, 0, 2, 0, None, 0.25)
-    assert kept.from_bytes(kept.to_bytes(bare)) == bare
-    assert len(kept.to_bytes(bare)) < 100
+    assert records.from_bytes(records.to_bytes(bare)) == bare
+    assert len(records.to_bytes(bare)) < 100
 
 
 @pytest.mark.parametrize("structured", ["auto", "off"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jurygraph.eval.statistics.dependent import (
+from jurygraph.eval.statistics.significance import (
     DependentCorrelations,
     compare_dependent,
     difference_of_correlations,

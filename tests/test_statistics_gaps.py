@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jurygraph.eval.statistics.differentiation import (
+from jurygraph.eval.statistics.gap_analysis import (
+    gap_analysis,
+    gap_posterior,
+    gaps_of,
+    growths_of,
+    rounds_until,
+)
+from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.eval.statistics.score_differentiation import (
     gaps_by_round,
     iteration_complexity,
     score_differentiation,
 )
-from jurygraph.eval.statistics.gaps import gap_analysis, gap_posterior, gaps_of, growths_of, rounds_until
-from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.errors import UsageError
 from scipy import stats
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from jurygraph.eval.statistics.paired import (
+from jurygraph.eval.statistics.paired_bootstrap import (
     PairedBootstrap,
     compare_accuracies,
     compare_correlations,
@@ -15,7 +15,7 @@ from jurygraph.eval.statistics.paired import (
     compare_kappas,
 )
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.votes import Ties
+from jurygraph.eval.statistics.tie_policy import Ties
 from scipy import stats
 
 QUICK = Resampling(resamples=60, seed=5)

@@ -11,10 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jurygraph.eval.results import Result
-from jurygraph.eval.statistics.ranking import Rankings, rank_by_scores, rank_by_verdicts
+from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.systems import system_agreement
+from jurygraph.eval.statistics.system_ranking import (
+    Rankings,
+    rank_by_scores,
+    rank_by_verdicts,
+    system_agreement,
+)
 from jurygraph.state.errors import UsageError
 from scipy import optimize, stats
 

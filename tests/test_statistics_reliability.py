@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jurygraph.eval.results import Result
-from jurygraph.eval.statistics.raters import Raters, between_agents, between_repeats, with_people
-from jurygraph.eval.statistics.reliability import LEVELS, Level, krippendorff_alpha
+from jurygraph.eval.run.results import Result
+from jurygraph.eval.statistics.chance_corrected import LEVELS, Level, krippendorff_alpha
+from jurygraph.eval.statistics.inter_annotator import Raters, between_agents, between_repeats, with_people
 from jurygraph.eval.statistics.resampling import Resampling
 
 NONE = Resampling(resamples=0)

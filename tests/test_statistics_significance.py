@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jurygraph.eval.statistics.gains import average, gain, gains
-from jurygraph.eval.statistics.means import resampled_means, two_sided_p
-from jurygraph.eval.statistics.multiplicity import holm
-from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.significance import mcnemar, paired_t_test
-from jurygraph.eval.statistics.together import together
+from jurygraph.eval.statistics.alignment import together
+from jurygraph.eval.statistics.paired_bootstrap import average, gain, gains
+from jurygraph.eval.statistics.resampling import Resampling, resampled_means, two_sided_p
+from jurygraph.eval.statistics.significance import holm, mcnemar, paired_t_test
 from scipy import stats
 
 QUICK = Resampling(resamples=200)

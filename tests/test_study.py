@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from jurygraph.eval.agreement import ScoreAgreement, agreement
-from jurygraph.eval.results import Result
+from jurygraph.eval.analysis import People, Study
+from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.study import People, Study
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.results import Result
-from jurygraph.eval.statistics.multiplicity import holm
-from jurygraph.eval.statistics.paired import compare_accuracies, compare_correlations
-from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.statistic import Statistic
-from jurygraph.eval.study import Duel, Point, Study
-from jurygraph.eval.study.measures import MEASURES
-from jurygraph.eval.study.pareto import unbeaten
+from jurygraph.eval.analysis import Duel, Point, Study
+from jurygraph.eval.analysis.costs import unbeaten
+from jurygraph.eval.analysis.measures import MEASURES
+from jurygraph.eval.run.results import Result
+from jurygraph.eval.statistics.paired_bootstrap import compare_accuracies, compare_correlations
+from jurygraph.eval.statistics.resampling import Resampling, Statistic
+from jurygraph.eval.statistics.significance import holm
 from scipy import stats
 
 from .study_runs import compared, run_folder, scored, turn

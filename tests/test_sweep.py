@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from jurygraph.eval import evaluate
-from jurygraph.eval.datasets import Dataset, load_dataset
-from jurygraph.eval.results import Result
-from jurygraph.eval.sweeping import CellResult, Sweep, asweep, plan_sweep, sweep
-from jurygraph.eval.sweeping.sharing import bounds, expect, rehearse
+from jurygraph.eval.datasets.dataset import Dataset, load_dataset
+from jurygraph.eval.run.results import Result
+from jurygraph.eval.sweeps import CellResult, Sweep, asweep, plan_sweep, sweep
+from jurygraph.eval.sweeps.shared_calls import bounds, expect, rehearse
 from jurygraph.state.errors import UsageError
 
 from .loopback import Provider, Text
@@ -162,7 +162,7 @@ def test_killed_at_any_moment_it_loses_nothing(tmp_path: Path) -> None:
     """Killed once the second cell has begun; the same again makes no call that was kept, and ends as if undisturbed."""
     options = "limit=12, aspects=['consistency'], concurrency=1, out='out'"
     script = (
-        f"from jurygraph.eval.sweeping import sweep; sweep('debate', {{'n': [1, 2, 3]}}, 'demo', {options})"
+        f"from jurygraph.eval.sweeps import sweep; sweep('debate', {{'n': [1, 2, 3]}}, 'demo', {options})"
     )
     child = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path)
     second = tmp_path / "out" / "cells" / "n=2" / "results.jsonl"

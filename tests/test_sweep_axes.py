@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.sweeping import Axis, plan_sweep
-from jurygraph.eval.sweeping.axes import cells
+from jurygraph.eval.sweeps import Axis, plan_sweep
+from jurygraph.eval.sweeps.cells import cells
 from jurygraph.state.errors import UsageError
 
 

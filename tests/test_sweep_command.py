@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jurygraph.eval.cli import app
-from jurygraph.eval.figures.columns import columns
-from jurygraph.eval.figures.lines import Panel, lines
-from jurygraph.eval.figures.style import save
-from jurygraph.eval.results import ResultsFile
-from jurygraph.eval.statistics.statistic import Statistic
-from jurygraph.eval.sweeping import sweep
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.report.chart_style import save
+from jurygraph.eval.report.series_charts import Panel, columns, lines
+from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.statistics.resampling import Statistic
+from jurygraph.eval.sweeps import sweep
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 

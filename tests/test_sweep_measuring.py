@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from jurygraph.eval.datasets import Dataset
-from jurygraph.eval.evaluation import Evaluation
-from jurygraph.eval.export import Grid, to_csv
-from jurygraph.eval.items import ScoreItem
-from jurygraph.eval.results import Result
+from jurygraph.eval.datasets.dataset import Dataset
+from jurygraph.eval.datasets.items import ScoreItem
+from jurygraph.eval.run.evaluation import Evaluation
+from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.sweeping import Axis, Cell, CellResult, Sweep, sweep
-from jurygraph.eval.sweeping.measuring import Place, measure
-from jurygraph.eval.sweeping.tables import aspect_grid, cell_grid, pivot_grid
+from jurygraph.eval.sweeps import Axis, Cell, CellResult, Sweep, sweep
+from jurygraph.eval.sweeps.cell_metrics import Place, measure
+from jurygraph.eval.sweeps.sweep_result import aspect_grid, cell_grid, pivot_grid
+from jurygraph.eval.tables import Grid, to_csv
 
 RHO = Place("average", "spearman")
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.cli import app
-from jurygraph.eval.datasets import Dataset, load_dataset
-from jurygraph.eval.items import CompareItem, Item
-from jurygraph.eval.sweeping import ABLATIONS, Axis, plan_ablation, sweep
-from jurygraph.eval.sweeping.ablations import fair
-from jurygraph.eval.sweeping.extras import EXTRAS
-from jurygraph.eval.sweeping.filing import grids
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.datasets.dataset import Dataset, load_dataset
+from jurygraph.eval.datasets.items import CompareItem, Item
+from jurygraph.eval.sweeps import ABLATIONS, Axis, plan_ablation, sweep
+from jurygraph.eval.sweeps.cell_metrics import EXTRAS
+from jurygraph.eval.sweeps.presets import fair
+from jurygraph.eval.sweeps.sweep_result import grids
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.running import exporting, tracing
-from jurygraph.eval.running.counts import Counts
-from jurygraph.eval.running.exporting import traces_sent
-from jurygraph.eval.running.tracing import traced
+from jurygraph.eval.run import tracing
+from jurygraph.eval.run.progress_counters import Counts
+from jurygraph.eval.run.tracing import traced, traces_sent
 from jurygraph.nodes.models.send import Around
 from jurygraph.state import UsageError
 
@@ -185,7 +184,7 @@ def test_a_collector_that_is_down_costs_seconds_at_most(
         if hangs:
             deaf.listen(64)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{deaf.getsockname()[1]}")
-        monkeypatch.setattr(exporting, "LAST_TRACES", 1.0)
+        monkeypatch.setattr(tracing, "LAST_TRACES", 1.0)
         started = time.monotonic()
         with traces_sent():
             done = evaluate("single", dataset(tmp_path, 20), aspects=["fluency"])
@@ -209,11 +208,11 @@ def test_off_loads_nothing_of_opentelemetry() -> None:
 import sys, langsmith.client, langchain_core.tracers.langchain  # what LangChain loads itself does not count
 before = {name for name in sys.modules if name.startswith("opentelemetry")}
 from jurygraph.eval import evaluate
-from jurygraph.eval.running.exporting import traces_sent
+from jurygraph.eval.run.tracing import traces_sent
 with traces_sent():
     evaluate("debate", "demo", aspects=["consistency"], limit=2)
 print(sorted({name for name in sys.modules if name.startswith("opentelemetry")} - before))
-print("jurygraph.eval.running.spans" in sys.modules)
+print("jurygraph.eval.run.otel_spans" in sys.modules)
 """
     assert run_in_a_process(script).stdout.split("\n")[:2] == ["[]", "False"]
 
@@ -268,7 +267,7 @@ def test_off_is_off(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 def langsmith_script(data: Path) -> str:
     return f"""
 from jurygraph.eval import evaluate
-from jurygraph.eval.running.exporting import traces_sent
+from jurygraph.eval.run.tracing import traces_sent
 with traces_sent():
     done = evaluate("debate", {str(data)!r}, aspects=["fluency"], models={MODEL}, settings={PLAIN})
 print(len(done.results), len(done.failed))

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from .errors import JournalError
-from .faults import logger
-from .store import Row, Store
+from .records import JournalError
+from .store import Row, Store, logger
 
 T = TypeVar("T")
 

@@ -3,8 +3,7 @@
 ``measure`` computes them over a dataset and gives what a run gives; ``docs/metrics.md`` says how.
 """
 
-from .measuring import measure
+from .measuring import METRICS, find_metric, measure
 from .metric import Metric
-from .naming import METRICS, find_metric
 
 __all__ = ["METRICS", "Metric", "find_metric", "measure"]

@@ -1,12 +1,14 @@
-"""Metrics over a dataset: results and a manifest of the same shape as a run's, so that all else takes them."""
+"""Metrics by name, over a dataset."""
 
 from __future__ import annotations
 
+import inspect
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, SupportsFloat, cast
@@ -14,18 +16,16 @@ from uuid import uuid4
 
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
-from ..aspects import choose_aspects
-from ..datasets import Data, Dataset, load_dataset
-from ..evaluation import Evaluation
-from ..items import ScoreItem
-from ..manifest import describe_data, make_way, write_manifest
-from ..results import Key, Result, ResultsFile
+from ..datasets.dataset import Data, Dataset, choose_aspects, describe_data, load_dataset
+from ..datasets.items import ScoreItem
+from ..run.evaluation import Evaluation
+from ..run.folder import make_way, write_manifest
+from ..run.results import Key, Result, ResultsFile
+from . import reference_metrics
 from .metric import Metric, Scored, number_of
-from .naming import METRICS, find_metric
 
 Wanted = str | Metric | Callable[[ScoreItem], SupportsFloat | None]
 """A metric's name, a metric, or any function from an item to a number."""
-
 NO_REFERENCES = "no references"
 
 
@@ -204,3 +204,71 @@ def _manifest(work: _Work, limit: int | None) -> dict[str, Any]:
         "versions": {"python": platform.python_version(), "jurygraph": version("jurygraph")},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+METRICS: dict[str, Callable[..., Metric]] = {
+    "rouge-l": reference_metrics.rouge_l,
+    "bleu-4": reference_metrics.bleu_4,
+    "bertscore": reference_metrics.bertscore,
+    "moverscore": reference_metrics.moverscore,
+    "bartscore": reference_metrics.bartscore,
+    "unieval": reference_metrics.unieval,
+    "gptscore": reference_metrics.gptscore,
+}
+"""What makes each metric. The first two are built in; the others need packages of their own."""
+
+
+def find_metric(name: str) -> Metric:
+    """A metric by its name, or a function of one's own as ``module:function``.
+
+    Raises:
+        UsageError: no such metric, parameter or function, or a package that is not there.
+
+    >>> find_metric("bleu-4").name
+    'bleu-4'
+    >>> find_metric("math:sqrt").signature
+    'function:math.sqrt'
+    """
+    known, _, query = name.partition("?")
+    if known in METRICS:
+        return _made(name, known, [pair.partition("=") for pair in query.split("&") if pair])
+    if ":" in name:
+        return _own(name)
+    raise UsageError(
+        f"unknown metric {name!r}; known are {', '.join(METRICS)}, or a function of your own as module:function"
+    )
+
+
+def _made(name: str, known: str, pairs: list[tuple[str, str, str]]) -> Metric:
+    builder = METRICS[known]
+    takes = inspect.signature(builder).parameters
+    given: dict[str, Any] = {}
+    for key, _, text in pairs:
+        if key not in takes:
+            raise UsageError(f"{name}: {known} has no parameter {key!r}; it has {', '.join(takes) or 'none'}")
+        given[key] = _value(name, key, text, takes[key].default)
+    return builder(**given)
+
+
+def _value(name: str, key: str, text: str, default: object) -> object:
+    """A parameter's value, of the kind that its default is."""
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise UsageError(f"{name}: {key} must be true or false, got {text!r}")
+        return text.lower() == "true"
+    if isinstance(default, int):
+        if not text.isdigit():
+            raise UsageError(f"{name}: {key} must be a number, got {text!r}")
+        return int(text)
+    return text
+
+
+def _own(name: str) -> Metric:
+    module, _, called = name.partition(":")
+    try:
+        function = getattr(import_module(module), called)
+    except Exception as error:  # whatever goes wrong in somebody's own module
+        raise UsageError(f"{name}: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise UsageError(f"{name}: is no function")
+    return Metric.of(called, function)

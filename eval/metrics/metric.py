@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import SupportsFloat
 
-from ..items import ScoreItem
+from ..datasets.items import ScoreItem
 
 Scored = float | Mapping[str, float] | None
 """One number for all aspects, or one for each that the metric knows; none where it has nothing to say."""
@@ -37,7 +37,7 @@ class Metric:
     def of(cls, name: str, function: Callable[[ScoreItem], SupportsFloat | None]) -> Metric:
         """A metric of one's own: any function from an item to a number.
 
-        >>> from jurygraph.eval.items import ScoreItem
+        >>> from jurygraph.eval.datasets.items import ScoreItem
         >>> words = Metric.of("words", lambda item: len(item.candidate.split()))
         >>> words.score(ScoreItem(id="a", source="", candidate="It rained."), ["fluency"])
         2.0
@@ -57,7 +57,7 @@ def mean_over_references(pair: Callable[[str, str], float]) -> Score:
     Args:
         pair: the score of a candidate against one reference.
 
-    >>> from jurygraph.eval.items import ScoreItem
+    >>> from jurygraph.eval.datasets.items import ScoreItem
     >>> score = mean_over_references(lambda candidate, reference: float(candidate == reference))
     >>> score(ScoreItem(id="a", source="", candidate="x", references=("x", "y")), ["fluency"])
     0.5

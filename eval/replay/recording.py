@@ -1,20 +1,24 @@
-"""What was recorded, as a run needs it: which items there are, and what was said of each."""
+"""What was recorded, as a run needs it: items, replies and their keys."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
+from langchain_core.language_models import BaseChatModel, LangSmithParams
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables.config import var_child_runnable_config
+from pydantic import Field
+
+from ...nodes.models.call import Call
 from ...nodes.offline import DISCLOSURE
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
 from ...state.settings import FairEvalSettings, GEvalSettings, Settings
-from ..aspects import choose_aspects
-from ..datasets import Dataset
-from ..results import Key
-from .mute import RecordedModel
-from .voices import Recorded
+from ..datasets.dataset import Dataset, choose_aspects
+from ..datasets.items import About, CompareItem, ScoreItem
+from ..run.results import Key
 
 STEPS = ("As recorded.",)
 """In place of G-Eval's evaluation steps: what the scorer was shown is not asked for again."""
@@ -118,3 +122,135 @@ def chosen(
 ) -> list[Aspect]:
     """The aspects named, else the recorded ones, by the names that they have."""
     return choose_aspects(dataset, list(names) or ([] if dataset.kind == "compare" else list(recorded)))
+
+
+class Voice(NamedTuple):
+    """One contribution to a verdict, as the turns of a transcript name it (see ``Turn``).
+
+    ``sample`` is 0 where the agent was asked once; ``repeat`` counts the runs inside a repeated protocol.
+    """
+
+    agent: str
+    round: int
+    sample: int = 0
+    order: int = 1
+    repeat: int = 0
+    stage: str = ""
+
+    def __str__(self) -> str:
+        parts = [self.agent, f"round {self.round}"]
+        parts += [f"sample {self.sample}"] if self.sample else []
+        parts += ["answers swapped"] if self.order == 2 else []
+        parts += [f"run {self.repeat + 1}"] if self.repeat else []
+        parts += [f"{self.stage} stage"] if self.stage else []
+        return ", ".join(parts)
+
+
+class Said(NamedTuple):
+    """The words of a reply, and the name of the model that wrote them, where it is known."""
+
+    text: str
+    model: str | None
+
+
+Recorded = Mapping[Voice, Sequence[Said]]
+"""What was said in one verdict; a voice that spoke several times in a round has its replies in order."""
+
+
+class Asked(NamedTuple):
+    """The voice that a call asks for.
+
+    ``nth`` is above 0 where a calibrated protocol is held in both orders inside another one that is: the turns of
+    such a transcript share their names two by two.
+    """
+
+    voice: Voice
+    nth: int
+
+
+def asked_for(call: Call) -> Asked:
+    """Whose reply a call wants; order, stage and repeat are told by where in the graph it was made."""
+    config = var_child_runnable_config.get() or {}
+    marks = config.get("metadata") or {}
+    nodes = [part.partition(":")[0] for part in str(marks.get("langgraph_checkpoint_ns", "")).split("|")]
+    flips = [name == "swapped" for name in nodes if name in ("straight", "swapped")]
+    about = call.metadata
+    voice = Voice(
+        agent=str(about["agent"]),
+        round=int(about["round"]),
+        sample=int(about.get("sample", 0)),
+        order=1 + sum(flips) % 2,
+        repeat=int(marks.get("repeat", 0)),
+        stage=".".join(name for name in nodes if name in ("cheap", "expensive")),
+    )
+    return Asked(voice, sum(flip << place for place, flip in enumerate(reversed(flips[:-1]))))
+
+
+_ALIKE = {0: (0, 1), 1: (1, 0)}
+
+
+def found(recorded: Recorded, voice: Voice, nth: int) -> Said | None:
+    """The recorded reply of a voice, the ``nth`` of several; ``None`` where there is none.
+
+    One reply that was asked for alone and the first of several samples stand for each other.
+
+    >>> said = Said("Score: 4", None)
+    >>> found({Voice("scorer", 1): [said]}, Voice("scorer", 1, sample=1), 0) == said
+    True
+    >>> found({Voice("scorer", 1): [said]}, Voice("scorer", 1, sample=2), 0) is None
+    True
+    """
+    for sample in _ALIKE.get(voice.sample, (voice.sample,)):
+        if replies := recorded.get(voice._replace(sample=sample)):
+            return replies[nth] if nth < len(replies) else None
+    return None
+
+
+class RecordedModel(BaseChatModel):
+    """Stands in for the models whose replies were recorded.
+
+    >>> RecordedModel(label="gpt-4-0314").invoke("Hello?")
+    Traceback (most recent call last):
+    ...
+    jurygraph.state.errors.UsageError: gpt-4-0314 is known by its recorded replies alone: it cannot be called
+    """
+
+    label: str
+
+    @property
+    def _llm_type(self) -> str:
+        return "jurygraph-recorded"
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        return LangSmithParams(ls_model_name=self.label)
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> NoReturn:
+        raise UsageError(f"{self.label} is known by its recorded replies alone: it cannot be called")
+
+
+NOT_RECORDED = "(not recorded)"
+
+
+class RecordedText(ScoreItem):
+    """A text that was rated and that the recording does not hold; ``known`` is what is told of it, by aspect."""
+
+    source: str = ""
+    candidate: str = ""
+    known: dict[str, About] = Field(default_factory=dict)
+
+    def about(self, aspect: str) -> About:
+        """What is known of the item: no length where the text is not there."""
+        return self.known.get(aspect) or {**super().about(aspect), "lengths": ()}
+
+
+class RecordedAnswers(CompareItem):
+    """Two answers that were compared and that the recording does not hold."""
+
+    question: str = NOT_RECORDED
+    answer_1: str = NOT_RECORDED
+    answer_2: str = NOT_RECORDED
+    known: About | None = None
+
+    def about(self) -> About:
+        """What is known of the item: no lengths where the texts are not there."""
+        return self.known or {**super().about(), "lengths": ()}

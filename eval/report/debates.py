@@ -1,17 +1,22 @@
-"""Every verdict of several runs: rows for a list, and transcripts and texts in blocks, read one at a time."""
+"""Every debate and its texts in compressed blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import base64
+import gzip
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import orjson
+
+from ...state.errors import JurygraphError
 from ...state.transcript import Turn
-from ..datasets import Dataset
-from ..results import Result, ResultsFile
-from .packing import Block, Packer
-from .texts import TextPacker, dataset_of, wanted
+from ..datasets.dataset import Dataset, load_again
+from ..datasets.items import Item, ScoreItem
+from ..run.results import Result, ResultsFile
 
 _COLUMNS = (
     *(
@@ -242,3 +247,154 @@ def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[RunFo
         RunFolder(name if last.count(name) == 1 else str(folder), folder, manifest)
         for name, (folder, manifest) in zip(last, held, strict=True)
     ]
+
+
+def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
+    """The dataset of a run; or why it is not to be had, in a sentence for readers."""
+    data = manifest.get("data") or {}
+    name, location = data.get("name"), data.get("location")
+    if not name or not location:
+        return "The texts are not shown: the run did not write down where its data was."
+    where = Path(location)
+    if name not in ("demo", "demo-pairs") and not where.exists():
+        return f"The texts are not shown: {where.name} is no longer where the run found it."
+    try:
+        found = load_again(name, location)
+    except (JurygraphError, OSError):
+        return f"The texts are not shown: {where.name} can no longer be read."
+    if found.digest != data.get("digest"):
+        return f"The texts are not shown: {where.name} has changed since the run."
+    return found
+
+
+def fields_of(item: Item) -> Iterator[tuple[str, str]]:
+    """What a reader needs to see of an item, in the order of reading."""
+    named: tuple[tuple[str, str | None], ...]
+    if isinstance(item, ScoreItem):
+        named = (("source", item.source), ("fact", item.fact), ("candidate", item.candidate))
+    else:
+        named = (
+            *(("question", item.question), ("reference", item.reference)),
+            *(("answer_1", item.answer_1), ("answer_2", item.answer_2)),
+        )
+    return ((name, text) for name, text in named if text)
+
+
+class TextPacker:
+    """Items' texts in blocks; within a block, a text that several items share is kept once."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._items: list[list[tuple[str, int]]] = []
+        self._strings: dict[str, int] = {}
+        self._size = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the block that is being filled should be taken."""
+        return self._size >= FULL
+
+    def add(self, item: Item) -> Place:
+        """Put in an item's texts; gives where they are to be found."""
+        self._items.append([(name, self._place(text)) for name, text in fields_of(item)])
+        return Place(self.count, len(self._items) - 1)
+
+    def take(self) -> list[Block]:
+        """The block that was being filled: one, or none where nothing was put in."""
+        if not self._items:
+            return []
+        held = {"items": self._items, "strings": list(self._strings)}
+        block = Block(f"i{self.count}", packed(as_json(held)))
+        self.count += 1
+        self._items, self._strings, self._size = [], {}, 0
+        return [block]
+
+    def _place(self, text: str) -> int:
+        if text not in self._strings:
+            self._strings[text] = len(self._strings)
+            self._size += len(text)
+        return self._strings[text]
+
+
+def wanted(dataset: Dataset, ids: Container[str]) -> Iterator[Item]:
+    """The items of a dataset that were judged; a file that changes meanwhile ends it early."""
+    try:
+        yield from (item for item in dataset if item.id in ids)
+    except JurygraphError:
+        return
+
+
+FULL = 1 << 18
+"""So many bytes of JSON fill a block: small enough to be unpacked at once, big enough to be compressed well."""
+
+
+class Place(NamedTuple):
+    """Where something is to be found: which block, and the how-manieth in it."""
+
+    block: int
+    place: int
+
+
+class Block(NamedTuple):
+    """A compressed block, as text."""
+
+    id: str
+    text: str
+
+
+def as_json(value: Any) -> bytes:
+    """JSON in UTF-8; half a character, which UTF-8 has no form for, becomes a question mark.
+
+    >>> as_json({"said": "\\ud83d!"})
+    b'{"said":"?!"}'
+    """
+    try:
+        return orjson.dumps(value)
+    except (TypeError, ValueError):
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        return text.encode(errors="replace")
+
+
+def for_script(value: Any) -> str:
+    """JSON as a ``script`` element can hold it: nothing in it ends the element or begins a comment.
+
+    >>> for_script("</script>")
+    '"\\\\u003c/script>"'
+    """
+    return as_json(value).decode().replace("<", "\\u003c")
+
+
+def packed(content: bytes) -> str:
+    """Compressed, in letters; the same content gives the same letters."""
+    return base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
+
+
+class Packer:
+    """Gathers values into blocks. Take the block whenever it is ``full``, and the last one at the end."""
+
+    def __init__(self, prefix: str) -> None:
+        self.count = 0
+        self._prefix = prefix
+        self._held: list[bytes] = []
+        self._size = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the block that is being filled should be taken."""
+        return self._size >= FULL
+
+    def add(self, value: Any) -> Place:
+        """Put in a value; gives where it is to be found."""
+        content = as_json(value)
+        self._held.append(content)
+        self._size += len(content)
+        return Place(self.count, len(self._held) - 1)
+
+    def take(self) -> list[Block]:
+        """The block that was being filled: one, or none where nothing was put in."""
+        if not self._held:
+            return []
+        block = Block(f"{self._prefix}{self.count}", packed(b"[" + b",".join(self._held) + b"]"))
+        self.count += 1
+        self._held, self._size = [], 0
+        return [block]

@@ -14,12 +14,11 @@ from typing import IO, Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from ..export import Grid
-from ..export.formats import width_of
-from ..export.grid import printable
-from ..figures.style import theme
-from .debates import Debates
-from .packing import for_script
+from ..tables import Grid
+from ..tables.formats import width_of
+from ..tables.grid import printable
+from .chart_style import theme
+from .debates import Debates, for_script
 
 _SCRIPTS = ("carried.js", "words.js", "debate.js", "list.js", "main.js")
 _LIGHT = """

@@ -11,12 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .columns import Floats, Units, columns, numbered, rows_of, units_of
-from .kendall import ResampledTau, tau_b
-from .pearson import ResampledPearson, pearson, scaled
-from .resampling import Bytes, Resampling, Weights
-from .spearman import ResampledSpearman, spearman
-from .statistic import Statistic
+from .alignment import Floats, Units, columns, numbered, rows_of, units_of
+from .coefficients import ResampledPearson, ResampledSpearman, ResampledTau, pearson, scaled, spearman, tau_b
+from .resampling import Bytes, Resampling, Statistic, Weights
 
 _SMALL_GROUP = 64
 _CELLS = 1 << 20

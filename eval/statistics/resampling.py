@@ -1,4 +1,4 @@
-"""The bootstrap: the same figure again and again, over units drawn with replacement.
+"""The bootstrap: statistics with intervals, means in every resample.
 
 Units are what was drawn from the world independently of each other: groups (the candidates of one source text belong
 together), or single rows where there are no groups. A resample is told by how often it drew each unit, its *weights*.
@@ -14,17 +14,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Floats
-from .statistic import Statistic
+from .alignment import Floats, Units
 
 Weights = NDArray[np.int64]
 """How often each resample drew each unit: (resamples, units)."""
-
 Bytes = NDArray[np.uint8]
 AnyWeights = TypeVar("AnyWeights", Weights, Bytes)
-
 _CELLS = 1 << 20
 _BYTES = 1 << 27
+
 _REMEMBERED = 1 << 22
 """Bytes up to which resamples are kept for the next figure of as many units: a study has hundreds of these."""
 
@@ -135,3 +133,89 @@ def parts(weights: AnyWeights, rows: int, cells: int) -> Iterator[AnyWeights]:
     """The resamples a few at a time, so that no more than ``cells`` numbers are held, ``rows`` for each resample."""
     at_once = max(1, cells // max(1, rows))
     return (weights[start : start + at_once] for start in range(0, len(weights), at_once))
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A figure and its confidence interval.
+
+    Attributes:
+        value: the figure; ``None`` where it does not exist, as a correlation with a constant.
+        low, high: the ends of its interval, in the figure's own unit; ``None`` where there is none. How the interval
+            was made (resamples, confidence, seed) is said by the result that holds the figure.
+
+    >>> Statistic(0.51, 0.43, 0.58).high
+    0.58
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+def resampled_ratios(numerators: Floats, denominators: Floats, resampling: Resampling) -> Floats:
+    """The ratio of two sums over units, in each resample.
+
+    Args:
+        numerators: of shape (units, k).
+        denominators: of shape (units, k), or (units, 1) where all k share theirs.
+
+    Returns:
+        shape (resamples, k); NaN where the denominator is 0, and everywhere for fewer than two units.
+    """
+    units, wide = numerators.shape
+    if units < 2 or not resampling.resamples:
+        return np.full((resampling.resamples, wide), np.nan)
+    found = []
+    for weights in resampling.weights(units):
+        drawn = weights.astype(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found.append(drawn @ numerators / (drawn @ denominators))
+    ratios = np.concatenate(found)
+    ratios[~np.isfinite(ratios)] = np.nan
+    return ratios
+
+
+def resampled_means(values: Floats, units: Units, resampling: Resampling) -> Floats:
+    """The mean over rows in each resample of their units.
+
+    Args:
+        values: of shape (rows,) or (rows, k).
+        units: of each row, counted from 0.
+
+    Returns:
+        shape (resamples,) or (resamples, k).
+
+    >>> drawn = resampled_means(np.array([1.0, 3.0]), np.array([0, 1]), Resampling(resamples=200))
+    >>> sorted(set(drawn.tolist()))
+    [1.0, 2.0, 3.0]
+    """
+    flat = values.ndim == 1
+    table = values[:, None] if flat else values
+    units_there = int(units.max()) + 1 if len(units) else 0
+    sums = np.zeros((units_there, table.shape[1]))
+    np.add.at(sums, units, table)
+    rows = np.bincount(units, minlength=units_there).astype(float)[:, None]
+    drawn = resampled_ratios(sums, rows, resampling)
+    return drawn[:, 0] if flat else drawn
+
+
+def mean_of(values: Floats) -> float | None:
+    """The mean; ``None`` of nothing."""
+    return float(values.mean()) if len(values) else None
+
+
+def two_sided_p(differences: Floats) -> float | None:
+    """Two-sided bootstrap p-value that a difference is 0, from the difference in each resample.
+
+    Twice the smaller of the shares of resamples on either side of 0 (0 counts for both), each with 1 added above and
+    below the line, so that a p-value is never 0; at most 1 (Davison and Hinkley 1997, section 4.2.5).
+
+    >>> two_sided_p(np.array([0.1, 0.2, 0.3, -0.1]))
+    0.8
+    """
+    there = differences[~np.isnan(differences)]
+    if not len(there) or 2 * len(there) < len(differences):
+        return None
+    fewest = min(int((there <= 0).sum()), int((there >= 0).sum()))
+    return min(1.0, 2 * (fewest + 1) / (len(there) + 1))

@@ -1,0 +1,396 @@
+"""Two judges on the same items: differences, paired tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, compress, groupby
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from ...state.tasks import TaskKind
+from ..statistics.resampling import Resampling
+from ..statistics.significance import NAMES, compare_dependent, holm, mcnemar, paired_t_test
+from .judges import Bill, Subject
+from .measures import MEASURES, Sample, difference, distance, right, sample, votes_on
+from .result_rows import Row, RowKey
+
+if TYPE_CHECKING:
+    from ..statistics.resampling import Statistic
+
+
+FEW = 10
+"""Units below which the bootstrap promises more than it can hold."""
+
+
+def adjusted(duels: Sequence[Duel]) -> list[Duel]:
+    """The duels of one subject with p-values that hold for all of them together."""
+    measures = list(dict.fromkeys(name for duel in duels for name in duel.differences))
+    tests = list(dict.fromkeys(name for duel in duels for name in duel.tests))
+    by_measure = {
+        name: _both_families(duels, [duel.differences[name].p for duel in duels]) for name in measures
+    }
+    by_test = {
+        name: _both_families(duels, [duel.tests[name].p if name in duel.tests else None for duel in duels])
+        for name in tests
+    }
+    return [
+        replace(
+            duel,
+            differences={
+                name: replace(
+                    found, adjusted=by_measure[name][0][at], adjusted_to_base=by_measure[name][1][at]
+                )
+                for name, found in duel.differences.items()
+            },
+            tests={
+                name: replace(test, adjusted=by_test[name][0][at], adjusted_to_base=by_test[name][1][at])
+                for name, test in duel.tests.items()
+            },
+        )
+        for at, duel in enumerate(duels)
+    ]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One measure of two contenders on the same rows.
+
+    Attributes:
+        measure: its name, as in ``leaderboard.Standing``.
+        first, second: each one's figure on the shared rows.
+        difference: the first's less the second's, with its interval from paired resamples.
+        p: two-sided, of the paired bootstrap: how often a resample's difference falls on the other side of zero.
+        adjusted: ``p`` by Holm's method among all pairs on this subject and measure.
+        adjusted_to_base: ``p`` by Holm's method among the pairs with the base on this subject and measure;
+            ``None`` where neither is the base.
+    """
+
+    measure: str
+    first: float | None
+    second: float | None
+    difference: Statistic
+    p: float | None = None
+    adjusted: float | None = None
+    adjusted_to_base: float | None = None
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """A test of two contenders' difference that needs no resamples.
+
+    Attributes:
+        name: of scores ``williams_pearson``, ``steiger_pearson``, ``williams_spearman``, ``steiger_spearman``,
+            ``t_scores``, ``t_errors``; of preferences ``mcnemar``, ``t_right``.
+        about: what is compared, in a few words.
+        n: rows (for the t-tests: items) that counted.
+        statistic: t or z; ``None`` for McNemar's test, which is exact, and where a test does not exist.
+        p: two-sided.
+        adjusted, adjusted_to_base: ``p`` by Holm's method, as in ``Difference``.
+        counts: for McNemar, how many rows ``both`` had right, the ``first`` alone, the ``second`` alone, ``neither``.
+        effect: the difference that is tested, first less second, with the test's own interval where there is one.
+    """
+
+    name: str
+    about: str
+    n: int
+    statistic: float | None
+    p: float | None
+    adjusted: float | None = None
+    adjusted_to_base: float | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    effect: Statistic | None = None
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Two contenders on one subject, on the rows (item and repeat) that both judged and people labelled.
+
+    Attributes:
+        subject, first, second: their labels. Positive differences are in the first's favour, except for ``t_errors``.
+        shared: rows that counted.
+        only_first, only_second: rows on which the one has a verdict and the other none.
+        unlabelled: rows both judged that have no label.
+        differences: by measure.
+        tests: by name.
+        first_bill, second_bill: what the shared rows took each of them.
+        with_base: whether the second is the base.
+        units: what resamples were drawn from: groups, or items where there are none. Of few (see ``FEW``), intervals
+            are too narrow and p-values too small.
+    """
+
+    subject: str
+    first: str
+    second: str
+    shared: int
+    only_first: int
+    only_second: int
+    unlabelled: int
+    differences: Mapping[str, Difference]
+    tests: Mapping[str, PairedTest]
+    first_bill: Bill
+    second_bill: Bill
+    with_base: bool = False
+    units: int = 0
+
+
+@dataclass(frozen=True)
+class AverageDuel:
+    """Two contenders' means over all score subjects of one dataset, on the rows that both judged and people labelled.
+
+    Attributes:
+        data, digest: of the dataset; ``first``, ``second``: the contenders' labels.
+        differences: by measure (over rows), adjusted as those of a single subject are; no interval and no p where
+            subjects have labels on different items, so that they share no resamples.
+        units: what resamples were drawn from; 0 where there are none.
+        with_base: whether the second is the base.
+    """
+
+    data: str
+    digest: str
+    first: str
+    second: str
+    differences: Mapping[str, Difference]
+    units: int = 0
+    with_base: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All pairs of contenders on all subjects that two have judged.
+
+    Attributes:
+        duels: by subject; pairs with the base first, and the base second in each of them.
+        family: which tests were adjusted together, in a sentence.
+        notes: what a reader should know.
+        averages: of datasets with several score subjects the same pairs' means over them.
+    """
+
+    duels: tuple[Duel, ...]
+    family: str
+    notes: tuple[str, ...] = ()
+    averages: tuple[AverageDuel, ...] = ()
+
+    def with_base(self) -> tuple[Duel, ...]:
+        """The pairs whose second is the base."""
+        return tuple(duel for duel in self.duels if duel.with_base)
+
+    def duel(self, subject: str, first: str, second: str) -> Duel | None:
+        """Of two contenders on one subject, in this order, if there is one."""
+        wanted = (subject, first, second)
+        return next((duel for duel in self.duels if (duel.subject, duel.first, duel.second) == wanted), None)
+
+    def average(self, digest: str, first: str, second: str) -> AverageDuel | None:
+        """Of two contenders' means over one dataset, in this order, if there is one."""
+        wanted = (digest, first, second)
+        return next((one for one in self.averages if (one.digest, one.first, one.second) == wanted), None)
+
+
+FAMILY = (
+    "Holm's method over all pairs of contenders on one subject, for each measure and each test by itself; "
+    "beside it, over the pairs with the base alone"
+)
+
+
+class Side(NamedTuple):
+    """A contender, or what stands in for one, on one subject.
+
+    Attributes:
+        label: its name.
+        rows: its verdicts by item and repeat.
+        distances: whether its scores and the labels are on one scale.
+    """
+
+    label: str
+    rows: Mapping[RowKey, Row]
+    distances: bool
+
+
+@dataclass
+class Arena:
+    """Compares sides on one subject. What is resampled of one is kept for its next opponents on the same rows."""
+
+    subject: Subject
+    resampling: Resampling
+
+    def __post_init__(self) -> None:
+        self._samples: dict[tuple[str, int], Sample] = {}
+        self._row_sets: dict[tuple[RowKey, ...], int] = {}
+
+    @property
+    def kind(self) -> TaskKind:
+        """Scores or preferences."""
+        return self.subject.kind
+
+    def duel(self, first: Side, second: Side, with_base: bool = False) -> Duel:
+        """Two sides on the rows that both judged and people labelled."""
+        both = [key for key in first.rows if key in second.rows]
+        shared = self.shared(first, second)
+        mine, theirs = ([side.rows[key] for key in shared] for side in (first, second))
+        return Duel(
+            subject=self.subject.label,
+            first=first.label,
+            second=second.label,
+            shared=len(shared),
+            only_first=len(first.rows) - len(both),
+            only_second=len(second.rows) - len(both),
+            unlabelled=len(both) - len(shared),
+            differences=self._differences(first, second, shared),
+            tests={
+                test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
+            },
+            first_bill=sum((row.bill for row in mine), Bill()),
+            second_bill=sum((row.bill for row in theirs), Bill()),
+            with_base=with_base,
+            units=len({row.unit for row in mine}),
+        )
+
+    def shared(self, first: Side, second: Side) -> tuple[RowKey, ...]:
+        """The rows that both judged and people labelled."""
+        return tuple(key for key, row in first.rows.items() if key in second.rows and row.human is not None)
+
+    def _differences(self, first: Side, second: Side, shared: tuple[RowKey, ...]) -> dict[str, Difference]:
+        one, other = self.sample(first, shared), self.sample(second, shared)
+        found = {}
+        for measure in MEASURES[self.kind]:
+            apart, p = difference(one, other, measure)
+            found[measure] = Difference(measure, one.value(measure), other.value(measure), apart, p)
+        return found
+
+    def sample(self, side: Side, keys: tuple[RowKey, ...] | None = None) -> Sample:
+        """One side's verdicts beside people's, on these rows; by default on all of its rows that have a label."""
+        wanted = (
+            tuple(key for key, row in side.rows.items() if row.human is not None) if keys is None else keys
+        )
+        rows = self._row_sets.setdefault(wanted, len(self._row_sets))
+        if (side.label, rows) not in self._samples:
+            of_keys = [side.rows[key] for key in wanted]
+            self._samples[side.label, rows] = sample(
+                self.kind, of_keys, self.resampling, rule=self.subject.rule
+            )
+        return self._samples[side.label, rows]
+
+    def _tests(self, mine: Sequence[Row], theirs: Sequence[Row], distances: bool) -> Iterator[PairedTest]:
+        if not mine:
+            return
+        if self.kind == "compare":
+            yield from self._of_verdicts(mine, theirs)
+            return
+        yield from _dependent(mine, theirs, self.resampling.confidence)
+        if distances:
+            yield self._t_test("t_scores", "mean score, item by item", _score, mine, theirs)
+            yield self._t_test(
+                "t_errors", "mean distance to people's score, item by item", _apart, mine, theirs
+            )
+
+    def _of_verdicts(self, mine: Sequence[Row], theirs: Sequence[Row]) -> Iterator[PairedTest]:
+        rule = self.subject.rule
+        there = [any(votes_on(row, rule)) for row in mine]
+        if not any(there):
+            return
+        mine, theirs = list(compress(mine, there)), list(compress(theirs, there))
+        # Several votes on one thing are not independent, and half a vote is neither right nor wrong.
+        if rule.votes == "majority" and rule.ties != "half":
+            yield _mcnemar(mine, theirs)
+        about = "mean of right (1) and wrong (0), item by item"
+        if rule.votes == "each":
+            about = "mean share of people's votes agreed with, item by item"
+        yield self._t_test("t_right", about, lambda row: right(row, rule) or 0.0, mine, theirs)
+
+    def _t_test(
+        self,
+        name: str,
+        about: str,
+        figure: Callable[[Row], float],
+        mine: Sequence[Row],
+        theirs: Sequence[Row],
+    ) -> PairedTest:
+        no_resamples = replace(self.resampling, resamples=0)
+        found = paired_t_test(_by_item(mine, figure), _by_item(theirs, figure), resampling=no_resamples)
+        return PairedTest(name, about, found.n, found.t, found.p, effect=found.difference)
+
+
+def compare(sides: Sequence[tuple[Arena, Sequence[Side], str | None]]) -> Comparison:
+    """All pairs.
+
+    Args:
+        sides: of each subject the arena, all sides in their order, and the label of the base, if it has one there.
+    """
+    duels = [duel for arena, there, base in sides for duel in adjusted(list(_pairs(arena, there, base)))]
+    return Comparison(tuple(duels), FAMILY, tuple(_notes(duels)))
+
+
+def _pairs(arena: Arena, sides: Sequence[Side], base: str | None) -> Iterator[Duel]:
+    """Those with the base first, the base being second in each."""
+    with_base = [side for side in sides if side.label == base]
+    others = [side for side in sides if side.label != base]
+    for side in others:
+        for one in with_base:
+            yield arena.duel(side, one, with_base=True)
+    for first, second in combinations(others, 2):
+        yield arena.duel(first, second)
+
+
+def _both_families(
+    duels: Sequence[Duel], values: Sequence[float | None]
+) -> tuple[Sequence[float | None], Sequence[float | None]]:
+    """Adjusted among all pairs, and among those with the base."""
+    to_base = [p if duel.with_base else None for duel, p in zip(duels, values, strict=True)]
+    return holm(values), holm(to_base)
+
+
+def _dependent(mine: Sequence[Row], theirs: Sequence[Row], confidence: float) -> Iterator[PairedTest]:
+    first, second = ([cast("float", row.judged) for row in rows] for rows in (mine, theirs))
+    human = [cast("float", row.human) for row in mine]
+    for name in NAMES:
+        found = compare_dependent(name, first, second, human, confidence=confidence)
+        on_ranks = " (made for Pearson's r, here of ranks)" if found.approximate else ""
+        about = f"the two {name} correlations with people, rows taken for independent{on_ranks}"
+        for test, value, p in (
+            ("williams", found.williams_t, found.williams_p),
+            ("steiger", found.steiger_z, found.steiger_p),
+        ):
+            yield PairedTest(f"{test}_{name}", about, found.n, value, p, effect=found.difference)
+
+
+def _mcnemar(mine: Sequence[Row], theirs: Sequence[Row]) -> PairedTest:
+    first, second = ([row.judged == row.human for row in rows] for rows in (mine, theirs))
+    found = mcnemar(first, second, resampling=Resampling(resamples=0))
+    counts = {
+        "both": found.both,
+        "first": found.only_first,
+        "second": found.only_second,
+        "neither": found.neither,
+    }
+    return PairedTest("mcnemar", "verdicts that one alone had right", found.n, None, found.p, counts=counts)
+
+
+def _score(row: Row) -> float:
+    return cast("float", row.judged)
+
+
+def _apart(row: Row) -> float:
+    return distance(row.judged, row.human)
+
+
+def _by_item(rows: Iterable[Row], figure: Callable[[Row], float]) -> list[float]:
+    """One number an item: the mean over its repeats. Rows come sorted by item."""
+    return [fmean(map(figure, repeats)) for _, repeats in groupby(rows, key=lambda row: row.item)]
+
+
+def _notes(duels: Sequence[Duel]) -> Iterator[str]:
+    apart = [duel for duel in duels if duel.only_first or duel.only_second]
+    if apart:
+        yield (
+            f"{len(apart)} of {len(duels)} pairs have rows that only one of them judged: "
+            "pairs are compared on the rows that both judged"
+        )
+    few = {duel.subject: duel.units for duel in duels if 0 < duel.units < FEW}
+    if few:
+        named = ", ".join(f"{subject} ({units})" for subject, units in few.items())
+        yield (
+            f"fewer than {FEW} groups to draw from, on {named}: intervals are too narrow there, p-values too small"
+        )
+    if any(not duel.shared for duel in duels):
+        empty = sum(not duel.shared for duel in duels)
+        yield f"{empty} of {len(duels)} pairs share no labelled row: nothing can be said of these"

@@ -1,0 +1,273 @@
+"""What judging costs beside people, and whom nobody beats at the price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ...state.errors import UsageError
+from .comparison import Arena
+from .equal_cost import Competitor, EnsembleOf, Unit, spent, unit_of
+from .judges import Contender
+from .measures import MAIN
+
+if TYPE_CHECKING:
+    from ..statistics.resampling import Statistic
+
+
+@dataclass(frozen=True)
+class People:
+    """What people would take, as the user knows it (ChatEval, 2024, appendix E; DEBATE, E.1).
+
+    Attributes:
+        price_usd: US dollars that one judgement of one person costs.
+        minutes: that it takes.
+        annotators: how many people judge each item.
+
+    Raises:
+        UsageError: a price or a time below zero, or no annotator.
+    """
+
+    price_usd: float | None = None
+    minutes: float | None = None
+    annotators: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in (("price_usd", self.price_usd), ("minutes", self.minutes)):
+            if value is not None and not 0 <= value < float("inf"):
+                raise UsageError(f"people: {name} must be a number from 0 on, not {value}")
+        if self.annotators < 1:
+            raise UsageError(f"people: annotators must be 1 or more, not {self.annotators}")
+
+    @property
+    def cost_each(self) -> float | None:
+        """US dollars an item and aspect, by all its annotators."""
+        return None if self.price_usd is None else self.price_usd * self.annotators
+
+    @property
+    def seconds_each(self) -> float | None:
+        """Working time an item and aspect, of all its annotators."""
+        return None if self.minutes is None else 60 * self.minutes * self.annotators
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """What one way of judging takes for one dataset.
+
+    Attributes:
+        label: a contender's, or ``people``.
+        data: the dataset's name.
+        judgements: how many (an item, an aspect, a repeat).
+        cost_usd, seconds: of all of them, one after another; ``None`` where it is not known.
+        cost_each, seconds_each: of one.
+        calls_each, tokens_each: of one; ``None`` for people.
+        is_people: whether this is the row of people.
+    """
+
+    label: str
+    data: str
+    judgements: int
+    cost_usd: float | None
+    seconds: float | None
+    cost_each: float | None
+    seconds_each: float | None
+    calls_each: float | None
+    tokens_each: float | None
+    is_people: bool = False
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A row a contender, then a row for people for each dataset, where their price or time was given."""
+
+    rows: tuple[CostRow, ...]
+    people: People | None = None
+    notes: tuple[str, ...] = ()
+
+
+def costs(contenders: Sequence[Contender], people: People | None) -> Costs:
+    """A row a contender; then for each dataset one for people on the items and aspects of its longest run."""
+    rows = [_row(contender) for contender in contenders]
+    if people is not None:
+        rows += _people(contenders, people)
+    return Costs(tuple(rows), people, tuple(_notes(contenders)))
+
+
+def _row(contender: Contender) -> CostRow:
+    bill = contender.bill
+    return CostRow(
+        label=contender.label,
+        data=contender.data,
+        judgements=bill.judgements,
+        cost_usd=bill.cost_usd,
+        seconds=bill.seconds,
+        cost_each=bill.cost_each,
+        seconds_each=bill.seconds_each,
+        calls_each=bill.calls_each,
+        tokens_each=bill.tokens_each,
+    )
+
+
+def _people(contenders: Sequence[Contender], people: People) -> Iterator[CostRow]:
+    for digest in dict.fromkeys(contender.digest for contender in contenders):
+        there = [contender for contender in contenders if contender.digest == digest]
+        judgements = max(each.bill.judgements // _repeats(each) for each in there)
+        cost, seconds = people.cost_each, people.seconds_each
+        yield CostRow(
+            label="people",
+            data=there[0].data,
+            judgements=judgements,
+            cost_usd=None if cost is None else cost * judgements,
+            seconds=None if seconds is None else seconds * judgements,
+            cost_each=cost,
+            seconds_each=seconds,
+            calls_each=None,
+            tokens_each=None,
+            is_people=True,
+        )
+
+
+def _repeats(contender: Contender) -> int:
+    return max(1, int(contender.manifest.get("repeats") or 1))
+
+
+def _notes(contenders: Sequence[Contender]) -> Iterator[str]:
+    yield "time is what models took, added up over calls; calls that run side by side take less by the clock"
+    unknown = [contender.label for contender in contenders if contender.bill.cost_usd is None]
+    if unknown:
+        yield f"no price is known for a model of {', '.join(unknown)}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A contender, or an ensemble of k, on the plot.
+
+    Attributes:
+        label: what stands beside it.
+        spent: of the frontier's unit, a judgement: where it stands on the horizontal axis.
+        cost: US dollars a judgement; ``None`` where a price is unknown.
+        calls: model calls a judgement.
+        agreement: with people, in the frontier's measure: where it stands on the vertical axis.
+        on_frontier: whether no other point agrees better and costs no more, or agrees as well and costs less.
+        k: how many single judges, for an ensemble of k.
+    """
+
+    label: str
+    spent: float
+    cost: float | None
+    calls: float
+    agreement: Statistic
+    on_frontier: bool
+    k: int | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The ensembles of k that one run holds, k rising."""
+
+    source: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Agreement over cost on one subject.
+
+    Attributes:
+        subject: its label.
+        measure: ``spearman`` or ``accuracy``.
+        unit: what the horizontal axis is: ``cost`` or ``calls``.
+        points: the contenders, cheapest first. Those without a figure (no labels, constant scores) are in ``left_out``.
+        curves: ensembles of k. Their points count for the frontier, too.
+        left_out: label to the reason why it has no point.
+    """
+
+    subject: str
+    measure: str
+    unit: Unit
+    points: tuple[Point, ...]
+    curves: tuple[Curve, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def frontier(self) -> tuple[Point, ...]:
+        """The points that nobody beats, cheapest first."""
+        everybody = [*self.points, *(point for curve in self.curves for point in curve.points)]
+        return tuple(sorted((p for p in everybody if p.on_frontier), key=lambda p: (p.spent, p.label)))
+
+
+def frontier(arena: Arena, there: Sequence[Competitor], ensembles: Sequence[EnsembleOf]) -> Frontier:
+    """Agreement over cost on one subject."""
+    unit = unit_of([each.cell.bill for each in there if each.entry.models])
+    points, left_out = _points(arena, there, unit)
+    curves = {
+        source: [_ensemble(found, unit) for found in of_source if found.agreement.value is not None]
+        for source, of_source in groupby(ensembles, key=lambda found: found.source)
+    }
+    everybody = [*points, *(point for curve in curves.values() for point in curve)]
+    best = {id(point) for point in unbeaten(everybody)}
+
+    def shown(of: Sequence[Point]) -> tuple[Point, ...]:
+        return tuple(replace(point, on_frontier=id(point) in best) for point in of)
+
+    return Frontier(
+        subject=arena.subject.label,
+        measure=MAIN[arena.kind],
+        unit=unit,
+        points=shown(sorted(points, key=lambda point: (point.spent, point.label))),
+        curves=tuple(Curve(source, shown(points)) for source, points in curves.items() if points),
+        left_out=left_out,
+    )
+
+
+def unbeaten(points: Sequence[Point]) -> Iterator[Point]:
+    """Those for which there is no other that agrees as well or better and costs as much or less, one of them truly.
+
+    Of points that are alike in both, all are.
+    """
+    best = float("-inf")
+    by_cost = sorted(points, key=lambda point: (point.spent, -_height(point)))
+    for _, alike in groupby(by_cost, key=lambda point: point.spent):
+        there = list(alike)
+        if _height(there[0]) > best:
+            best = _height(there[0])
+            yield from (point for point in there if _height(point) == best)
+
+
+def _points(arena: Arena, there: Sequence[Competitor], unit: Unit) -> tuple[list[Point], Mapping[str, str]]:
+    points, left_out = [], {}
+    for each in there:
+        bill = each.cell.bill
+        agreement = arena.sample(each.side).statistic(MAIN[arena.kind])
+        price = spent(bill, unit)
+        if not each.cell.rows:
+            left_out[each.side.label] = "no verdict"
+        elif not each.cell.labelled:
+            left_out[each.side.label] = "no labels"
+        elif agreement.value is None:
+            left_out[each.side.label] = "no agreement to measure: all scores, or all labels, are the same"
+        elif price is None:
+            left_out[each.side.label] = "what it cost is not known"
+        else:
+            calls = bill.calls_each or 0.0
+            points.append(Point(each.side.label, price, bill.cost_each, calls, agreement, on_frontier=False))
+    return points, left_out
+
+
+def _ensemble(found: EnsembleOf, unit: Unit) -> Point:
+    bill = found.bill
+    return Point(
+        label=found.label,
+        spent=spent(bill, unit) or 0.0,
+        cost=bill.cost_each,
+        calls=bill.calls_each or 0.0,
+        agreement=found.agreement,
+        on_frontier=False,
+        k=found.k,
+    )
+
+
+def _height(point: Point) -> float:
+    return float("-inf") if point.agreement.value is None else point.agreement.value

@@ -1,0 +1,218 @@
+"""Counted as results come by: rounds, calls, places, replies."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ...nodes.offline import DISCLOSURE
+from ...state.transcript import Turn
+from ..run.evaluation import Mean
+from ..run.results import Result
+from .result_rows import value_of
+
+K = TypeVar("K", bound=Hashable)
+_KINDS = {
+    "asked for again": "reply asked for again",
+    "could not be read and were left out": "samples left out as unreadable",
+    "void vote": "void vote",
+    "position inconsistency": "the order of the answers decided",
+    "no token log-probabilities": "no token log-probabilities",
+    "only one referee": "only one referee",
+}
+_UNRESOLVED = "max_rounds"
+_REASON = 60
+
+
+@dataclass
+class SpendingTally:
+    """Counts rounds, calls and ends."""
+
+    _rounds: Counter[int] = field(default_factory=Counter)
+    _calls: Counter[int] = field(default_factory=Counter)
+    _reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, result: Result) -> None:
+        """Take in one judgement; a failed one spent calls, too."""
+        self._calls[result.calls] += 1
+        if result.status == "ok":
+            self._reasons[result.stop_reason or "complete"] += 1
+            if result.rounds is not None:
+                self._rounds[result.rounds] += 1
+
+    def spending(self) -> Spending:
+        """Of all judgements so far."""
+        ended = self._reasons.total()
+        return Spending(
+            rounds=_rising(self._rounds),
+            calls=_rising(self._calls),
+            stop_reasons=dict(self._reasons.most_common()),
+            mean_rounds=_mean(self._rounds),
+            mean_calls=_mean(self._calls),
+            unresolved=self._reasons[_UNRESOLVED] / ended if ended else None,
+        )
+
+
+@dataclass
+class PlaceTally:
+    """Counts in which place the winner was shown."""
+
+    first: int = 0
+    second: int = 0
+    ties: int = 0
+
+    def add(self, result: Result) -> None:
+        """Take in one comparison: the winner of each order that was held."""
+        by_order = result.details.get("winner_by_order") or [result.winner]
+        for order, winner in enumerate(by_order, start=1):
+            if winner == "tie":
+                self.ties += 1
+            elif winner is not None:
+                shown_first = (winner == "1") == (order == 1)
+                self.first += shown_first
+                self.second += not shown_first
+
+
+@dataclass
+class ReplyTally:
+    """Counts faults of replies."""
+
+    repaired: int = 0
+    unread: int = 0
+    failed: int = 0
+    _reasons: Counter[str] = field(default_factory=Counter)
+    _warnings: Counter[str] = field(default_factory=Counter)
+
+    def add(self, result: Result) -> None:
+        """Take in one judgement's warnings, or why it has no verdict."""
+        kinds = {kind(warning) for warning in result.warnings if warning != DISCLOSURE}
+        self._warnings.update(sorted(kinds))
+        self.repaired += _KINDS["asked for again"] in kinds
+        self.unread += bool(kinds & {_KINDS["could not be read and were left out"], _KINDS["void vote"]})
+        if result.status == "failed":
+            self.failed += 1
+            self._reasons[reason(result.error or "no reason given")] += 1
+
+    def replies(self) -> Replies:
+        """Of all judgements so far."""
+        return Replies(
+            self.repaired,
+            self.unread,
+            self.failed,
+            dict(self._reasons.most_common()),
+            dict(self._warnings.most_common()),
+        )
+
+
+@dataclass
+class CallsByRound:
+    """Adds up model calls round by round; those who decide at the very end (tie-breaker, jury) are not of a round."""
+
+    judgements: int = 0
+    calls: int = 0
+    first: int | None = None
+    _mixed: bool = False
+    _calls: Counter[int] = field(default_factory=Counter)
+
+    def add(self, result: Result) -> None:
+        """Take in the turns of one verdict."""
+        self.judgements += 1
+        self.calls += result.calls
+        for turn in result.transcript:
+            self._mixed = self._mixed or "stage" in turn
+            if turn["role"] in ("tie_breaker", "human", "juror"):
+                continue
+            self._calls[turn["round"]] += turn["calls"]
+            if _counts_as_score(turn) and (self.first is None or turn["round"] < self.first):
+                self.first = turn["round"]
+
+    def up_to(self, entry: int) -> float | None:
+        """Calls a verdict up to the round of this entry of ``score_by_round``; ``None`` where that cannot be told.
+
+        So it is without transcripts, and in a cascade, whose two protocols count their rounds each by itself.
+        """
+        if self.first is None or self._mixed or not self.judgements:
+            return None
+        last = self.first + entry
+        return sum(calls for round, calls in self._calls.items() if round <= last) / self.judgements
+
+    def in_all(self) -> float | None:
+        """Calls a verdict, those who decide at the end included."""
+        return self.calls / self.judgements if self.judgements else None
+
+
+def kind(warning: str) -> str:
+    """What a warning is about, without whom and when.
+
+    >>> kind("critic, round 2: the reply was asked for again 1 time(s)")
+    'reply asked for again'
+    >>> kind("judge, round 12: the criteria add up to 80")
+    'the criteria add up to #'
+    """
+    for words, name in _KINDS.items():
+        if words in warning:
+            return name
+    return re.sub(r"\d+(\.\d+)?", "#", re.sub(r"^\w+, round \d+: ", "", warning))
+
+
+def reason(error: str) -> str:
+    """The first words of why there is no verdict, without whom and when.
+
+    >>> reason("scorer, round 1: No score in the reply. Raw reply: 'x'")
+    'No score in the reply.'
+    """
+    said = re.sub(r"^\w+, round \d+: ", "", error).partition(" Raw reply:")[0]
+    return said if len(said) <= _REASON else f"{said[: _REASON - 3].rstrip()}..."
+
+
+def _counts_as_score(turn: Turn) -> bool:
+    return turn["role"] in ("scorer", "referee", "judge") and value_of(turn) is not None
+
+
+def _rising(counts: Mapping[int, int]) -> dict[int, int]:
+    return {key: counts[key] for key in sorted(counts)}
+
+
+def _mean(counts: Mapping[int, int]) -> float | None:
+    found = Mean(sum(key * count for key, count in counts.items()), sum(counts.values()))
+    return found.value
+
+
+@dataclass(frozen=True)
+class Spending:
+    """How long debates were.
+
+    Attributes:
+        rounds, calls: how many judgements took how many of them, in rising order.
+        stop_reasons: why how many ended, the most frequent first.
+        mean_rounds, mean_calls: a judgement; of rounds, a verdict.
+        unresolved: share of verdicts that ended for no better reason than that the rounds were used up.
+    """
+
+    rounds: Mapping[int, int]
+    calls: Mapping[int, int]
+    stop_reasons: Mapping[str, int]
+    mean_rounds: float | None
+    mean_calls: float | None
+    unresolved: float | None
+
+
+@dataclass(frozen=True)
+class Replies:
+    """How well the models kept to their forms.
+
+    Attributes:
+        repaired: judgements with a reply that had to be asked for again.
+        unread: judgements in which samples or votes stayed unread and were left out.
+        failed: judgements without a verdict; ``reasons`` the first words of why, how many each.
+        warnings: every warning's kind and the judgements that carry it, the offline judge's disclosure left out.
+    """
+
+    repaired: int
+    unread: int
+    failed: int
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    warnings: Mapping[str, int] = field(default_factory=dict)

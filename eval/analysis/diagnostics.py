@@ -1,0 +1,324 @@
+"""What the debates did: changes, rounds, positions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import NamedTuple
+
+from ..statistics.alignment import numbered
+from ..statistics.resampling import Resampling, Statistic
+from ..statistics.significance import sign_test
+from .counters import Replies, Spending
+from .influence import Conformity, Mover, same
+from .length_bias import LengthBias, length_bias
+from .loading import Cell, Entry
+from .measures import MAIN, Sample, difference, distance, mean_statistic, numbering, sample
+from .result_rows import Judged, Row, direction, judged_by
+
+
+def moved(before: Judged, after: Judged) -> bool:
+    """Whether a verdict differs by more than rounding."""
+    if isinstance(before, str) or isinstance(after, str):
+        return before != after
+    return not same(before, after)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """From the first verdict to the last: how often talking changed it, and whether for the better.
+
+    Of scores, a change is helpful that ends nearer to people, harmful that ends farther from them, and neither at equal
+    distance. Of two answers the winner counts: helpful is from wrong to right, harmful from right to wrong, neither
+    from wrong to wrong otherwise.
+
+    Attributes:
+        n: verdicts with a first one to compare with.
+        changed: how many ended elsewhere than they began; ``moved`` the share of them with its interval.
+        moved: ``changed / n``.
+        back: how many moved on the way and came back to where they began.
+        labelled: changed verdicts that have a label; the next three add up to it.
+        helpful, harmful, neither: how many.
+        p: two-sided sign test of helpful against harmful; ``None`` without either.
+        error: mean change of the distance to people over all labelled verdicts (below zero: nearer); ``None`` for two
+            answers, whose distance is right or wrong.
+        up, down: scores that rose and fell; for two answers, winners that went to answer 1 and to answer 2.
+    """
+
+    n: int
+    changed: int
+    moved: Statistic
+    back: int
+    labelled: int
+    helpful: int
+    harmful: int
+    neither: int
+    p: float | None
+    error: Statistic | None
+    up: int
+    down: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """Agreement with people had every debate ended after this round; who was done before keeps the last score.
+
+    Attributes:
+        round: 0 is the first score, before anybody answered it (for protocols whose first entry comes after a round of
+            talk: that round); counted as the entries of ``score_by_round``.
+        active: verdicts that were still being debated, so gave a score in this round.
+        agreement: with people, of all verdicts as they stood then, in the subject's main measure.
+        gain: ``agreement`` less that of the round before, from paired resamples; ``None`` for the first.
+        calls: model calls a judgement up to and including this round (from transcripts); ``None`` where they cannot be
+            told apart by round.
+        gain_per_call: ``gain`` over the calls a judgement that this round took; ``None`` where it took none.
+        changed: verdicts that this round changed.
+        helpful, harmful: of these, towards people and away from them.
+        error: the mean distance to people; for two answers the share of wrong winners; ``None`` where scores and labels
+            are not on one scale.
+        final: the last entry of all, not a round of talk: what a tie-breaker, a jury, a vote or a mean over rounds made
+            of it. It is there only where that differs from the last round anywhere.
+    """
+
+    round: int
+    active: int
+    agreement: Statistic
+    gain: Statistic | None
+    calls: float | None
+    gain_per_call: float | None
+    changed: int
+    helpful: int
+    harmful: int
+    error: float | None
+    final: bool = False
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Whether the order of two answers decides.
+
+    Attributes:
+        n: verdicts held in both orders; ``consistent`` the share where both gave one winner, with its interval.
+        consistent: see above; ``None`` where every verdict was held in one order.
+        shown_first, shown_second, ties: winners by the place in which the answer was shown, over all orders held.
+        p: two-sided sign test of the first place against the second.
+    """
+
+    n: int
+    consistent: Statistic | None
+    shown_first: int
+    shown_second: int
+    ties: int
+    p: float | None
+
+
+def changes(cell: Cell, resampling: Resampling) -> Changes | None:
+    """Of one contender on one subject; ``None`` where nobody talked, so that there is nothing but a last verdict."""
+    rows = [row for row in cell.rows if row.path]
+    if not cell.debates or not rows:
+        return None
+    changed = [row for row in rows if moved(first(row), row.judged)]
+    told = [
+        row for row in changed if row.human is not None and (cell.distances or cell.subject.kind == "compare")
+    ]
+    ways = Counter(direction(first(row), row.judged, row.human) for row in told)
+    return Changes(
+        n=len(rows),
+        changed=len(changed),
+        moved=mean_statistic(
+            (float(moved(first(row), row.judged)) for row in rows), numbering(rows)[0], resampling
+        ),
+        back=sum(_came_back(row) for row in rows),
+        labelled=len(told),
+        helpful=ways[1],
+        harmful=ways[-1],
+        neither=ways[0],
+        p=sign_test(ways[1], ways[-1]),
+        error=_error(cell, rows, resampling),
+        up=sum(_rank(first(row)) < _rank(row.judged) for row in changed),
+        down=sum(_rank(first(row)) > _rank(row.judged) for row in changed),
+    )
+
+
+def rounds(cell: Cell, resampling: Resampling) -> tuple[Round, ...]:
+    """Round after round, then what decided in the end, where that was something else; empty where nobody talked."""
+    rows = [row for row in cell.labelled if row.path]
+    if not cell.debates or not rows:
+        return ()
+    found: list[Round] = []
+    before: tuple[_Stage, Sample] | None = None
+    for number, stage in enumerate(_stages(cell, rows)):
+        now = sample(cell.subject.kind, rows, resampling, stage.judged, cell.subject.rule)
+        found.append(_round(cell, rows, number, stage, now, before))
+        before = stage, now
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What one contender's debates did on one subject. ``None`` and empty stand for what it has not.
+
+    Attributes:
+        contender, subject: their labels.
+        measure: in which ``rounds`` are given: ``spearman`` or ``accuracy``.
+        changes: ``None`` where every verdict has one score only.
+        rounds: empty likewise.
+        movers: by agent, who moved most first.
+        conformity: of referees who speak several times with values.
+        spending: rounds and calls.
+        positions: of comparisons.
+        length: ``None`` where lengths were not kept, as in runs of old.
+        replies: how well models kept to their forms.
+        notes: what a reader should know.
+    """
+
+    contender: str
+    subject: str
+    measure: str
+    changes: Changes | None
+    rounds: tuple[Round, ...]
+    movers: tuple[Mover, ...]
+    conformity: Conformity | None
+    spending: Spending
+    positions: Positions | None
+    length: LengthBias | None
+    replies: Replies
+    notes: tuple[str, ...] = ()
+
+
+def diagnose(entry: Entry, cell: Cell, resampling: Resampling) -> Diagnosis:
+    """What one contender's debates did on one subject."""
+    return Diagnosis(
+        contender=entry.label,
+        subject=cell.subject.label,
+        measure=MAIN[cell.subject.kind],
+        changes=changes(cell, resampling),
+        rounds=rounds(cell, resampling),
+        movers=cell.movers.movers(),
+        conformity=cell.conformity.conformity(),
+        spending=cell.spending.spending(),
+        positions=_positions(cell, resampling),
+        length=length_bias(cell, resampling),
+        replies=cell.replies.replies(),
+        notes=tuple(_notes(cell)),
+    )
+
+
+def _positions(cell: Cell, resampling: Resampling) -> Positions | None:
+    if cell.subject.kind != "compare" or not cell.rows:
+        return None
+    places, both = cell.places, cell.consistent
+    units = numbered([unit for _, unit in both], rows=len(both))
+    consistent = mean_statistic((float(same) for same, _ in both), units, resampling) if both else None
+    return Positions(
+        n=len(both),
+        consistent=consistent,
+        shown_first=places.first,
+        shown_second=places.second,
+        ties=places.ties,
+        p=sign_test(places.first, places.second),
+    )
+
+
+def _notes(cell: Cell) -> Iterator[str]:
+    subject = cell.subject
+    if cell.is_metric and subject.kind == "score":
+        yield "a metric has a scale of its own: distances to people's scores say nothing and are left out"
+    elif cell.off_scale and subject.low is not None and subject.high is not None:
+        yield (
+            f"{cell.off_scale} of {len(cell.rows)} verdicts or their labels lie outside {subject.low:g} to "
+            f"{subject.high:g}: distances to people's scores say nothing and are left out"
+        )
+    if not cell.labelled and cell.rows:
+        yield "no verdict has a label: what is said of people is left out"
+    if not cell.rows:
+        yield f"no verdict: {cell.failed} judgements failed" if cell.failed else "nothing was judged yet"
+
+
+def first(row: Row) -> Judged:
+    """The first score, or the winner by the first scores."""
+    return judged_by(row.path[0])
+
+
+def _came_back(row: Row) -> bool:
+    on_the_way = any(moved(first(row), judged_by(value)) for value in row.path)
+    return on_the_way and not moved(first(row), row.judged)
+
+
+def _rank(judged: Judged) -> float:
+    """Upwards is a higher score, or answer 1."""
+    return {"2": 0.0, "tie": 1.0, "1": 2.0}[judged] if isinstance(judged, str) else judged
+
+
+def _error(cell: Cell, rows: list[Row], resampling: Resampling) -> Statistic | None:
+    """The mean change of the distance to people."""
+    if cell.subject.kind != "score" or not cell.distances:
+        return None
+    told = [row for row in rows if row.human is not None]
+    if not told:
+        return None
+    apart = (distance(row.judged, row.human) - distance(first(row), row.human) for row in told)
+    return mean_statistic(apart, numbering(told)[0], resampling)
+
+
+MOST = 40
+"""Rounds that are looked at, at most."""
+
+
+class _Stage(NamedTuple):
+    """How verdicts stood at one time."""
+
+    judged: Sequence[Judged]
+    active: int
+    calls: float | None
+    final: bool = False
+
+
+def _stages(cell: Cell, rows: Sequence[Row]) -> Iterator[_Stage]:
+    stage = None
+    for entry in range(min(MOST, max(len(row.path) for row in rows))):
+        judged = [judged_by(row.path[min(entry, len(row.path) - 1)]) for row in rows]
+        active = sum(len(row.path) > entry for row in rows)
+        stage = _Stage(judged, active, cell.calls_by_round.up_to(entry))
+        yield stage
+    decided = [row.judged for row in rows]
+    if stage is not None and any(map(moved, stage.judged, decided)):
+        yield _Stage(decided, len(rows), cell.calls_by_round.in_all(), final=True)
+
+
+def _round(
+    cell: Cell,
+    rows: Sequence[Row],
+    number: int,
+    stage: _Stage,
+    now: Sample,
+    before: tuple[_Stage, Sample] | None,
+) -> Round:
+    measure, comparable = MAIN[cell.subject.kind], cell.distances or cell.subject.kind == "compare"
+    human = [row.human if comparable else None for row in rows]
+    gain = None if before is None else difference(now, before[1], measure)[0]
+    was = stage.judged if before is None else before[0].judged
+    ways = [direction(*change) for change in zip(was, stage.judged, human, strict=True)]
+    taken = _taken(stage, None if before is None else before[0])
+    return Round(
+        round=number,
+        active=stage.active,
+        agreement=now.statistic(measure),
+        gain=gain,
+        calls=stage.calls,
+        gain_per_call=gain.value / taken if gain and gain.value is not None and taken else None,
+        changed=sum(map(moved, was, stage.judged)),
+        helpful=ways.count(1),
+        harmful=ways.count(-1),
+        error=fmean(map(distance, stage.judged, human)) if comparable else None,
+        final=stage.final,
+    )
+
+
+def _taken(stage: _Stage, before: _Stage | None) -> float | None:
+    """Calls a verdict between two times."""
+    if before is None or stage.calls is None or before.calls is None:
+        return None
+    return stage.calls - before.calls

@@ -1,0 +1,271 @@
+"""Whose word moved a score; whether referees give in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isclose
+from statistics import fmean, pstdev
+from typing import NamedTuple
+
+from ...state.transcript import Turn
+from ..run.results import Result
+from ..statistics.significance import sign_test
+from .result_rows import Judged, Value, direction, discussions, judged_by, scalar, value_of
+
+_DECIDERS = ("tie_breaker", "human")
+JURY = "jury"
+
+
+class Move(NamedTuple):
+    """A turn that could have moved the verdict: whose it was, and what stood before and after it."""
+
+    agent: str
+    before: Value
+    after: Value
+
+
+def moves(turns: Sequence[Turn]) -> Iterator[Move]:
+    """The turns of one discussion that could have moved its verdict.
+
+    A Critic moves the Scorer's next value; everybody else moves the value that is its own.
+    """
+    if any(turn["role"] == "critic" for turn in turns):
+        yield from _of_a_debate(turns)
+    else:
+        yield from _of_those_who_speak_again(turns)
+
+
+@dataclass
+class _Count:
+    sized: bool = True
+    turns: int = 0
+    moves: int = 0
+    size: float = 0.0
+    helpful: int = 0
+    harmful: int = 0
+
+    def add(self, changed: bool, size: float, towards: int) -> None:
+        self.turns += 1
+        if changed:
+            self.moves += 1
+            self.size += size
+            self.helpful += towards > 0
+            self.harmful += towards < 0
+
+    def mover(self, agent: str) -> Mover:
+        mean = self.size / self.moves if self.moves and self.sized else None
+        return Mover(agent, self.turns, self.moves, mean, self.helpful, self.harmful)
+
+
+@dataclass
+class MoverTally:
+    """Counts moves by agent."""
+
+    _found: dict[str, _Count] = field(default_factory=dict)
+
+    def add(self, result: Result, human: Judged | None) -> None:
+        """Take in the turns of one verdict; ``human`` is its label, if it can be compared with scores."""
+        for turns in discussions(result.transcript):
+            for agent, before, after in moves(turns):
+                count = self._found.setdefault(agent, _Count())
+                changed = not same(before, after)
+                size = abs(scalar(after) - scalar(before)) if changed else 0.0
+                count.add(changed, size, direction(judged_by(before), judged_by(after), human))
+        if (overruled := _jury(result)) is not None:
+            count = self._found.setdefault(JURY, _Count(sized=False))
+            count.add(overruled[0] != overruled[1], 0.0, direction(*overruled, human))
+
+    def movers(self) -> tuple[Mover, ...]:
+        """By agent, who moved most first."""
+        found = [count.mover(agent) for agent, count in self._found.items()]
+        return tuple(sorted(found, key=lambda mover: (-mover.moves, -mover.turns, mover.agent)))
+
+
+def same(one: Value, other: Value) -> bool:
+    """Whether two values differ by no more than rounding.
+
+    >>> same(0.1 + 0.2, 0.3), same((8.0, 6.0), (6.0, 8.0))
+    (True, False)
+    """
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return all(isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(one, other, strict=True))
+    return isclose(scalar(one), scalar(other), rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _of_a_debate(turns: Iterable[Turn]) -> Iterator[Move]:
+    latest, objecting = None, None
+    for turn in turns:
+        value = value_of(turn)
+        if turn["role"] == "critic":
+            objecting = turn["agent"] if turn["value"] is False else None
+        elif turn["role"] in _DECIDERS and latest is not None and value is not None:
+            yield Move(turn["agent"], latest, value)
+        elif turn["role"] == "scorer" and value is not None:
+            if latest is not None and objecting is not None:
+                yield Move(objecting, latest, value)
+            latest, objecting = value, None
+
+
+def _of_those_who_speak_again(turns: Iterable[Turn]) -> Iterator[Move]:
+    latest: dict[str, Value] = {}
+    for turn in turns:
+        value = value_of(turn)
+        if value is None or turn["role"] not in ("referee", "judge") or "sample" in turn:
+            continue
+        if turn["agent"] in latest:
+            yield Move(turn["agent"], latest[turn["agent"]], value)
+        latest[turn["agent"]] = value
+
+
+def _jury(result: Result) -> tuple[Judged, Judged] | None:
+    """Who would have won without a jury, and who won with it."""
+    without, voted = result.details.get("w"), result.details.get("jury_winner")
+    if without is None or voted is None or result.winner is None:
+        return None
+    return without, result.winner
+
+
+@dataclass
+class ConformityTally:
+    """Counts where values go.
+
+    Attributes:
+        together: whether all speak at the same time, so that nobody hears what is said in the same turn.
+    """
+
+    together: bool = False
+    n: int = 0
+    changes: int = 0
+    towards: int = 0
+    away: int = 0
+    towards_previous: int = 0
+    _start_equal: int = 0
+    _end_equal: int = 0
+    _spreads: list[tuple[float, int]] = field(default_factory=list)
+
+    def add(self, result: Result) -> None:
+        """Take in the discussions of one verdict: those in which several gave values in several turns."""
+        for turns in discussions(result.transcript):
+            by_turn = _by_turn(turns)
+            if len(by_turn) > 1 and len({agent for values in by_turn for agent in values}) > 1:
+                self._count(by_turn)
+
+    def conformity(self) -> Conformity | None:
+        """What was found; ``None`` where there was no such discussion."""
+        if not self.n:
+            return None
+        return Conformity(
+            n=self.n,
+            changes=self.changes,
+            towards=self.towards,
+            away=self.away,
+            p=sign_test(self.towards, self.away),
+            towards_previous=None if self.together else self.towards_previous,
+            start_equal=self._start_equal / self.n,
+            end_equal=self._end_equal / self.n,
+            spread_by_turn=tuple(total / count for total, count in self._spreads),
+        )
+
+    def _count(self, by_turn: Sequence[Mapping[str, float]]) -> None:
+        self.n += 1
+        self._start_equal += _equal(by_turn[0])
+        self._end_equal += _equal(by_turn[-1])
+        for place, values in enumerate(by_turn):
+            if place == len(self._spreads):
+                self._spreads.append((0.0, 0))
+            total, count = self._spreads[place]
+            self._spreads[place] = total + pstdev(values.values()), count + 1
+        latest = dict(by_turn[0])
+        for values in by_turn[1:]:
+            self._hear(latest, values)
+            latest.update(values)
+
+    def _hear(self, before: Mapping[str, float], values: Mapping[str, float]) -> None:
+        """One turn: each who speaks again has heard all values before it, or those of the turn before."""
+        heard = dict(before)
+        for agent, value in values.items():
+            others = [said for other, said in heard.items() if other != agent]
+            if agent in before and others and not _close(value, before[agent]):
+                self.changes += 1
+                step = _nearer(before[agent], value, fmean(others))
+                self.towards += step > 0
+                self.away += step < 0
+                self.towards_previous += _nearer(before[agent], value, others[-1]) > 0
+            if not self.together:
+                heard.pop(agent, None)
+                heard[agent] = value
+
+
+def _by_turn(turns: Sequence[Turn]) -> list[dict[str, float]]:
+    """Referees' values in each turn that has any, in the order in which they spoke."""
+    found: dict[int, dict[str, float]] = {}
+    for turn in turns:
+        if turn["role"] == "referee" and (value := value_of(turn)) is not None:
+            found.setdefault(turn["round"], {})[turn["agent"]] = scalar(value)
+    return list(found.values())
+
+
+def _equal(values: Mapping[str, float]) -> bool:
+    said = list(values.values())
+    return all(_close(value, said[0]) for value in said)
+
+
+def _nearer(before: float, after: float, to: float) -> int:
+    was, now = abs(before - to), abs(after - to)
+    return 0 if _close(was, now) else (1 if now < was else -1)
+
+
+def _close(one: float, other: float) -> bool:
+    return isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
+@dataclass(frozen=True)
+class Mover:
+    """After whose word the verdict changed.
+
+    Attributes:
+        agent: whose turn it was: of a debate the Critic (the Scorer revised after its objection) or the tie-breaker; of
+            ChatEval the referee whose own scores moved; of SAMRE and MORE the judge after its hearing, and the jury
+            where it overruled the scores.
+        turns: how many turns it had that could have moved something.
+        moves: after how many of them something moved.
+        mean_move: the mean size of these moves, on the subject's scale (of two answers: of their scores' gap).
+        helpful, harmful: moves towards people and away from them, as in ``Changes``.
+    """
+
+    agent: str
+    turns: int
+    moves: int
+    mean_move: float | None
+    helpful: int
+    harmful: int
+
+
+@dataclass(frozen=True)
+class Conformity:
+    """Whether referees give in to each other; of protocols where several give values in several turns.
+
+    Values are scores, of two answers the gap between their scores.
+
+    Attributes:
+        n: discussions that could be looked at; a comparison held in both orders is two of them.
+        changes: values that differ from the same referee's value before.
+        towards: how many of these ended nearer to the mean of what the others had last said.
+        away: farther from it.
+        p: two-sided sign test of the two.
+        towards_previous: nearer to the last value that somebody else gave before it; ``None`` where all speak at the
+            same time.
+        start_equal, end_equal: share of verdicts in whose first and last turn all referees give one value.
+        spread_by_turn: mean over verdicts of the standard deviation between referees (n), turn by turn.
+    """
+
+    n: int
+    changes: int
+    towards: int
+    away: int
+    p: float | None
+    towards_previous: int | None
+    start_equal: float | None
+    end_equal: float | None
+    spread_by_turn: tuple[float, ...]

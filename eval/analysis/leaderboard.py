@@ -1,0 +1,396 @@
+"""Where each judge stands on each subject, and on average."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...state.errors import UsageError
+from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
+from ..statistics.chance_corrected import Level, Reliability, krippendorff_alpha
+from ..statistics.inter_annotator import between_repeats, with_people
+from ..statistics.paired_bootstrap import Gain, gain
+from ..statistics.resampling import Resampling, Statistic
+from ..statistics.score_distribution import Scale, ScoreDistribution, score_distributions
+from ..statistics.system_ranking import Rankings, SystemAgreement, rank_by_verdicts, system_agreement
+from .comparison import Arena
+from .equal_cost import Competitor
+from .judges import Bill
+from .loading import Cell, Entry
+from .measures import MEASURES, Sample, mean_statistic, numbering, sample
+from .result_rows import Judged, Row, judged_by
+
+if TYPE_CHECKING:
+    from ..statistics.inter_annotator import AgreementWithPeople
+
+
+@dataclass(frozen=True)
+class OverRepeats:
+    """A measure in each repeat of the same thing (ChatEval, 2023, table 1; DEBATE, E.1).
+
+    Attributes:
+        values: one for each repeat, in order; ``None`` where the measure does not exist.
+        mean: over the repeats that have one.
+        deviation: their sample standard deviation (n - 1); ``None`` below two.
+    """
+
+    values: tuple[float | None, ...]
+    mean: float | None
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class WinnerShare:
+    """How often one outcome of a comparison comes up.
+
+    Attributes:
+        winner: ``1``, ``2`` or ``tie``.
+        judge, human: percent of verdicts, and of people's labels on the same rows; no value for people without labels.
+    """
+
+    winner: str
+    judge: Statistic
+    human: Statistic
+
+
+@dataclass(frozen=True)
+class Alphas:
+    """Krippendorff's alpha: scores by amount, verdicts of comparisons as classes.
+
+    Attributes:
+        agents: between referees, or jurors, by their last words; ``None`` where there are not several.
+        repeats: of a judge with itself, asked again; ``None`` for a single repeat.
+        people: between annotators, and with the judge as one more of them; ``None`` without labels on its scale.
+    """
+
+    agents: Reliability | None = None
+    repeats: Reliability | None = None
+    people: AgreementWithPeople | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One contender on one subject.
+
+    Measures are named ``pearson``, ``spearman``, ``kendall`` (over all rows), ``group_pearson``, ``group_spearman``,
+    ``group_kendall`` (mean within groups), ``accuracy``, ``kappa``: see ``measures.MEASURES``.
+
+    Attributes:
+        contender, subject: their labels.
+        judged, failed, missing: how many judgements have a verdict; have none; are not there.
+        mean: the mean score; ``None`` for comparisons.
+        rounds: the mean number of rounds.
+        stop_reasons: for what reason how many came to their end.
+        bill: what it took.
+        agreement: with people, in full (rows that counted, groups skipped, rows left out and why).
+        measures: the same figures by the measure's name, each with its interval.
+        gains: over the base, by measure; empty for the base itself, and where the base did not judge the subject.
+        repeats: by measure, where there are several.
+        alphas: Krippendorff's alpha: of agents who judge beside each other, of repeats, and with people.
+        systems: the mean score of each system beside people's; ``None`` for comparisons, or of unknown systems.
+        ranking: of the systems that were compared, beside people's (with intervals of fewer resamples, as its
+            ``resampling`` says); ``None`` for scores, of unknown systems, or where the package that ranks them is not
+            there, as ``Leaderboard.notes`` says.
+        distribution: how often each point of the scale was given, beside people; ``None`` for comparisons and metrics.
+        winners: of comparisons, how often each answer won, beside people.
+    """
+
+    contender: str
+    subject: str
+    judged: int
+    failed: int
+    missing: int
+    mean: float | None
+    rounds: float | None
+    stop_reasons: Mapping[str, int]
+    bill: Bill
+    agreement: ScoreAgreement | PreferenceAgreement | None
+    measures: Mapping[str, Statistic] = field(default_factory=dict)
+    gains: Mapping[str, Gain] = field(default_factory=dict)
+    repeats: Mapping[str, OverRepeats] = field(default_factory=dict)
+    alphas: Alphas | None = None
+    systems: SystemAgreement | None = None
+    ranking: Rankings | None = None
+    distribution: ScoreDistribution | None = None
+    winners: tuple[WinnerShare, ...] = ()
+
+
+@dataclass(frozen=True)
+class Average:
+    """One contender's mean over the subjects of one dataset (the papers' ``average`` column).
+
+    Attributes:
+        contender, data: their labels.
+        subjects: over which the mean is.
+        measures: by name; no value where a subject has none, and no interval where subjects have different units.
+        gains: of these means over the base's; empty for the base itself, and where it judged other subjects.
+    """
+
+    contender: str
+    data: str
+    subjects: tuple[str, ...]
+    measures: Mapping[str, Statistic]
+    gains: Mapping[str, Gain]
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """All contenders on all their subjects.
+
+    Attributes:
+        standings: in the order of the contenders, then of the subjects.
+        averages: of contenders with several score subjects in one dataset.
+        notes: what a reader should know.
+    """
+
+    standings: tuple[Standing, ...]
+    averages: tuple[Average, ...]
+    notes: tuple[str, ...] = ()
+
+    def standing(self, contender: str, subject: str) -> Standing | None:
+        """Of one contender on one subject, if it judged it."""
+        return next((s for s in self.standings if (s.contender, s.subject) == (contender, subject)), None)
+
+
+WINNERS = ("1", "2", "tie")
+
+_STEPS = 10
+"""Parts of a scale whose ends are no whole number apart."""
+
+_RANKINGS = 200
+"""Resamples of a ranking, at most: each is a fit of its own, by a package that takes a millisecond for it."""
+
+
+class Board:
+    """Gathers standings subject by subject.
+
+    Args:
+        resampling: how intervals are made.
+        bases: by dataset's digest, the label of the contender that gains refer to.
+    """
+
+    def __init__(self, resampling: Resampling, bases: Mapping[str, str]) -> None:
+        self._resampling, self._bases = resampling, bases
+        self._fewer = replace(resampling, resamples=min(resampling.resamples, _RANKINGS))
+        self._standings: dict[tuple[str, str], Standing] = {}
+        self._samples: dict[tuple[str, str], tuple[Sample, Sequence[str]]] = {}
+        self._notes: dict[str, None] = {}
+
+    def add(self, arena: Arena, there: Sequence[Competitor]) -> None:
+        """All contenders on one subject."""
+        for each in there:
+            place = each.entry.label, arena.subject.label
+            units = list(dict.fromkeys(row.unit for row in each.cell.labelled))
+            self._samples[place] = arena.sample(each.side), units
+            self._standings[place] = self._standing(each.entry, each.cell, self._samples[place][0])
+        base = self._bases.get(arena.subject.digest)
+        self._add_gains([each.entry.label for each in there], arena.subject.label, base)
+
+    def leaderboard(self, entries: Sequence[Entry]) -> Leaderboard:
+        """Of all subjects so far, contender by contender."""
+        standings = [
+            standing
+            for entry in entries
+            for standing in self._standings.values()
+            if standing.contender == entry.label
+        ]
+        averages = {entry.label: average for entry in entries if (average := self._average(entry))}
+        return Leaderboard(tuple(standings), tuple(self._with_gains(averages, entries)), tuple(self._notes))
+
+    def _standing(self, entry: Entry, cell: Cell, of_all: Sample) -> Standing:
+        wanted = entry.wanted_each()
+        done = len(cell.rows) + cell.failed
+        spending = cell.spending.spending()
+        measures = {name: of_all.statistic(name) for name in MEASURES[cell.subject.kind]}
+        return Standing(
+            contender=entry.label,
+            subject=cell.subject.label,
+            judged=len(cell.rows),
+            failed=cell.failed,
+            missing=max(0, (wanted or done) - done),
+            mean=cell.score.value,
+            rounds=cell.rounds.value,
+            stop_reasons=spending.stop_reasons,
+            bill=cell.bill,
+            agreement=_agreement(cell, measures, self._resampling),
+            measures=measures,
+            repeats=_over_repeats(cell, self._resampling),
+            alphas=self._alphas(cell),
+            systems=self._systems(cell),
+            ranking=self._ranking(cell),
+            distribution=_distribution(cell, self._resampling),
+            winners=_winners(cell, self._resampling),
+        )
+
+    def _add_gains(self, labels: Sequence[str], subject: str, base: str | None) -> None:
+        before = self._standings.get((base or "", subject))
+        for label in labels:
+            standing = self._standings[label, subject]
+            if before is not None and label != base:
+                self._standings[label, subject] = replace(
+                    standing, gains=_gains(standing.measures, before.measures)
+                )
+
+    def _average(self, entry: Entry) -> Average | None:
+        subjects = [cell.subject.label for cell in entry.cells.values() if cell.subject.kind == "score"]
+        if len(subjects) < 2:
+            return None
+        there = [self._samples[entry.label, subject] for subject in subjects]
+        measures = {name: self._mean_measure(name, there) for name in MEASURES["score"]}
+        return Average(entry.label, str(entry.data.get("name", "unknown")), tuple(subjects), measures, {})
+
+    def _mean_measure(self, name: str, there: Sequence[tuple[Sample, Sequence[str]]]) -> Statistic:
+        values = [found.value(name) for found, _ in there]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return Statistic(None)
+        if any(units != there[0][1] for _, units in there):
+            return Statistic(fmean(known))
+        drawn = np.mean([found.drawn(name) for found, _ in there], axis=0)
+        return self._resampling.interval(fmean(known), drawn)
+
+    def _with_gains(self, averages: Mapping[str, Average], entries: Sequence[Entry]) -> Iterator[Average]:
+        for entry in entries:
+            average = averages.get(entry.label)
+            before = averages.get(self._bases.get(entry.digest, ""))
+            if average is None:
+                continue
+            comparable = before is not None and set(before.subjects) == set(average.subjects)
+            if before is not None and comparable and before is not average:
+                yield replace(average, gains=_gains(average.measures, before.measures))
+            else:
+                yield average
+
+    def _alphas(self, cell: Cell) -> Alphas:
+        rows = list(cell.fields())
+        repeated = len({row.repeat for row in cell.rows}) > 1
+        repeats = between_repeats(rows, resampling=self._resampling) if repeated else {}
+        alike = cell.distances or cell.subject.kind == "compare"
+        people = with_people(rows, resampling=self._resampling) if cell.labelled and alike else {}
+        return Alphas(
+            agents=_between_agents(cell, self._resampling),
+            repeats=next(iter(repeats.values()), None),
+            people=next(iter(people.values()), None),
+        )
+
+    def _systems(self, cell: Cell) -> SystemAgreement | None:
+        if cell.subject.kind != "score" or not any(row.systems for row in cell.rows):
+            return None
+        return next(iter(system_agreement(cell.fields(), self._resampling).values()), None)
+
+    def _ranking(self, cell: Cell) -> Rankings | None:
+        if cell.subject.kind != "compare" or not any(len(row.systems) > 1 for row in cell.rows):
+            return None
+        try:
+            return rank_by_verdicts(cell.fields(), resampling=self._fewer)
+        except UsageError as error:
+            self._notes.setdefault(f"systems are not ranked: {error}")
+            return None
+
+
+def _agreement(
+    cell: Cell, measures: Mapping[str, Statistic], resampling: Resampling
+) -> ScoreAgreement | PreferenceAgreement | None:
+    """What ``agreement`` says of the rows, with intervals that have been made already: they are the same."""
+    rule, without = cell.subject.rule, replace(resampling, resamples=0)
+    of_aspect = agreement(cell.fields(), without, ties=rule.ties, votes=rule.votes)
+    found = next(iter(of_aspect.values()), None)
+    if isinstance(found, ScoreAgreement):
+        return replace(
+            found,
+            over_rows={name: measures[name] for name in found.over_rows},
+            per_group={
+                name: replace(each, low=measures[f"group_{name}"].low, high=measures[f"group_{name}"].high)
+                for name, each in found.per_group.items()
+            },
+            resampling=resampling,
+        )
+    if isinstance(found, PreferenceAgreement):
+        return replace(found, accuracy=measures["accuracy"], kappa=measures["kappa"], resampling=resampling)
+    return found
+
+
+def _distribution(cell: Cell, resampling: Resampling) -> ScoreDistribution | None:
+    subject = cell.subject
+    if (
+        subject.kind != "score"
+        or cell.is_metric
+        or not cell.rows
+        or subject.low is None
+        or subject.high is None
+    ):
+        return None
+    scale = Scale(subject.low, subject.high)
+    if not (subject.high - subject.low).is_integer():
+        scale = Scale(subject.low, subject.high, (subject.high - subject.low) / _STEPS)
+    found = score_distributions(cell.fields(), {subject.aspect or "score": scale}, resampling)
+    return next(iter(found.values()), None)
+
+
+def _winners(cell: Cell, resampling: Resampling) -> tuple[WinnerShare, ...]:
+    """Over the verdicts that have a label, where any has; else over all."""
+    if cell.subject.kind != "compare" or not cell.rows:
+        return ()
+    rows = cell.labelled or cell.rows
+    units = numbering(rows)[0]
+
+    def percent(said: Sequence[Judged | None], winner: str) -> Statistic:
+        return mean_statistic((100.0 * (each == winner) for each in said), units, resampling)
+
+    judged, human = [row.judged for row in rows], [row.human for row in rows]
+    return tuple(
+        WinnerShare(name, percent(judged, name), percent(human, name) if cell.labelled else Statistic(None))
+        for name in WINNERS
+    )
+
+
+def _gains(own: Mapping[str, Statistic], base: Mapping[str, Statistic]) -> dict[str, Gain]:
+    return {name: gain(own[name].value, base[name].value) for name in own if name in base}
+
+
+def _over_repeats(cell: Cell, resampling: Resampling) -> dict[str, OverRepeats]:
+    """Each measure in each repeat by itself."""
+    numbers = sorted({row.repeat for row in cell.labelled})
+    if len(numbers) < 2:
+        return {}
+    kind = cell.subject.kind
+    samples = [
+        sample(
+            kind,
+            [row for row in cell.labelled if row.repeat == number],
+            resampling,
+            rule=cell.subject.rule,
+        )
+        for number in numbers
+    ]
+    return {name: over_repeats([found.value(name) for found in samples]) for name in MEASURES[kind]}
+
+
+def over_repeats(values: Sequence[float | None]) -> OverRepeats:
+    """Mean and sample standard deviation of what there is.
+
+    >>> over_repeats([0.5, 0.7, None])
+    OverRepeats(values=(0.5, 0.7, None), mean=0.6, deviation=0.14142135623730948)
+    """
+    known = [value for value in values if value is not None]
+    return OverRepeats(
+        tuple(values), fmean(known) if known else None, stdev(known) if len(known) > 1 else None
+    )
+
+
+def _between_agents(cell: Cell, resampling: Resampling) -> Reliability | None:
+    """Between judges who sit beside each other, by their last words."""
+    several = [row for row in cell.rows if len(row.voices) > 1]
+    if not several:
+        return None
+    level: Level = "interval" if cell.subject.kind == "score" else "nominal"
+    units = [row.unit for row in several]
+    return krippendorff_alpha(map(_words, several), level, units, resampling)
+
+
+def _words(row: Row) -> list[float | str]:
+    return [voice.value if isinstance(voice.value, str) else judged_by(voice.value) for voice in row.voices]

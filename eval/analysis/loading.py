@@ -1,0 +1,306 @@
+"""Reading runs: what is needed of each contender and subject, in one pass, one result in memory at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Unpack, cast
+
+from ...state.errors import DataError, UsageError
+from ...state.tasks import TaskKind
+from ..run.evaluation import Mean
+from ..run.folder import FILE, read_manifest
+from ..run.results import Result, ResultsFile
+from ..statistics.tie_policy import Overrides, Rule
+from .counters import CallsByRound, PlaceTally, ReplyTally, SpendingTally
+from .influence import ConformityTally, MoverTally
+from .judges import Bill, Contender, Subject
+from .result_rows import Judged, Row, RowKey, bill_of, row_of
+
+_PREFERENCE = "preference"
+
+
+class Cell:
+    """What is gathered of one contender on one subject."""
+
+    def __init__(self, subject: Subject, together: bool = False, is_metric: bool = False) -> None:
+        self.subject = subject
+        self.is_metric = is_metric
+        self.rows: list[Row] = []
+        self.unjudged: list[Mapping[str, Any]] = []
+        self.off_scale = 0
+        self.debates = False
+        self.bill = Bill()
+        self.score, self.rounds = Mean(), Mean()
+        self.spending, self.replies, self.places = SpendingTally(), ReplyTally(), PlaceTally()
+        self.calls_by_round, self.movers = CallsByRound(), MoverTally()
+        self.conformity = ConformityTally(together)
+        self.consistent: list[tuple[bool, str]] = []
+
+    def add(self, result: Result) -> None:
+        """Take in one result."""
+        self.bill += bill_of(result)
+        self.spending.add(result)
+        self.replies.add(result)
+        row = row_of(result)
+        if row is None:
+            self.unjudged.append(_failure(result))
+            return
+        self.rows.append(row)
+        self.score.add(result.score)
+        self.rounds.add(result.rounds)
+        self.off_scale += not all(map(self.on_scale, (row.judged, row.human)))
+        self._look_inside(result, row)
+
+    def on_scale(self, value: Judged | None) -> bool:
+        """Whether a score lies on the subject's scale, so that distances on it mean something."""
+        if value is None or isinstance(value, str):
+            return True
+        if self.is_metric or self.subject.low is None or self.subject.high is None:
+            return False
+        slack = 1e-6 * (self.subject.high - self.subject.low)
+        return self.subject.low - slack <= value <= self.subject.high + slack
+
+    @property
+    def failed(self) -> int:
+        """Judgements without a verdict."""
+        return len(self.unjudged)
+
+    @property
+    def distances(self) -> bool:
+        """Whether verdicts and labels are on one scale: then how far they lie apart means something."""
+        return not self.off_scale
+
+    def finish(self) -> None:
+        """Put rows in an order that does not depend on which finished first."""
+        self.rows.sort(key=lambda row: row.key)
+
+    def fields(self) -> Iterator[Mapping[str, Any]]:
+        """All judgements as in ``results.jsonl``, without what they took and what was said."""
+        about = {"protocol": "", "aspect": self.subject.aspect}
+        outcome = "score" if self.subject.kind == "score" else "winner"
+        for row in self.rows:
+            yield {**about, "status": "ok", outcome: row.judged, **row._asdict()}
+        for failure in self.unjudged:
+            yield {**about, "status": "failed", outcome: None, **failure}
+
+    @cached_property
+    def by_key(self) -> Mapping[RowKey, Row]:
+        """The verdicts by item and repeat."""
+        return {row.key: row for row in self.rows}
+
+    @cached_property
+    def labelled(self) -> Sequence[Row]:
+        """The verdicts that people have a word on."""
+        return [row for row in self.rows if row.human is not None]
+
+    def _look_inside(self, result: Result, row: Row) -> None:
+        self.debates = self.debates or len(row.path) > 1 or _argued(result)
+        self.calls_by_round.add(result)
+        self.movers.add(result, row.human if self.on_scale(row.human) else None)
+        self.conformity.add(result)
+        if row.path and isinstance(row.path[0], tuple):
+            self.places.add(result)
+        if result.position_consistent is not None:
+            self.consistent.append((result.position_consistent, row.unit))
+
+
+@dataclass
+class Entry:
+    """A contender while its run is read."""
+
+    protocol: str
+    folder: Path
+    manifest: Mapping[str, Any]
+    cells: dict[str | None, Cell] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Of the protocol."""
+        return cast("Mapping[str, Any]", self.manifest.get("protocols", {}).get(self.protocol) or {})
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """Role to model; empty for a computed metric."""
+        return cast("Mapping[str, str]", self.manifest.get("models", {}).get(self.protocol) or {})
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What the manifest says of the dataset."""
+        return cast("Mapping[str, Any]", self.manifest.get("data") or {})
+
+    @property
+    def digest(self) -> str:
+        """Of the dataset's content."""
+        return str(self.data.get("digest", "unknown"))
+
+    @property
+    def kind(self) -> TaskKind:
+        """The dataset's kind of task."""
+        return cast("TaskKind", self.data.get("kind", "score"))
+
+    def add(self, result: Result) -> None:
+        """Take in one of its results."""
+        if result.aspect not in self.cells:
+            together = self.settings.get("strategy", "one_by_one") != "one_by_one"
+            self.cells[result.aspect] = Cell(self._subject(result.aspect), together, not self.models)
+        self.cells[result.aspect].add(result)
+
+    def finish(self) -> None:
+        """All its results are in; what it judged nothing of has an empty cell."""
+        for aspect in [each["name"] for each in self._aspects()] or [None]:
+            if aspect not in self.cells:
+                self.cells[aspect] = Cell(self._subject(aspect))
+        for cell in self.cells.values():
+            cell.finish()
+
+    def wanted_each(self) -> int | None:
+        """Judgements that the run was to make of each subject, where its manifest says so."""
+        items = self.data.get("items")
+        left_out = sum(self.left_out.values())
+        return None if items is None else (int(items) - left_out) * int(self.manifest.get("repeats") or 1)
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Items that were not to be judged, by reason: a metric needs references, and not every item has one."""
+        return cast("Mapping[str, int]", (self.manifest.get("left_out") or {}).get(self.protocol) or {})
+
+    def contender(self) -> Contender:
+        """What is shown of it."""
+        judged = sum(len(cell.rows) for cell in self.cells.values())
+        failed = sum(cell.failed for cell in self.cells.values())
+        each = self.wanted_each()
+        wanted = judged + failed if each is None else each * len(self.cells)
+        return Contender(
+            label=self.label,
+            protocol=self.protocol,
+            folder=self.folder,
+            signature=self.manifest["signatures"].get(self.protocol, ""),
+            settings=self.settings,
+            models=self.models,
+            note=self.manifest.get("note"),
+            data=str(self.data.get("name", "unknown")),
+            digest=self.digest,
+            kind=self.kind,
+            subjects=tuple(cell.subject.label for cell in self.cells.values()),
+            wanted=wanted,
+            judged=judged,
+            failed=failed,
+            missing=max(0, wanted - judged - failed),
+            bill=sum((cell.bill for cell in self.cells.values()), Bill()),
+            left_out=self.left_out,
+            is_metric=not self.models,
+            manifest=self.manifest,
+        )
+
+    def _aspects(self) -> Sequence[Mapping[str, Any]]:
+        return cast("Sequence[Mapping[str, Any]]", self.manifest.get("aspects") or [])
+
+    def _subject(self, aspect: str | None) -> Subject:
+        scale = next((each for each in self._aspects() if each.get("name") == aspect), {})
+        return Subject(
+            label=aspect or _PREFERENCE,
+            data=str(self.data.get("name", "unknown")),
+            digest=self.digest,
+            aspect=aspect,
+            kind=self.kind,
+            low=_number(scale.get("low")),
+            high=_number(scale.get("high")),
+            labels=str(self.data.get("labels", "people")),
+            rule=Rule.of(self.manifest),
+        )
+
+
+def gather(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[Entry]:
+    """Read runs: each protocol of each run is an entry, labelled; in the order given.
+
+    Args:
+        folders: of runs.
+        otherwise: how preferences are measured, instead of by the data's own rule.
+
+    Raises:
+        UsageError: no folder, a rule that there is not, or one aspect of one dataset on two scales.
+        DataError: a folder without a run, or a line that is no result.
+    """
+    if not folders:
+        raise UsageError("no run to look at: give the folder of at least one")
+    entries = [
+        entry for folder in dict.fromkeys(path.resolve() for path in folders) for entry in _read(folder)
+    ]
+    for entry, label in zip(entries, _labels(entries), strict=True):
+        entry.label = label
+    _name_subjects(entries, otherwise)
+    return entries
+
+
+def _read(folder: Path) -> Iterator[Entry]:
+    manifest = read_manifest(folder)
+    entries = {name: Entry(name, folder, manifest) for name in manifest["signatures"]}
+    results = ResultsFile(folder)
+    if not results.path.exists():
+        raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: nothing was judged in it")
+    for result in results.read():
+        if result.protocol not in entries:
+            entries[result.protocol] = Entry(result.protocol, folder, manifest)
+        entries[result.protocol].add(result)
+    for entry in entries.values():
+        entry.finish()
+        yield entry
+
+
+def _labels(entries: Sequence[Entry]) -> list[str]:
+    """The protocol; with the folder's name, or else all of its path, where that does not tell them apart."""
+    protocols = Counter(entry.protocol for entry in entries)
+    places = Counter((entry.protocol, entry.folder.name) for entry in entries)
+    found = []
+    for entry in entries:
+        place = entry.folder.name if places[entry.protocol, entry.folder.name] == 1 else str(entry.folder)
+        alone = protocols[entry.protocol] == 1
+        found.append(entry.protocol if alone else f"{entry.protocol} ({place})")
+    return found
+
+
+def _name_subjects(entries: Sequence[Entry], otherwise: Overrides) -> None:
+    """One subject for each aspect of each dataset, named each its own way."""
+    subjects: dict[tuple[str, str | None], Subject] = {}
+    for entry in entries:
+        for aspect, cell in entry.cells.items():
+            known = subjects.setdefault((entry.digest, aspect), cell.subject)
+            _refuse_other_scale(known, cell.subject, entry)
+    labels = Counter(subject.label for subject in subjects.values())
+    long = Counter((subject.data, subject.label) for subject in subjects.values())
+    for key, subject in subjects.items():
+        label = subject.label
+        if labels[label] > 1:
+            data = subject.data if long[subject.data, label] == 1 else f"{subject.data}@{subject.digest}"
+            label = f"{data}: {label}"
+        subjects[key] = replace(subject, label=label, rule=subject.rule.but(**otherwise))
+    for entry in entries:
+        for aspect, cell in entry.cells.items():
+            cell.subject = subjects[entry.digest, aspect]
+
+
+def _refuse_other_scale(known: Subject, now: Subject, entry: Entry) -> None:
+    if (known.low, known.high) == (now.low, now.high) or None in (known.low, now.low):
+        return
+    raise UsageError(
+        f"{entry.folder}: scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}, another run of this "
+        f"study from {known.low:g} to {known.high:g}: these are two things; look at them in two studies"
+    )
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _failure(result: Result) -> Mapping[str, Any]:
+    names = ("item", "repeat", "group", "human", "systems", "annotations")
+    return {name: getattr(result, name) for name in names}
+
+
+def _argued(result: Result) -> bool:
+    return any(turn["role"] in ("critic", "tie_breaker", "juror") for turn in result.transcript)

@@ -1,0 +1,195 @@
+"""A judge's agreement with people: each measure is resampled once, and all pairs share the resamples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from typing import cast
+
+import numpy as np
+
+from ...state.tasks import TaskKind
+from ..statistics.alignment import Floats, Units, numbered
+from ..statistics.chance_corrected import accuracies, kappas
+from ..statistics.correlation import correlation, correlations_within, resampled
+from ..statistics.resampling import Resampling, Statistic, Weights, resampled_means, two_sided_p
+from ..statistics.tie_policy import CODES, USUAL, Rule, Ties, by_unit, counted
+from .result_rows import Judged, Row
+
+OVER_ROWS = ("pearson", "spearman", "kendall")
+WITHIN = {f"group_{name}": name for name in OVER_ROWS}
+
+MEASURES: dict[TaskKind, tuple[str, ...]] = {
+    "score": (*OVER_ROWS, *WITHIN),
+    "compare": ("accuracy", "kappa"),
+}
+"""What is measured: correlations over all rows and within groups; of preferences accuracy and Cohen's kappa."""
+
+MAIN: dict[TaskKind, str] = {"score": "spearman", "compare": "accuracy"}
+"""The one measure where there is room for one."""
+_OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
+
+
+class Sample:
+    """A judge's verdicts beside people's, on rows in a fixed order.
+
+    Args:
+        judged: of each row the score, or the code of the winner.
+        human: of each row people's score, or how often they said 1, 2 and tie: shape (rows,) or (rows, 3).
+        places: of each row, what is drawn in a resample, and its group; ``None`` for all where not every row has one.
+        ties: of preferences, what a human tie is.
+
+    Attributes:
+        value: of a measure's name, the measure; ``None`` where it does not exist. Each is computed once.
+        drawn: of a measure's name, the measure in each resample; NaN where it does not exist.
+        each: of the name of a measure within groups, the correlation within each; NaN where it does not exist.
+    """
+
+    def __init__(
+        self,
+        kind: TaskKind,
+        judged: Floats,
+        human: Floats,
+        places: tuple[Units, Units | None],
+        resampling: Resampling,
+        ties: Ties = "class",
+    ) -> None:
+        self.kind, self.resampling, self._ties = kind, resampling, ties
+        self.judged, self.human = judged, human
+        self.units, self.groups = places
+        self.value = cache(self._value)
+        self.drawn = cache(self._drawn)
+        self.each = cache(self._each)
+
+    def __len__(self) -> int:
+        return len(self.judged)
+
+    def statistic(self, measure: str) -> Statistic:
+        """The measure with its interval."""
+        return self.resampling.interval(self.value(measure), self.drawn(measure))
+
+    def _value(self, measure: str) -> float | None:
+        """The measure; ``None`` where it does not exist."""
+        if measure in WITHIN:
+            each = self.each(measure)
+            known = each[~np.isnan(each)]
+            return float(known.mean()) if len(known) else None
+        if not len(self):
+            return None
+        if self.kind == "score":
+            return correlation(measure, self.judged, self.human)
+        found = float(_OF_TABLES[measure](self._tables.sum(axis=0, keepdims=True))[0])
+        return None if np.isnan(found) else found
+
+    def _drawn(self, measure: str) -> Floats:
+        """The measure in each resample; NaN where it does not exist."""
+        if not len(self):
+            return np.full(self.resampling.resamples, np.nan)
+        if measure in WITHIN:
+            return _mean_of_groups(self.each(measure), self.resampling)
+        if self.kind == "score":
+            return resampled(measure, self.judged, self.human, self.units, self.resampling)
+        flat, of = self._tables.reshape(-1, 9), _OF_TABLES[measure]
+        return self.resampling.figures(len(flat), lambda weights: of((weights @ flat).reshape(-1, 3, 3)))
+
+    def _each(self, measure: str) -> Floats:
+        """The correlation within each group."""
+        if self.groups is None or not len(self):
+            return np.full(0, np.nan)
+        return correlations_within(WITHIN[measure], self.judged, self.human, self.groups)
+
+    @cached_property
+    def _tables(self) -> Floats:
+        """How often in each unit the judge said one thing and people another: shape (units, 3, 3)."""
+        return by_unit(counted(self.judged, self.human, self._ties), self.units)
+
+
+def difference(first: Sample, second: Sample, measure: str) -> tuple[Statistic, float | None]:
+    """The first's measure less the second's on the same rows, with its interval and p-value from the same resamples.
+
+    Within groups only those count in which both have a correlation. Two that group their rows differently have no
+    resamples in common, so no interval, and no groups.
+    """
+    paired = np.array_equal(first.units, second.units) and (first.groups is None) == (second.groups is None)
+    if measure in WITHIN:
+        apart = first.each(measure) - second.each(measure) if paired else np.full(0, np.nan)
+        known = apart[~np.isnan(apart)]
+        value = float(known.mean()) if len(known) else None
+        drawn = _mean_of_groups(known, first.resampling)
+    else:
+        one, other = first.value(measure), second.value(measure)
+        value = None if one is None or other is None else one - other
+        drawn = first.drawn(measure) - second.drawn(measure)
+    found = first.resampling.interval(value, drawn) if paired else Statistic(value)
+    return found, None if found.low is None else two_sided_p(drawn)
+
+
+def sample(
+    kind: TaskKind,
+    rows: Sequence[Row],
+    resampling: Resampling,
+    judged: Sequence[Judged] | None = None,
+    rule: Rule = USUAL,
+) -> Sample:
+    """Of rows that have a label; ``judged`` is what is said of each, where that is not its verdict.
+
+    Of preferences those rows count on which people have a vote that counts.
+    """
+    said = [row.judged for row in rows] if judged is None else judged
+    if kind == "score":
+        human = np.array([row.human for row in rows], dtype=float)
+        return Sample(kind, np.array(said, dtype=float), human, numbering(rows), resampling)
+    votes: Floats = np.array([votes_on(row, rule) for row in rows], dtype=np.float64).reshape(-1, 3)
+    there = np.flatnonzero(votes.sum(axis=1)).tolist()
+    codes = np.array([CODES[cast("str", said[at])] for at in there], dtype=np.float64)
+    return Sample(kind, codes, votes[there], numbering([rows[at] for at in there]), resampling, rule.ties)
+
+
+def votes_on(row: Row, rule: Rule) -> tuple[int, int, int]:
+    """How often people said 1, 2 and tie of a row that has a label, as far as it counts."""
+    return rule.cast(cast("str", row.human), row.annotations)
+
+
+def right(row: Row, rule: Rule) -> float | None:
+    """The share of people's votes that a winner agrees with: 1 or 0 where one counts; ``None`` where none does."""
+    votes = votes_on(row, rule)
+    if not any(votes):
+        return None
+    code = np.array([CODES[cast("str", row.judged)]])
+    table = counted(code, np.array([votes], dtype=float), rule.ties)
+    return float(accuracies(table)[0])
+
+
+def numbering(rows: Sequence[Row]) -> tuple[Units, Units | None]:
+    """Of each row the number of its unit, and of its group where every row has one."""
+    units = numbered([row.unit for row in rows], rows=len(rows))
+    grouped = bool(rows) and all(row.group is not None for row in rows)
+    return units, units if grouped else None
+
+
+def mean_statistic(values: Iterable[float], units: Units, resampling: Resampling) -> Statistic:
+    """A mean over rows, with the interval of units drawn with replacement; ``None`` without rows."""
+    column = np.fromiter(values, dtype=float)
+    if not len(column):
+        return Statistic(None)
+    return resampling.interval(float(column.mean()), resampled_means(column, units, resampling))
+
+
+def _mean_of_groups(each: Floats, resampling: Resampling) -> Floats:
+    """The mean of the groups' figures in each resample of groups; those that have none do not count."""
+    known = ~np.isnan(each)
+    values, counts = np.where(known, each, 0.0), known.astype(float)
+
+    def mean(weights: Weights) -> Floats:
+        drawn = weights @ counts
+        found: Floats = weights @ values / np.where(drawn > 0, drawn, np.nan)
+        return found
+
+    return resampling.figures(len(each), mean)
+
+
+def distance(judged: Judged, human: Judged | None) -> float:
+    """Of a score to people's; of a winner 0 where it is right, else 1."""
+    if isinstance(judged, str) or isinstance(human, str) or human is None:
+        return float(judged != human)
+    return abs(judged - human)

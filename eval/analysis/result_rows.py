@@ -1,0 +1,179 @@
+"""What is kept of a result while runs are looked at together: a few numbers, and no words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import isclose
+from sys import intern
+from typing import Literal, NamedTuple, cast
+
+from ...state.aggregation import higher, mean_pair
+from ...state.transcript import Turn
+from ...state.verdict import Winner
+from ..run.results import Result
+from .judges import Bill
+
+Value = float | tuple[float, float]
+"""A score, or the scores of two answers."""
+
+Judged = float | Winner
+"""What a verdict comes to, and what people say: a score, or a winner."""
+
+
+class RowKey(NamedTuple):
+    """What is judged once by each contender."""
+
+    item: str
+    repeat: int
+
+
+class Voice(NamedTuple):
+    """One of several judges of a verdict: what it said last (the mean over the orders held), and what it took."""
+
+    agent: str
+    value: Value | Winner
+    bill: Bill
+
+
+class Row(NamedTuple):
+    """A verdict, and what belongs to its item.
+
+    Attributes:
+        item, repeat: what was judged.
+        group: of the item, if any.
+        judged: the score or the winner.
+        human: people's score or winner, if any.
+        path: the score, or the pair, after each round.
+        scores: of two answers, those that the verdict came to.
+        lengths: in characters: of the candidate, or of both answers.
+        systems: who wrote what was judged.
+        annotations: single annotators' values.
+        voices: what each of several judges said of it last, those who did not talk to each other and those who did.
+        bill: what it took.
+    """
+
+    item: str
+    repeat: int
+    group: str | None
+    judged: Judged
+    human: Judged | None
+    path: tuple[Value, ...]
+    scores: tuple[float, float] | None
+    lengths: tuple[int, ...]
+    systems: tuple[str, ...]
+    annotations: tuple[Judged, ...]
+    voices: tuple[Voice, ...]
+    bill: Bill
+
+    @property
+    def key(self) -> RowKey:
+        """What was judged."""
+        return RowKey(self.item, self.repeat)
+
+    @property
+    def unit(self) -> str:
+        """What it belongs to when resamples are drawn: its group; its item, which repeats share, where it has none."""
+        return f"item {self.item}" if self.group is None else f"group {self.group}"
+
+
+def row_of(result: Result) -> Row | None:
+    """What is kept of a result; ``None`` where it is no verdict."""
+    judged = result.winner if result.score is None else result.score
+    if result.status != "ok" or judged is None:
+        return None
+    return Row(
+        item=result.item,
+        repeat=result.repeat,
+        group=None if result.group is None else intern(result.group),
+        judged=judged,
+        human=result.human,
+        path=result.score_by_round,
+        scores=result.scores,
+        lengths=result.lengths,
+        systems=tuple(map(intern, result.systems)),
+        annotations=result.annotations,
+        voices=tuple(_voices(result.transcript)),
+        bill=bill_of(result),
+    )
+
+
+def bill_of(result: Result) -> Bill:
+    """What one judgement took."""
+    tokens = result.input_tokens + result.output_tokens
+    return Bill(1, result.calls, tokens, result.cost_usd, result.seconds)
+
+
+def value_of(turn: Turn) -> Value | None:
+    """The score, or the pair of scores, that was read from a turn, if any."""
+    value = turn["value"]
+    if isinstance(value, list):
+        return cast("tuple[float, float]", tuple(value))
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def scalar(value: Value) -> float:
+    """A score; of two answers the gap between their scores, above zero where answer 1 is ahead."""
+    return value[0] - value[1] if isinstance(value, tuple) else value
+
+
+def judged_by(value: Value) -> Judged:
+    """The score; of two answers the winner by their scores."""
+    return higher(value) if isinstance(value, tuple) else value
+
+
+def direction(before: Judged, after: Judged, human: Judged | None) -> Literal[-1, 0, 1]:
+    """Whether a change brought a verdict nearer to people (1), took it away from them (-1), or neither.
+
+    >>> direction(2.0, 3.0, 4.5), direction(4.0, 5.0, 4.5), direction("1", "2", "1"), direction("tie", "2", "1")
+    (1, 0, -1, 0)
+    """
+    if human is None or before == after:
+        return 0
+    if isinstance(human, str) or isinstance(before, str) or isinstance(after, str):
+        return cast("Literal[-1, 0, 1]", (after == human) - (before == human))
+    was, now = abs(before - human), abs(after - human)
+    if isclose(was, now, rel_tol=1e-9, abs_tol=1e-12):
+        return 0
+    return 1 if now < was else -1
+
+
+def discussions(transcript: Iterable[Turn]) -> Iterator[list[Turn]]:
+    """The turns of each discussion by itself: one for each order of the answers, run and stage that was held."""
+    found: dict[tuple[int, int, str], list[Turn]] = {}
+    for turn in transcript:
+        place = turn.get("order", 1), turn.get("repeat", 0), turn.get("stage", "")
+        found.setdefault(place, []).append(turn)
+    yield from found.values()
+
+
+def _voices(transcript: Iterable[Turn]) -> Iterator[Voice]:
+    """Referees' last scores, and jurors' votes."""
+    last: dict[str, dict[int, Value | Winner]] = {}
+    bills: dict[str, Bill] = {}
+    for turn in transcript:
+        if turn["role"] not in ("referee", "juror"):
+            continue
+        agent = intern(turn["agent"])
+        bills[agent] = bills.get(agent, Bill()) + turn_bill(turn)
+        if (value := _voiced(turn)) is not None:
+            last.setdefault(agent, {})[turn.get("order", 1)] = value
+    yield from (Voice(agent, _over_orders(values), bills[agent]) for agent, values in last.items())
+
+
+def turn_bill(turn: Turn) -> Bill:
+    """What a turn took; no judgement of its own."""
+    tokens = turn["input_tokens"] + turn["output_tokens"]
+    return Bill(0, turn["calls"], tokens, turn["cost_usd"], turn["seconds"])
+
+
+def _voiced(turn: Turn) -> Value | Winner | None:
+    value = turn["value"]
+    return cast("Winner", value) if isinstance(value, str) else value_of(turn)
+
+
+def _over_orders(values: dict[int, Value | Winner]) -> Value | Winner:
+    said = list(values.values())
+    pairs = [value for value in said if isinstance(value, tuple)]
+    if len(pairs) == len(said) > 1:
+        return mean_pair(pairs)
+    return said[-1]

@@ -1,0 +1,90 @@
+"""The courtroom protocols' gaps, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...state.errors import UsageError
+from ..statistics.score_differentiation import gaps_by_round, iteration_complexity, score_differentiation
+from .comparison import Arena
+from .equal_cost import Competitor
+
+if TYPE_CHECKING:
+    from ..statistics.score_differentiation import Gaps, IterationComplexity, ScoreDifferentiation
+
+
+PROTOCOLS = ("more", "samre", "baseline")
+"""Those whose judge gives each side a total of six criteria, in the order in which they are held against each other."""
+
+
+@dataclass(frozen=True)
+class Courtroom:
+    """The gap analysis of one subject (courtroom paper, appendices A and B; Theorems 1 and 2).
+
+    Attributes:
+        subject: its label.
+        eps: the threshold, as a share of the widest possible gap.
+        gaps: by contender, the gap after each round, with the model's tail and the paper's bound.
+        differentiation: mean gaps beside each other on the same items; ``None`` for a single contender.
+        complexity: rounds until the gap reaches ``eps``, on the same items; ``None`` likewise. The baseline, which has
+            one round, is not in it.
+    """
+
+    subject: str
+    eps: float
+    gaps: Mapping[str, Gaps]
+    differentiation: ScoreDifferentiation | None
+    complexity: IterationComplexity | None
+
+
+_ONE_ROUND = "baseline"
+
+
+def courtroom(arena: Arena, there: Sequence[Competitor], eps: float) -> Courtroom | None:
+    """Of one subject; ``None`` where none of the protocols judged it.
+
+    Raises:
+        UsageError: an ``eps`` that is not above 0 and at most 1.
+    """
+    if not 0 < eps <= 1:
+        raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
+    judges = [each for name in PROTOCOLS for each in there if each.entry.protocol == name and each.side.rows]
+    if arena.kind != "compare" or not judges:
+        return None
+    rows = {each.side.label: list(_rows(each)) for each in judges}
+    everything = [row for of_one in rows.values() for row in of_one]
+    of_rounds = [each.side.label for each in judges if each.entry.protocol != _ONE_ROUND]
+    several = len(judges) > 1
+    return Courtroom(
+        subject=arena.subject.label,
+        eps=eps,
+        gaps={label: gaps_by_round(own, eps, resampling=arena.resampling) for label, own in rows.items()},
+        differentiation=score_differentiation(everything, list(rows), resampling=arena.resampling)
+        if several
+        else None,
+        complexity=iteration_complexity(
+            [row for row in everything if row["protocol"] in of_rounds],
+            eps,
+            of_rounds,
+            resampling=arena.resampling,
+        )
+        if len(of_rounds) > 1
+        else None,
+    )
+
+
+def _rows(each: Competitor) -> Iterator[Mapping[str, Any]]:
+    """As in ``results.jsonl``, under the contender's own name."""
+    for row in each.side.rows.values():
+        yield {
+            "item": row.item,
+            "repeat": row.repeat,
+            "group": row.group,
+            "protocol": each.side.label,
+            "aspect": None,
+            "status": "ok",
+            "scores": row.scores,
+            "score_by_round": row.path,
+        }

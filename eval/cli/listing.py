@@ -1,0 +1,148 @@
+"""Jurygraph protocols, datasets, graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic.fields import FieldInfo
+from rich import box
+from rich.table import Column, Table
+from rich.text import Text
+
+from ...graphs.registry import find_protocol
+from ...state.errors import UsageError
+from ...state.settings import Settings
+from ..datasets.dataset import SOURCES
+from ..datasets.published.source import GitHub, HuggingFace, Source
+from .runtime import console
+
+
+def graph(
+    protocol: Annotated[str, typer.Argument(help="A protocol.")],
+    svg: Annotated[Path | None, typer.Option(help="Write the drawing to this file.")] = None,
+) -> None:
+    """Draw a protocol's graph: as Mermaid text, or as a picture with --svg."""
+    if svg is None:
+        typer.echo(mermaid(protocol))
+        return
+    svg.write_text(drawing(protocol), encoding="utf-8")
+    typer.echo(f"wrote {svg}")
+
+
+def protocols() -> None:
+    """List the protocols: what they judge, their roles and settings."""
+    from ...graphs.registry import protocols as registered
+
+    table = Table("protocol", "judges", "roles", "settings (default)", "what it does", show_lines=True)
+    for name, module in registered().items():
+        about = module.protocol
+        own = _fields(about.settings, without=Settings.model_fields)
+        does = f"{about.summary}; {about.source}"
+        table.add_row(name, "\n".join(about.kinds), "\n".join(about.roles), own, does)
+    table.caption = f"all have the settings {', '.join(_fields(Settings).splitlines())}"
+    table.caption_justify = "left"
+    console().print(table)
+
+
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="All that is known of one dataset.")] = None,
+) -> None:
+    """List the datasets that have a name: size, kind, aspects, scale, licence, citation."""
+    if name is not None:
+        _tell_of(name)
+        return
+    aspects = Column("aspects", min_width=len("understandability,"))
+    headings = (Column("dataset", no_wrap=True), "kind", "size", aspects, "scale", "licence", "cite")
+    table = Table(*headings, box=box.HORIZONTALS, pad_edge=False)
+    for source in SOURCES.values():
+        cite = source.papers[0].cite if source.papers else "bundled"
+        judged = ", ".join(source.aspects) or "preference"
+        row = (source.kind, source.size, judged, source.scale, source.licence, cite)
+        table.add_row(source.name, *row, end_section=True)
+    out = console()
+    out.print(table)
+    out.print(
+        "jurygraph datasets NAME tells all that is known of one; published ones are fetched (the extra hub) "
+        "or read from --data-dir"
+    )
+
+
+def _tell_of(name: str) -> None:
+    source = SOURCES.get(name)
+    if source is None:
+        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(SOURCES)}")
+    table = Table.grid(padding=(0, 2))
+    for fact, text in _facts(source):
+        table.add_row(Text(fact, style="bold"), Text(text))
+    console().print(table)
+    for paper in source.papers:
+        typer.echo(f"\n{paper.bibtex}")
+
+
+def _facts(source: Source) -> Iterator[tuple[str, str]]:
+    yield source.name, source.summary
+    yield "kind", source.kind
+    yield "size", source.size
+    if source.aspects:
+        yield "aspects", ", ".join(source.aspects)
+    yield "scale", source.scale
+    yield "labels by", source.labels
+    yield "licence", source.terms or source.licence
+    for paper in source.papers:
+        yield "cite", f"{paper.cite}, {paper.title}"
+    if source.home is None:
+        yield "home", "bundled"
+    else:
+        yield "home", source.home.address
+        yield "files", "\n".join(source.forms[0].files)
+        yield "checked by", _checked_by(source.home)
+        yield "locally", f"--data-dir DIR with {source.wanted}; also .gz, also in DIR/{source.name}"
+    for quirk in source.quirks:
+        yield "note", quirk
+
+
+def _checked_by(home: GitHub | HuggingFace) -> str:
+    if isinstance(home, HuggingFace):
+        return "\n".join(f"SHA-256 {digest}" for digest in home.sha256)
+    return "the content address that the commit gives each file, and by SHA-256 ever after"
+
+
+def _fields(settings: type[Settings], without: Collection[str] = ()) -> str:
+    fields = {name: field for name, field in settings.model_fields.items() if name not in without}
+    return "\n".join(_field(name, field) for name, field in fields.items())
+
+
+def _field(name: str, field: FieldInfo) -> str:
+    default = field.get_default(call_default_factory=True)
+    if default in (None, {}, ()):
+        return name
+    shown = ",".join(default) if isinstance(default, tuple) else str(default)
+    return f"{name}={shown.lower() if isinstance(default, bool) else shown}"
+
+
+def mermaid(protocol: str) -> str:
+    """The graph in Mermaid's notation, which many editors and sites draw.
+
+    >>> "scorer" in mermaid("debate")
+    True
+    """
+    drawing: str = find_protocol(protocol).graph.get_graph(xray=True).draw_mermaid()
+    return drawing
+
+
+def drawing(protocol: str) -> str:
+    """The graph as an SVG picture.
+
+    Raises:
+        UsageError: the package that draws is not installed; says how to install it.
+    """
+    source = mermaid(protocol)
+    try:
+        import mermaidx
+    except ImportError as error:
+        raise UsageError("drawing pictures needs an extra: pip install 'jurygraph[draw]'") from error
+    picture: str = mermaidx.render(source).svg()
+    return picture

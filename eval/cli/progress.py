@@ -1,0 +1,194 @@
+"""How far a batch has come: live on a terminal, and once a minute in the log."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import Event, Thread
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import TimeRemainingColumn as TimeLeftColumn
+from rich.text import Text
+
+from ..run.progress_counters import Counts
+from ..run.shutdown import Stop
+from ..tables.result_tables import money
+
+log = logging.getLogger("jurygraph.run")
+
+LOOKS_A_SECOND = 2
+RECENT = 10.0
+"""Seconds over which the rate that is shown is taken."""
+
+LOOKING_BACK = 600.0
+"""Seconds over which the speed is taken that the time left follows from: debates end in bursts, and seldom."""
+
+LOGGED_EVERY = 60.0
+
+
+class LiveProgress:
+    """Two lines while a batch is on: a bar with the time gone and left; calls and their rate, tokens, cost.
+
+    It looks at the counts a few times a second, however many calls there are in between. Where there is no terminal,
+    nothing is drawn; the log gets a line a minute in any case.
+    """
+
+    def __init__(self, console: Console, counts: Counts, stop: Stop) -> None:
+        self._bar = _Bar(console, counts, stop)
+        self._minutes = _Minutes(counts)
+
+    def __enter__(self) -> Self:
+        self._minutes.start()
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+        self._minutes.stop()
+
+
+class Rate:
+    """How many a second, lately.
+
+    >>> clock = iter([0.0, 5.0, 10.0, 15.0, 20.0]).__next__
+    >>> rate = Rate(seconds=10, clock=clock)
+    >>> [rate.of(count) for count in (100, 150, 200, 1200, 2200)]
+    [0.0, 10.0, 10.0, 105.0, 200.0]
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def of(self, count: int) -> float:
+        """The rate, now that the count stands there."""
+        now = self._clock()
+        self._seen.append((now, count))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - self._seconds:
+            self._seen.popleft()
+        since, before = self._seen[0]
+        return (count - before) / (now - since) if now > since else 0.0
+
+
+class _Bar:
+    """What is on the screen, drawn anew a few times a second."""
+
+    def __init__(self, console: Console, counts: Counts, stop: Stop) -> None:
+        self._counts = counts
+        self._halt = stop
+        self._rate = Rate(RECENT)
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeLeftColumn(),
+            console=console,
+            speed_estimate_period=LOOKING_BACK,
+            expand=True,
+        )
+        self._task: TaskID | None = None
+        self._screen = Live(
+            console=console,
+            get_renderable=self._drawn,
+            refresh_per_second=LOOKS_A_SECOND,
+            transient=True,
+        )
+
+    def start(self) -> None:
+        if self._screen.console.is_terminal:
+            self._screen.start()
+
+    def stop(self) -> None:
+        self._screen.stop()
+
+    def _drawn(self) -> RenderableType:
+        if not self._counts.wanted:
+            return ""
+        self._look(self._counts)
+        return Group(self._bar, _figures(self._counts, self._rate.of(self._counts.made)))
+
+    def _look(self, counts: Counts) -> None:
+        if self._task is None:
+            # What earlier starts have done says nothing about how fast this one is.
+            self._task = self._bar.add_task("", total=counts.wanted, completed=counts.resumed)
+        self._bar.update(
+            self._task,
+            completed=counts.judged + counts.failed,
+            description=self._doing(),
+        )
+
+    def _doing(self) -> str:
+        if self._halt.is_asked:
+            return f"[yellow]stopping: {self._halt.reason}"
+        return escape(self._counts.phase) or "judging"
+
+
+def _figures(counts: Counts, rate: float) -> Text:
+    """The most telling first: what has no room at the end of the line is left out."""
+    parts = (
+        Text(f"{counts.failed:,} failed", "red") if counts.failed else None,
+        f"{rate:,.1f} calls/s",
+        "cost unknown" if counts.cost_usd is None else money(counts.cost_usd),
+        f"{_short(counts.calls)} calls",
+        f"{_short(counts.tokens)} tokens",
+        f"{_short(counts.served)} kept" if counts.served else None,
+        f"{_short(counts.rounds)} rounds",
+    )
+    told = [part if isinstance(part, Text) else Text(part) for part in parts if part]
+    line = Text(" · ").join(told)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _short(count: int) -> str:
+    """A count in at most seven characters.
+
+    >>> _short(99_999), _short(182_049), _short(2_638_772)
+    ('99,999', '182k', '2.64M')
+    """
+    if count < 100_000:
+        return f"{count:,}"
+    sizes = ((1e3, "k"), (1e6, "M"), (1e9, "G"))
+    size, letter = next((pair for pair in sizes if count < 999.5 * pair[0]), sizes[-1])
+    return f"{count / size:.3g}{letter}"
+
+
+class _Minutes:
+    """Tells the log every minute how far the batch has come: in the morning, one sees where the night was slow."""
+
+    def __init__(self, counts: Counts, every: float = LOGGED_EVERY) -> None:
+        self._counts = counts
+        self._every = every
+        self._over = Event()
+        self._thread = Thread(target=self._tell, name="jurygraph-minutes", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _tell(self) -> None:
+        rate = Rate(self._every)
+        rate.of(self._counts.made)
+        while not self._over.wait(self._every):
+            log.info(
+                "so far",
+                extra={
+                    **self._counts.summary(),
+                    "calls_per_second": round(rate.of(self._counts.made), 2),
+                },
+            )

@@ -1,0 +1,215 @@
+"""Jurygraph show, and a judged item as a person reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.columns import Columns
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.text import Text
+
+from ...state.errors import JurygraphError, UsageError
+from ...state.transcript import Turn
+from ..datasets.dataset import find_item, load_again
+from ..datasets.items import Item, ScoreItem
+from ..run.folder import read_manifest
+from ..run.results import Result, ResultsFile
+from ..tables.result_tables import money
+from .runtime import console
+
+
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
+    item: Annotated[str, typer.Argument(help="The id of an item.")],
+    protocol: Annotated[str | None, typer.Option(help="This protocol's debate only.")] = None,
+    aspect: Annotated[str | None, typer.Option(help="This aspect's debate only.")] = None,
+) -> None:
+    """Print the debates on one item, beside each other and beside people's score."""
+    manifest = read_manifest(folder)
+    chosen = _chosen(ResultsFile(folder), item, protocol, aspect)
+    out = console()
+    for part in head(manifest):
+        out.print(part)
+    if texts := _item_of(manifest, item):
+        for part in item_view(texts):
+            out.print(part)
+    else:
+        where = manifest["data"]["location"]
+        out.print(
+            f"Its texts are not shown: they are not to be found again ({where}).",
+            markup=False,
+            soft_wrap=True,
+        )
+    out.print(debates_view(chosen, out.width))
+
+
+def _chosen(results: ResultsFile, item: str, protocol: str | None, aspect: str | None) -> list[Result]:
+    of_item = results.of_item(item)
+    if not of_item:
+        some = ", ".join(dict.fromkeys(result.item for result in islice(results.read(), 20)))
+        raise UsageError(f"no item {item!r} in this run; it has {some}, ...")
+    chosen = [r for r in of_item if protocol in (None, r.protocol) and aspect in (None, r.aspect)]
+    if not chosen:
+        there = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
+        raise UsageError(f"item {item!r} was judged by {there} only")
+    return chosen
+
+
+def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
+    """The texts of an item, where the data is still where the run found it."""
+    data = manifest["data"]
+    try:
+        return find_item(load_again(data["name"], data["location"]), item)
+    except JurygraphError:
+        return None
+
+
+COLORS = {
+    **{"scorer": "cyan", "referee": "cyan", "judge": "cyan", "critic": "magenta", "advocate": "magenta"},
+    **{"juror": "green", "human": "green", "tie_breaker": "yellow", "commander": "bright_black"},
+}
+NARROWEST = 60
+BRIEF = 40
+
+
+def item_view(item: Item) -> Iterator[RenderableType]:
+    """The texts that were judged."""
+    if isinstance(item, ScoreItem):
+        yield _boxed("source", item.source)
+        if item.fact:
+            yield _boxed("fact", item.fact)
+        yield _boxed("candidate", item.candidate)
+    else:
+        yield _boxed("question", item.question)
+        yield Columns([_boxed("answer 1", item.answer_1), _boxed("answer 2", item.answer_2)])
+
+
+def debates_view(results: Sequence[Result], width: int) -> RenderableType:
+    """The debates on one item: beside each other where there is room, else one below the other."""
+    debates = [_debate(result) for result in results]
+    column = width // max(1, len(debates)) - 1
+    if len(debates) > 1 and column >= NARROWEST:
+        return Columns(debates, width=column, padding=(0, 1))
+    return Group(*debates)
+
+
+def _debate(result: Result) -> RenderableType:
+    return Panel(
+        Group(*_turns(result.transcript), Rule(style="dim"), _verdict(result)),
+        title=Text(" · ".join(filter(None, (result.protocol, result.aspect, _repeat(result)))), style="bold"),
+        border_style="red" if result.status == "failed" else "white",
+        padding=(1, 2),
+    )
+
+
+def _repeat(result: Result) -> str:
+    return f"repeat {result.repeat}" if result.repeat else ""
+
+
+def _turns(transcript: Iterable[Turn]) -> Iterator[RenderableType]:
+    before = None
+    for (heading, sampled), group in groupby(transcript, key=lambda turn: (_heading(turn), "sample" in turn)):
+        if heading != before:
+            yield Rule(Text(heading, style="dim"), style="dim", align="left")
+        before = heading
+        turns = list(group)
+        yield from [_samples(turns)] if sampled and _say_little(turns) else map(_turn, turns)
+
+
+def _say_little(samples: Sequence[Turn]) -> bool:
+    """Whether samples hold a value and no more, or all the same words."""
+    said = {turn["content"] for turn in samples}
+    return len(said) == 1 or max(map(len, said)) <= BRIEF
+
+
+def _samples(turns: Sequence[Turn]) -> RenderableType:
+    first = turns[0]
+    head = Text(speaker(first["agent"]), style=f"bold {COLORS.get(first['role'], 'blue')}")
+    head.append(f"  {len(turns)} samples", style="bold")
+    head.append(f"  {first['model']}", style="dim")
+    values = ", ".join(shown_value(turn["value"]) or "unread" for turn in turns)
+    words = "" if len(first["content"]) <= BRIEF else f"{first['content']}\n"
+    return Group(head, Text(f"{words}{values}\n"))
+
+
+def _heading(turn: Turn) -> str:
+    """Which round this is, and of what: of one judge of a cascade, of one repeat, of one order of the answers."""
+    parts = [turn.get("stage", ""), f"run {turn['repeat'] + 1}" if "repeat" in turn else ""]
+    parts.append({1: "as given", 2: "answers swapped"}.get(turn.get("order", 0), ""))
+    parts.append("opening" if turn["round"] == 0 else f"round {turn['round']}")
+    return " · ".join(part for part in parts if part)
+
+
+def _turn(turn: Turn) -> RenderableType:
+    if turn["model"] is None and turn["role"] == "commander":
+        return Text(f"{turn['content']}\n", style="dim italic")
+    head = Text(speaker(turn["agent"]), style=f"bold {COLORS.get(turn['role'], 'blue')}")
+    if (value := shown_value(turn["value"])) is not None:
+        head.append(f"  {value}", style="bold")
+    if turn["model"]:
+        head.append(f"  {turn['model']}", style="dim")
+    return Group(head, Text(f"{turn['content']}\n"))
+
+
+def speaker(agent: str) -> str:
+    """An agent's name for people.
+
+    >>> speaker("tie_breaker"), speaker("referee_2"), speaker("advocate_1_3")
+    ('Tie breaker', 'Referee 2', 'Advocate 1.3')
+    """
+    name = re.sub(r"(?<=\d)_(?=\d)", ".", agent).replace("_", " ")
+    return name[:1].upper() + name[1:]
+
+
+def shown_value(value: Any) -> str | None:
+    """What was read from a turn, in short.
+
+    >>> shown_value(4.0), shown_value([8.0, 6.5]), shown_value(True), shown_value(False)
+    ('4', '8 : 6.5', 'no issue', 'objects')
+    """
+    if isinstance(value, bool):
+        return "no issue" if value else "objects"
+    if isinstance(value, list | tuple):
+        return " : ".join(f"{part:g}" for part in value)
+    return f"{value:g}" if isinstance(value, int | float) else value
+
+
+def _verdict(result: Result) -> RenderableType:
+    if result.status == "failed":
+        return Text(f"no verdict: {result.error}", style="red")
+    outcome = (
+        shown_value(result.score)
+        if result.scores is None
+        else f"{shown_value(result.scores)} → {result.winner}"
+    )
+    text = Text.assemble(("Verdict  ", "bold"), (str(outcome), "bold green"))
+    if result.human is not None:
+        human = result.human if isinstance(result.human, str) else f"{result.human:.3g}"
+        text.append(f"   label  {human}", style="bold")
+    if result.rounds is None:  # a metric's
+        return text
+    path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
+    text.append(f"\n{result.stop_reason} after {result.rounds} round(s), scores {path}", style="dim")
+    cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
+    tokens = result.input_tokens + result.output_tokens
+    text.append(f"\n{result.calls} calls, {tokens:,} tokens, {cost}", style="dim")
+    for warning in result.warnings:
+        text.append(f"\n! {warning}", style="yellow")
+    return text
+
+
+def _boxed(title: str, text: str) -> RenderableType:
+    return Panel(Text(text), title=title, title_align="left", border_style="dim")
+
+
+def head(manifest: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """What stands at the head of everything printed about a run."""
+    if note := manifest.get("note"):
+        yield Text(f"! {note}", style="yellow")

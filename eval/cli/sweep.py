@@ -1,0 +1,344 @@
+"""``jurygraph sweep``: judge a dataset in every combination of settings, or after a ready-made plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, NoReturn
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ...nodes.sync_bridge import run_blocking
+from ...state.call_counts import CallRange
+from ...state.errors import UsageError
+from ..datasets.dataset import MAX_CHARACTERS, load_dataset
+from ..run.config import Conduct
+from ..run.run_log import logging_to
+from ..run.shutdown import Stop, signals_stop
+from ..run.tracing import traces_sent
+from ..sweeps.cells import Axis
+from ..sweeps.presets import ABLATIONS, FAIR, Ablation, fair, plan_ablation
+from ..sweeps.shared_calls import Expected, bounds, expect
+from ..sweeps.sweep_plan import SweepOptions, SweepPlan, plan_sweep
+from ..sweeps.sweep_result import Sweep
+from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
+from ..tables import to_lines
+from ..tables.result_tables import money
+from .progress import LiveProgress
+from .run import default_out
+from .runtime import (
+    ALL_JUDGED,
+    GOES_ON,
+    Aspects,
+    Attempts,
+    Concurrency,
+    DataDir,
+    DryRun,
+    Grace,
+    JournalAt,
+    Limit,
+    MaxCalls,
+    MaxChars,
+    MaxCost,
+    MaxTokens,
+    Model,
+    Out,
+    Pairs,
+    Repeats,
+    Replies,
+    RequestsPerMinute,
+    RoleModels,
+    Timeout,
+    TokensPerMinute,
+    Verbose,
+    console,
+    exit_code,
+    interruptible,
+    models_of,
+    program,
+    run_async,
+    settings_of,
+)
+
+PLAN = "What varies"
+SHOWN_CELLS = 30
+SHOWN_FAILURES = 10
+
+
+def sweep(
+    protocol: Annotated[
+        str | None, typer.Argument(help="The protocol of cells whose axes name none; a plan has its own.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file; not needed with --replies."
+        ),
+    ] = None,
+    replies: Replies = None,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=V1,V2,...",
+            help="A setting, `protocol`, `model` or `model.ROLE`, and its values; KEY=[...] takes a JSON list.",
+            rich_help_panel=PLAN,
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A ready-made plan.", rich_help_panel=PLAN)
+    ] = None,
+    plans: Annotated[
+        bool, typer.Option("--plans", help="List the ready-made plans, and do nothing.", rich_help_panel=PLAN)
+    ] = False,
+    aspect: Aspects = None,
+    model: Model = None,
+    role_model: RoleModels = None,
+    settings: Pairs = None,
+    limit: Limit = None,
+    repeats: Repeats = 1,
+    data_dir: DataDir = None,
+    max_chars: MaxChars = MAX_CHARACTERS,
+    out: Out = None,
+    journal: JournalAt = None,
+    verbose: Verbose = False,
+    concurrency: Concurrency = 16,
+    requests_per_minute: RequestsPerMinute = None,
+    tokens_per_minute: TokensPerMinute = None,
+    timeout: Timeout = 180.0,
+    attempts: Attempts = 12,
+    grace: Grace = 30.0,
+    dry_run: DryRun = False,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+) -> None:
+    """Judge a dataset in every combination of settings: a table, figures, and a run folder for each combination.
+
+    What combinations have in common is paid once. The same command with the same --out goes on where it stopped.
+
+    Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
+    """
+    out_to = console()
+    if plans:
+        out_to.print(plans_table())
+        raise typer.Exit(ALL_JUDGED)
+    if protocol in {*ABLATIONS, FAIR}:
+        raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
+    if data is None and replies is None:
+        raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
+    folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
+    conduct = Conduct.of(
+        {
+            "concurrency": concurrency,
+            "requests_per_minute": requests_per_minute,
+            "tokens_per_minute": tokens_per_minute,
+            "timeout": timeout,
+            "attempts": attempts,
+            "grace": grace,
+            "max_calls": max_calls,
+            "max_tokens": max_tokens,
+            "max_cost": max_cost,
+            "journal": journal,
+        }
+    )
+    with interruptible("interrupted before the first call; nothing has begun"):
+        dataset = None if data is None else load_dataset(data, data_dir, max_characters=max_chars)
+        options: SweepOptions = {
+            "aspects": aspect or [],
+            "settings": settings_of(settings or []),
+            "models": models_of(model, role_model or []),
+            "limit": limit,
+            "repeats": repeats,
+            "out": folder,
+            "replies": replies,
+        }
+        axes = [Axis.parse(text) for text in axis or ()]
+        ablation: Ablation | None = None
+        if plan is not None:
+            ablation, planned = plan_ablation(plan, dataset, axes, protocol, **options)
+        elif protocol is None:
+            raise UsageError(
+                "which protocol? Name one, or a ready-made plan with --plan (--plans lists them)"
+            )
+        else:
+            planned = plan_sweep(protocol, axes, dataset, **options)
+        sweeping = _Sweeping(planned, ablation, planned.conduct(conduct), out_to)
+        sweeping.announce(dry_run)
+    if dry_run:
+        raise typer.Exit(ALL_JUDGED)
+    with interruptible(f"interrupted; what was done is kept. The same command with --out {folder} goes on."):
+        sweeping.until_the_end(verbose)
+
+
+class _Sweeping:
+    """One call of the command."""
+
+    def __init__(self, planned: SweepPlan, ablation: Ablation | None, conduct: Conduct, out: Console) -> None:
+        self._planned = planned
+        self._ablation = ablation
+        self._conduct = conduct
+        self._out = out
+
+    def announce(self, dry: bool) -> None:
+        """Say what is to be judged, and what it will take as far as that can be known.
+
+        Raises:
+            UsageError: a cell's folder holds another run; a limit that cannot be kept.
+        """
+        planned = self._planned
+        self._conduct.budget.check(planned.models)
+        done = planned.done(self._conduct)
+        if note := planned.cells[0].plan.manifest.get("note"):
+            self._out.print(Text(f"! {note}", style="yellow"))
+        if self._ablation:
+            self._out.print(
+                Text(f"{self._ablation.name}: {self._ablation.question} ({self._ablation.source})")
+            )
+        if planned.is_replay:
+            self._out.print(
+                f"{len(planned.cells)} cells, {len(planned) - sum(done):,} verdicts to be made, no call"
+            )
+            return
+        known = run_blocking((expect if dry or planned.costs_money else bounds)(planned, done))
+        if sum(done) < len(planned):
+            self._out.print(plan_table(planned, known))
+            for line in _in_words(known):
+                self._out.print(line, soft_wrap=True)
+            if (most := self._conduct.budget.max_calls) is not None and known.bounds.least > most:
+                self._out.print(
+                    "[yellow]the budget will not do for all of it: the sweep will stop when it is spent[/]"
+                )
+
+    def until_the_end(self, verbose: bool) -> NoReturn:
+        """Carry it out, and tell what came of it."""
+        counts, stop = SweepCounts(), Stop()
+        errors = Console(stderr=True)
+        with (
+            logging_to(self._planned.folder, errors if verbose else None),
+            traces_sent(),
+            LiveProgress(errors, counts, stop),
+        ):
+            done = run_async(lambda: self._carry_out(counts, stop))
+        self._show(done)
+        for line in self._ending(done, counts, stop):
+            self._out.print(Text(line), soft_wrap=True)
+        raise typer.Exit(exit_code(done.stopped, done.failed))
+
+    async def _carry_out(self, counts: SweepCounts, stop: Stop) -> Sweep:
+        with signals_stop(stop):
+            return await carry_out_sweep(self._planned, self._conduct, counts, stop)
+
+    def _show(self, done: Sweep) -> None:
+        from ..sweeps.sweep_result import grids, write_figures, write_tables
+
+        folder = self._planned.folder
+        assert folder is not None
+        told: set[str] = set()
+        for grid in grids(done, self._ablation).values():
+            fresh = replace(grid, notes=tuple(note for note in grid.notes if note not in told))
+            self._out.print(to_lines(fresh, self._out.width))
+            told.update(grid.notes)
+        for one in [one for one in done.cells if one.failed][:SHOWN_FAILURES]:
+            failed = one.evaluation.failed[0]
+            more = f" and {one.failed - 1:,} more" if one.failed > 1 else ""
+            what = f"failed: {one.cell.title}: {failed.item}{more}: "
+            self._out.print(Text.assemble((what, "red"), (failed.error or "")[:600]), soft_wrap=True)
+        write_tables(done, folder, self._ablation)
+        self._out.print(f"tables: {folder}/tables", soft_wrap=True)
+        try:
+            if write_figures(done, folder, self._ablation):
+                self._out.print(f"figures: {folder}/figures", soft_wrap=True)
+        except UsageError as error:
+            self._out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
+        self._out.print(
+            f"all cells on a page: {program()} report {folder}/cells/* --html FILE", soft_wrap=True
+        )
+        for one in reversed(done.cells):
+            reading = one.evaluation.most_worth_reading()
+            if reading and reading.status == "ok":
+                where = f"show '{one.evaluation.folder}' {reading.item}"
+                self._out.print(f"read a debate: {program()} {where}", soft_wrap=True)
+                break
+
+    def _ending(self, done: Sweep, counts: SweepCounts, stop: Stop) -> list[str]:
+        cost = "cost unknown" if counts.cost_usd is None else money(counts.cost_usd)
+        lines = [
+            f"paid in all: {counts.calls:,} calls, {counts.tokens:,} tokens, {cost}; "
+            f"{counts.served:,} answered from what was kept"
+        ]
+        again = f"The same command with --out {done.folder}"
+        if done.stopped:
+            lines.append(stop.explanation)
+            how = GOES_ON.get(done.stopped, "goes on")
+            lines.append(
+                f"{counts.judged:,} of {counts.wanted:,} verdicts are there, and kept. {again} {how}."
+            )
+        elif done.failed:
+            lines.append(f"{again} tries those that failed again.")
+        return lines
+
+
+def plans_table() -> Table:
+    """The ready-made plans: what each answers, where it is from, what it varies."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("plan", "protocol", "what varies", "answers", "source", "data"):
+        table.add_column(column, no_wrap=column == "plan", overflow="fold")
+    for one in (*ABLATIONS.values(), fair("debate", "score")):
+        varies = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in one.axes)
+        name = "any" if one.name == FAIR else one.protocol
+        table.add_row(one.name, name, varies, one.question, one.source, ", ".join(one.data))
+    return table
+
+
+def plan_table(planned: SweepPlan, known: Expected) -> Table:
+    """The cells, and what each would take alone."""
+    table = Table(
+        title=f"{len(planned.cells)} cells, {len(planned):,} verdicts",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for axis in planned.axes:
+        table.add_column(Text(axis.name), overflow="fold")
+    for column in ("protocol", "still to judge", "calls alone"):
+        table.add_column(column, justify="left" if column == "protocol" else "right", no_wrap=True)
+    for one, left, calls in list(zip(planned.cells, known.verdicts, known.alone, strict=True))[:SHOWN_CELLS]:
+        table.add_row(*map(Text, one.cell.labels.values()), one.protocol, f"{left:,}", _between(calls))
+    if len(planned.cells) > SHOWN_CELLS:
+        table.add_row(f"... {len(planned.cells) - SHOWN_CELLS} more", *[""] * (len(table.columns) - 1))
+    return table
+
+
+def _in_words(known: Expected) -> list[str]:
+    """What it will take, and how that is known."""
+    lines = [
+        f"one by one the cells take {_between(known.one_by_one)} calls, repairs of unreadable replies aside; "
+        f"together they never take more, and no fewer than {known.bounds.least:,}"
+    ]
+    if not known.rehearsed:
+        return lines
+    saved = (
+        f"which saves {_between(known.saved)}" if known.saved.most else "since they have nothing in common"
+    )
+    items = "1 item" if known.rehearsed == 1 else f"{known.rehearsed} items"
+    lines.append(
+        f"together about {_between(known.together)} calls, {saved}: rehearsed on {items} a cell with "
+        "the offline judge, as it ends debates and with Critics that never give in; a real model's debates may end "
+        "elsewhere"
+    )
+    if known.cost is None:
+        lines.append("what that costs is unknown: a model has no known price")
+    elif known.cost.most:
+        lines.append(
+            f"that costs about {money(known.cost.least)} to {money(known.cost.most)}; it may well be off by half"
+        )
+    return lines
+
+
+def _between(calls: CallRange) -> str:
+    return f"{calls.least:,}" if calls.least == calls.most else f"{calls.least:,} to {calls.most:,}"

@@ -1,0 +1,373 @@
+"""Datasets: bundled and published by name, files and frames of one's own; what to judge them on."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from ...state.aspects import ASPECTS, Aspect, find_aspect
+from ...state.errors import DataError, UsageError
+from ...state.tasks import TaskKind
+from ..statistics.tie_policy import USUAL, Rule
+from .files import Row, RowFile, TextFile, read_bytes
+from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
+from .items import Item, Numbered, Reader, ScoreItem, Survey, parse_item, survey
+from .published import catalog
+from .published.fetch import fetch
+from .published.source import Form, Found, Labels, Source, find
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Items of one kind, in their order. They stay in their file: iterating reads them again, one at a time.
+
+    Attributes:
+        name: as given, without folders.
+        kind: ``score`` or ``compare``.
+        labels: who made the labels: people, or the construction of the data.
+        digest: of the file's content; two people with the same digest judged the same items.
+        location: the file, or the folder with the files; with the name, enough to load it again.
+        survey: what is remembered of all the items of the file.
+        read: reads the items, each with the line that it stands in.
+        limit: so many of the first items belong to the dataset; ``None``: all.
+        family: prefix of its aspects' full names, such as ``topical-chat``.
+        unit: what the number of an item counts: ``line``, ``row`` or ``item``.
+        rule: how a comparison is measured against its labels.
+
+    >>> from jurygraph.eval.datasets.items import ScoreItem
+    >>> rain = ScoreItem(id="a", source="It rained.", candidate="Rain.", human={"fluency": 4})
+    >>> data = Dataset.of("mine", [rain])
+    >>> len(data), [item.id for item in data], data.aspect_names()
+    (1, ['a'], ['fluency'])
+    """
+
+    name: str
+    kind: TaskKind
+    labels: Labels
+    digest: str
+    location: str
+    survey: Survey = field(repr=False, compare=False)
+    read: Reader = field(repr=False, compare=False)
+    limit: int | None = None
+    family: str = "summeval"
+    unit: str = "line"
+    rule: Rule = USUAL
+
+    @classmethod
+    def of(
+        cls, name: str, items: Iterable[Item], *, labels: Labels | None = None, family: str = "summeval"
+    ) -> Dataset:
+        """A dataset of items in memory; labels are people's unless said otherwise.
+
+        Raises:
+            DataError: no items, both kinds, or one id twice.
+        """
+        return cls._held(name, items, "item", labels, family)
+
+    @classmethod
+    def of_frame(
+        cls,
+        frame: Frame,
+        name: str = "frame",
+        *,
+        labels: Labels | None = None,
+        family: str = "summeval",
+        max_characters: int | None = None,
+    ) -> Dataset:
+        """A dataset of a table in memory: a pandas, polars or Arrow frame, or a list of dicts.
+
+        The columns are the fields of an item; ``human.fluency`` is a column for one aspect. Missing cells (``None``,
+        NaN) are as if they were not there. What the frame holds now is what is judged, whatever becomes of it.
+
+        Raises:
+            DataError: names row (counted from 1) and field.
+
+        >>> rows = [{"id": 1, "source": "It rained.", "candidate": "Rain.", "human.fluency": 4}]
+        >>> Dataset.of_frame(rows).aspect_names()
+        ['fluency']
+        """
+        items = (item for _, item in _parsed(frame_rows(frame), name, "row"))
+        return cls._held(name, items, "row", labels, family, max_characters)
+
+    @classmethod
+    def _held(
+        cls,
+        name: str,
+        items: Iterable[Item],
+        unit: str,
+        labels: Labels | None,
+        family: str,
+        most_characters: int | None = None,
+    ) -> Dataset:
+        held = tuple(items)
+        found = survey(lambda: enumerate(held, start=1), name, unit, most_characters=most_characters)
+        return cls(
+            name=name,
+            kind=found.kind,
+            labels=labels or ("people" if found.has_labels else "none"),
+            digest=_digest_of(held),
+            location="in memory",
+            survey=found,
+            read=lambda: enumerate(held, start=1),
+            family=family,
+            unit=unit,
+        )
+
+    def __iter__(self) -> Iterator[Item]:
+        """Read the items.
+
+        Raises:
+            DataError: the file has changed since it was loaded.
+        """
+        return (item for _, item in self.numbered())
+
+    def __len__(self) -> int:
+        return self.survey.count if self.limit is None else min(self.limit, self.survey.count)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """All items at once. They are held in memory: to go through many, iterate over the dataset."""
+        return tuple(self)
+
+    def numbered(self) -> Iterator[Numbered]:
+        """The items, each with the line that it stands in."""
+        return islice(self.read(), self.limit)
+
+    def aspect_names(self) -> list[str]:
+        """Aspects that have labels here, in the order in which they turn up."""
+        return [name for name, labels in self.survey.aspects.items() if labels.first < len(self)]
+
+    def first(self, limit: int | None) -> Dataset:
+        """The same with its first items only."""
+        return self if limit is None else replace(self, limit=min(limit, len(self)))
+
+
+def find_item(dataset: Dataset, id: str) -> Item | None:
+    """The item of an id, or ``None``; the dataset is read as far as that item.
+
+    >>> find_item(load_dataset("demo"), "no such item") is None
+    True
+    """
+    return next((item for item in dataset if item.id == id), None)
+
+
+SOURCES = catalog.SOURCES
+"""The datasets that have a name."""
+_BUNDLED = Path(__file__).parent / "data"
+
+MAX_CHARACTERS = 100_000
+"""The longest text taken unless said otherwise: longer ones are mostly a wrong column, and cost as much as many."""
+
+# Where a field may be one thing or another, pydantic puts the alternative's name into the path.
+_ALTERNATIVE = re.compile(r"[\[(]|^(float|int|str)$")
+
+
+def _digest_of(items: Iterable[Item]) -> str:
+    found = hashlib.sha256()
+    for number, item in enumerate(items):
+        found.update(f"{chr(10) if number else ''}{item.model_dump_json()}".encode())
+    return found.hexdigest()[:12]
+
+
+def _parsed(rows: Iterable[Row], place: str, unit: str) -> Iterator[Numbered]:
+    for number, row in rows:
+        try:
+            item = parse_item(row)
+        except ValidationError as error:
+            raise DataError(f"{place}, {unit} {number}: {explain(error, row)}") from error
+        yield number, item
+
+
+def explain(error: ValidationError, row: Any = None) -> str:
+    """The first thing that pydantic found wrong, as one line: field, fault, value."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(part for part in map(str, first["loc"]) if not _ALTERNATIVE.search(part))
+    message = first["msg"].removeprefix("Value error, ")
+    if not field or first["type"] == "value_error":
+        return f"field {field!r}: {message}" if field else message
+    if first["type"] == "missing":
+        has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
+        return f"field {field!r} is missing{has}"
+    value = repr(first["input"])
+    return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
+
+
+Data = str | Path | Dataset | Frame
+"""What can be judged: a dataset or its name, a file, a table in memory."""
+
+
+def load_dataset(
+    data: Data,
+    data_dir: str | Path | None = None,
+    *,
+    max_characters: int = MAX_CHARACTERS,
+) -> Dataset:
+    """Load a dataset and check every row of it.
+
+    Args:
+        data: a known name (see ``SOURCES``); a JSONL, JSON, CSV or Parquet file; or a table in memory, see
+            ``Dataset.of_frame``.
+        data_dir: the folder that holds a published dataset's files, or the file; without it they are fetched
+            from where they are published, once.
+        max_characters: the longest text that an item may have.
+
+    Raises:
+        DataError: data that cannot be used; names file, line and field.
+        UsageError: a name that is not known, or a package that is not installed.
+
+    >>> load_dataset("demo").kind
+    'score'
+    """
+    if isinstance(data, Dataset):
+        return data
+    if not isinstance(data, (str, Path)):
+        if not is_frame(data):
+            raise not_a_frame(data)
+        return Dataset.of_frame(data, max_characters=max_characters)
+    source = SOURCES.get(str(data))
+    if source is None:
+        return _of_file(Path(data), data_dir, max_characters)
+    if not source.forms:
+        return _loaded(source, _one_file(_BUNDLED / f"{source.name}.jsonl"), max_characters)
+    dataset = _loaded(source, find(source, data_dir or fetch(source)), max_characters)
+    if data_dir is None and source.items not in (None, len(dataset)):
+        raise DataError(f"{dataset.location}: holds {len(dataset)} items; {source.items} were published")
+    return dataset
+
+
+def load_again(name: str, location: str) -> Dataset:
+    """Load what a run judged, by what its manifest says of it; nothing is fetched.
+
+    Raises:
+        DataError: it is not there any more, or never was in a file.
+    """
+    source = SOURCES.get(name)
+    if source is None or not source.forms:
+        return load_dataset(name if source else Path(location), max_characters=sys.maxsize)
+    return load_dataset(name, location, max_characters=sys.maxsize)
+
+
+def _of_file(path: Path, data_dir: str | Path | None, max_characters: int) -> Dataset:
+    if not path.exists() and path.suffix == "":
+        raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(SOURCES)}")
+    if data_dir is not None:
+        raise UsageError(f"{path} is a file: --data-dir (data_dir=) is for datasets that have a name")
+    return _loaded(None, _one_file(path), max_characters)
+
+
+def _one_file(path: Path) -> Found:
+    return Found(Form((path.name,), lambda files: files[0].rows()), (path,), path)
+
+
+def _loaded(source: Source | None, found: Found, max_characters: int) -> Dataset:
+    files = tuple(map(_text_or_rows if source else row_file, found.paths))
+    unit = files[0].unit if len(found.form.files) == 1 else "item"
+    read = partial(_items, found.form, files, str(found.place), unit)
+    checked = survey(read, str(found.place), unit, most_characters=max_characters)
+    made = source.labels if source else "people"
+    return Dataset(
+        name=source.name if source else found.place.name,
+        kind=checked.kind,
+        labels=made if checked.has_labels else "none",
+        digest=_digest(files),
+        location=str(found.place.absolute()),
+        survey=checked,
+        read=read,
+        family=source.family if source else "summeval",
+        unit=unit,
+        rule=source.rule if source else USUAL,
+    )
+
+
+def _text_or_rows(path: Path) -> RowFile:
+    """Plain text, a row a line, is a part of published datasets only."""
+    is_text = path.name.removesuffix(".gz").endswith(".txt")
+    return TextFile(path) if is_text else row_file(path)
+
+
+def _digest(files: Sequence[RowFile]) -> str:
+    digests = [file.digest for file in files]
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:12]
+
+
+def _items(form: Form, files: Sequence[RowFile], place: str, unit: str) -> Iterator[Numbered]:
+    return _parsed(form.rows(files), place, unit)
+
+
+def choose_aspects(dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+    """The aspects to judge: those named, else all that the dataset has labels for.
+
+    A name is a known aspect's or that of a YAML file with a whole aspect.
+
+    Raises:
+        UsageError: an unknown aspect, or one that the dataset has no labels for although it has others.
+        DataError: a label that is off an aspect's scale.
+    """
+    if dataset.kind == "compare":
+        if names:
+            raise UsageError(f"{dataset.name} compares answers: --aspect means nothing there")
+        return []
+    if not names and not dataset.aspect_names():
+        raise UsageError(f"{dataset.name} has no labels to take aspects from; name one with --aspect")
+    aspects = [_aspect(dataset, name) for name in names or dataset.aspect_names()]
+    for aspect in aspects:
+        _check_labels(dataset, aspect)
+    return aspects
+
+
+def _aspect(dataset: Dataset, name: str) -> Aspect:
+    if name.endswith((".yaml", ".yml")):
+        return _aspect_from_file(Path(name))
+    bare = name.rpartition("/")[2]
+    has = dataset.aspect_names()
+    if has and bare not in has:
+        raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {', '.join(has)}")
+    try:
+        return ASPECTS.get(f"{dataset.family}/{name}") or find_aspect(name)
+    except ValueError as error:
+        raise UsageError(f"{error}; or the name of a YAML file (name, criteria, low, high, steps)") from error
+
+
+def _aspect_from_file(path: Path) -> Aspect:
+    try:
+        return Aspect.model_validate(yaml.safe_load(read_bytes(path)))
+    except yaml.YAMLError as error:
+        raise DataError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        raise DataError(f"{path}: {explain(error)}") from error
+
+
+def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
+    labels = dataset.survey.aspects.get(aspect.name)
+    if labels is None or (aspect.low <= labels.low and labels.high <= aspect.high):
+        return
+    for line, item in dataset.numbered():
+        label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
+        if label is not None and not aspect.low <= label <= aspect.high:
+            raise DataError(
+                f"{dataset.location}, {dataset.unit} {line}: field 'human.{aspect.name}' of {item.id!r} is {label:g}, "
+                f"off the scale {aspect.low:g} to {aspect.high:g}"
+            )
+
+
+def describe_data(dataset: Dataset) -> dict[str, Any]:
+    """What a manifest says of the data."""
+    return {
+        "name": dataset.name,
+        "location": dataset.location,
+        "digest": dataset.digest,
+        "kind": dataset.kind,
+        "labels": dataset.labels,
+        "rule": dataset.rule.described(),
+        "items": len(dataset),
+    }

@@ -1,0 +1,195 @@
+"""Rows of tables: Parquet files, data frames of pandas, polars and others, lists of dicts.
+
+Neither pandas nor polars is imported: a frame is taken by what it can do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ...state.errors import DataError, UsageError
+from .files import Row, RowFile, unflattened, unreadable
+
+_BATCH = 256
+_CHUNK = 1 << 20
+
+
+@runtime_checkable
+class NamedRows(Protocol):
+    """A frame as polars has it."""
+
+    def iter_rows(self, *, named: bool) -> Iterator[Any]:
+        """The rows, as dicts if they are to be named."""
+
+
+@runtime_checkable
+class TupleRows(Protocol):
+    """A frame as pandas has it."""
+
+    @property
+    def columns(self) -> Iterable[Any]:
+        """The names of the columns."""
+
+    def itertuples(self, index: bool = ..., name: str | None = ...) -> Iterable[Any]:
+        """The rows, as plain tuples if they get no name."""
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A frame that can hand its data on in Arrow's form, as Arrow tables, DuckDB's results and many others can."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The data."""
+
+
+Frame = NamedRows | TupleRows | ArrowStream | Sequence[Mapping[str, Any]]
+"""A table in memory."""
+
+
+def is_frame(value: object) -> bool:
+    """Whether something is a table in memory: a frame, or a list of dicts."""
+    if isinstance(value, (str, bytes, Path)):
+        return False
+    return isinstance(value, (NamedRows, TupleRows, ArrowStream, Sequence))
+
+
+def not_a_frame(value: object) -> UsageError:
+    """What to say of it."""
+    return UsageError(
+        f"{type(value).__name__} is no dataset: give a name, a file, a frame or a list of dicts"
+    )
+
+
+def frame_rows(frame: Frame) -> Iterator[Row]:
+    """The rows of a table in memory, counted from 1; cells that are missing are left out.
+
+    Raises:
+        DataError: a row of a list that is no dict, or two columns with one name.
+        UsageError: no frame, or one that can only be read with a package that is not there.
+
+    >>> list(frame_rows([{"id": "a", "human.fluency": float("nan"), "human.relevance": 3}]))
+    [(1, {'id': 'a', 'human': {'relevance': 3}})]
+    """
+    for number, cells in enumerate(_named(frame), start=1):
+        if not isinstance(cells, Mapping):
+            kind = type(cells).__name__
+            raise DataError(f"row {number}: expected a dict with named fields, got {kind}")
+        yield number, present(cells)
+
+
+def _named(frame: Frame) -> Iterator[Any]:
+    if isinstance(frame, Sequence):
+        yield from frame
+    elif isinstance(frame, NamedRows):
+        yield from frame.iter_rows(named=True)
+    elif isinstance(frame, TupleRows):
+        columns = list(frame.columns)
+        if twice := [name for name, count in Counter(columns).items() if count > 1]:
+            raise DataError(f"two columns are called {twice[0]!r}")
+        for cells in frame.itertuples(index=False, name=None):
+            yield dict(zip(columns, cells, strict=True))
+    else:
+        yield from _arrow_rows(frame)
+
+
+def _arrow_rows(frame: object) -> Iterator[Any]:
+    arrow = _arrow()
+    try:
+        batches = arrow.RecordBatchReader.from_stream(frame)
+    except (TypeError, arrow.ArrowException) as error:
+        raise not_a_frame(frame) from error
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+class ParquetFile(RowFile):
+    """A Parquet file, read in batches; its rows are counted from 1."""
+
+    unit = "row"
+
+    def rows(self) -> Iterator[Row]:
+        """The rows, from the beginning; cells that are missing are left out.
+
+        Raises:
+            DataError: a file that cannot be read, or has changed.
+            UsageError: pyarrow is not installed.
+        """
+        arrow = _arrow()
+        from pyarrow import parquet
+
+        try:
+            self._settle()
+            with parquet.ParquetFile(self.path, buffer_size=_CHUNK, pre_buffer=False) as table:
+                batches = table.iter_batches(batch_size=_BATCH, use_threads=False)
+                rows = (cells for batch in batches for cells in batch.to_pylist())
+                for number, cells in enumerate(rows, start=1):
+                    yield number, present(cells)
+            self._settle()
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        except arrow.ArrowException as error:
+            raise DataError(f"{self.path}: cannot be read as Parquet: {_one_line(error)}") from error
+
+    def _settle(self) -> None:
+        status = self.path.stat()
+        version = status.st_size, status.st_mtime_ns
+        if self._version == version:
+            return
+        found = _digest(self.path)
+        if self.digest not in ("", found):
+            raise self._changed()
+        self.digest, self._version = found, version
+
+
+def row_file(path: Path) -> RowFile:
+    """What reads a file, by its name."""
+    return ParquetFile(path) if path.name.lower().endswith(".parquet") else RowFile(path)
+
+
+def present(cells: Mapping[Any, Any]) -> dict[str, Any]:
+    """A row without the cells that are missing (``None``, NaN, pandas' ``NA``), in plain Python's types."""
+    held = {str(name): _plain(cell) for name, cell in cells.items()}
+    return unflattened({name: cell for name, cell in held.items() if not _is_missing(cell)})
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, (np.ndarray, np.generic)):
+        cell = cell.tolist()
+    if isinstance(cell, Mapping):
+        held = {name: _plain(value) for name, value in cell.items()}
+        return {name: value for name, value in held.items() if not _is_missing(value)}
+    if isinstance(cell, (list, tuple)):
+        return [value for value in map(_plain, cell) if not _is_missing(value)]
+    return cell
+
+
+def _is_missing(cell: Any) -> bool:
+    if isinstance(cell, float):
+        return math.isnan(cell)
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise UsageError(
+            f'this table is read with pyarrow: pip install "jurygraph[frames]" ({error})'
+        ) from error
+    return pyarrow
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

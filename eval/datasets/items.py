@@ -1,0 +1,282 @@
+"""One item, what people said of it, and one pass over all of them: checked, counted."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from statistics import fmean
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from ...state.aspects import Aspect
+from ...state.errors import DataError
+from ...state.tasks import DEFAULT_CRITERIA, CompareTask, ScoreTask, TaskKind
+from ...state.verdict import Winner
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Item(BaseModel):
+    # A dataset may carry columns of its own: they are left alone.
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+    id: str = Field(min_length=1)
+    group: str | None = None
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """The fields that are text, and what they hold."""
+        return ((name, value) for name, value in self if isinstance(value, str))
+
+
+class About(TypedDict):
+    """What results repeat of their item, so that whoever reads them needs no dataset.
+
+    Attributes:
+        systems: who wrote the candidate, or answer 1 and answer 2; empty where it is not known.
+        category: of the question, if it has one.
+        lengths: characters of the candidate, or of answer 1 and answer 2.
+        annotations: what each annotator said, where it is known.
+    """
+
+    systems: tuple[str, ...]
+    category: str | None
+    lengths: tuple[int, ...]
+    annotations: tuple[float | Winner, ...]
+
+
+class ScoreItem(_Item):
+    """A text to be rated, with people's scores by aspect where there are any.
+
+    ``annotations`` holds single annotators' scores where ``human`` has their mean.
+    """
+
+    system: str | None = None
+    source: str
+    fact: str | None = None
+    candidate: str
+    references: tuple[str, ...] = ()
+    human: dict[str, Number | list[Number]] = {}
+    annotations: dict[str, list[Number]] = {}
+
+    def task(self, aspect: Aspect) -> ScoreTask:
+        """What a protocol is given."""
+        return ScoreTask(source=self.source, candidate=self.candidate, fact=self.fact, aspect=aspect)
+
+    def label(self, aspect: str) -> float | None:
+        """People's score: the mean where several are given."""
+        given = self.human.get(aspect)
+        if given is None or given == []:
+            return None
+        return fmean(given) if isinstance(given, list) else given
+
+    def about(self, aspect: str) -> About:
+        """What a result of that aspect repeats of the item."""
+        given = self.human.get(aspect)
+        return About(
+            systems=(self.system,) if self.system else (),
+            category=None,
+            lengths=(len(self.candidate),),
+            annotations=tuple(given if isinstance(given, list) else self.annotations.get(aspect, ())),
+        )
+
+
+def _joined(value: Any) -> Any:
+    """The turns of a conversation as one text."""
+    if isinstance(value, list) and all(isinstance(turn, str) for turn in value):
+        return "\n\n".join(f"Turn {number}: {turn}" for number, turn in enumerate(value, start=1))
+    return value
+
+
+def _as_text(value: Any) -> Any:
+    """Whole numbers as text; a column with missing cells has 1.0 for 1."""
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+    return f"{value:.0f}" if whole else value
+
+
+Joined = Annotated[str, BeforeValidator(_joined)]
+Preference = Annotated[Winner, BeforeValidator(_as_text)]
+
+
+class CompareItem(_Item):
+    """Two answers to be compared, with people's preference where there is one."""
+
+    category: str | None = None
+    question: Joined = Field(min_length=1)
+    answer_1: Joined
+    answer_2: Joined
+    model_1: str | None = None
+    model_2: str | None = None
+    reference: Joined | None = None
+    criteria: tuple[str, ...] = DEFAULT_CRITERIA
+    human: Preference | list[Preference] | None = None
+
+    def task(self) -> CompareTask:
+        """What a protocol is given."""
+        return CompareTask(
+            question=self.question,
+            answer_1=self.answer_1,
+            answer_2=self.answer_2,
+            criteria=self.criteria,
+            reference=self.reference,
+        )
+
+    def label(self) -> Winner | None:
+        """People's preference: that of the majority; no majority is a tie."""
+        if not self.human:
+            return None
+        return majority(self.human) if isinstance(self.human, list) else self.human
+
+    def about(self) -> About:
+        """What a result repeats of the item."""
+        return About(
+            systems=(self.model_1, self.model_2) if self.model_1 and self.model_2 else (),
+            category=self.category,
+            lengths=(len(self.answer_1), len(self.answer_2)),
+            annotations=tuple(self.human) if isinstance(self.human, list) else (),
+        )
+
+
+def majority(votes: Sequence[Winner]) -> Winner:
+    """What more than half of the annotators said; else a tie (ChatEval, section 3.4).
+
+    >>> majority(["1", "1", "tie"]), majority(["1", "2", "tie"])
+    ('1', 'tie')
+    """
+    [(winner, count), *_] = Counter(votes).most_common(1)
+    return winner if 2 * count > len(votes) else "tie"
+
+
+Item = ScoreItem | CompareItem
+
+
+def parse_item(row: Mapping[str, Any]) -> Item:
+    """Make an item of a row; a question, or turns, mark a comparison.
+
+    Raises:
+        pydantic.ValidationError: names the field that is wrong.
+    """
+    if "turns" in row and "question" not in row:
+        row = {**row, "question": row["turns"]}
+    return (CompareItem if "question" in row else ScoreItem).model_validate(dict(row))
+
+
+Numbered = tuple[int, Item]
+"""An item and where it stands: its line in a file, or its place among items in memory."""
+
+Reader = Callable[[], Iterator[Numbered]]
+"""Reads the items from the beginning, as often as it is called."""
+
+
+@dataclass
+class LabelRange:
+    """Where an aspect turns up first (counted from 0), and how far its labels reach."""
+
+    first: int
+    low: float = math.inf
+    high: float = -math.inf
+
+    def add(self, label: float) -> None:
+        """Take in one more label."""
+        self.low, self.high = min(self.low, label), max(self.high, label)
+
+
+@dataclass
+class Survey:
+    """What is remembered of a dataset's items.
+
+    Attributes:
+        kind: what they all are.
+        count: how many there are.
+        has_labels: whether people, or the construction of the data, said anything of any of them.
+        aspects: those that have labels, in the order in which they turn up.
+    """
+
+    kind: TaskKind
+    count: int = 0
+    has_labels: bool = False
+    aspects: dict[str, LabelRange] = field(default_factory=dict)
+
+    def add(self, item: Item) -> None:
+        """Take in one more item."""
+        self.has_labels = self.has_labels or bool(item.human)
+        if isinstance(item, ScoreItem):
+            for name in item.human:
+                labels = self.aspects.setdefault(name, LabelRange(self.count))
+                if (label := item.label(name)) is not None:
+                    labels.add(label)
+        self.count += 1
+
+
+def survey(read: Reader, name: str, unit: str = "line", *, most_characters: int | None = None) -> Survey:
+    """Check all items, one at a time.
+
+    Args:
+        read: reads the items.
+        name: of the file, for messages.
+        unit: what an item's number counts.
+        most_characters: the longest text that an item may have.
+
+    Raises:
+        DataError: no items, a text that is too long, both kinds, or one id twice; names the place.
+    """
+    found: Survey | None = None
+    ids = array("Q")
+    for number, item in read():
+        _check_lengths(item, f"{name}, {unit} {number}", most_characters)
+        kind: TaskKind = "score" if isinstance(item, ScoreItem) else "compare"
+        found = found or Survey(kind)
+        if found.kind != kind:
+            raise DataError(
+                f"{name}, {unit} {number}: texts to be rated and answers to be compared in one file"
+            )
+        found.add(item)
+        ids.append(digest(item.id))
+    if found is None:
+        raise DataError(f"{name}: holds no items")
+    if repeated := _repeated(ids):
+        _refuse(repeated, read, name, unit)
+    return found
+
+
+def _check_lengths(item: Item, where: str, most: int | None) -> None:
+    for name, text in item.texts():
+        if most is not None and len(text) > most:
+            raise DataError(
+                f"{where}: field {name!r} has {len(text):,} characters, more than {most:,}; "
+                "if that is meant, allow more with --max-chars"
+            )
+
+
+def _repeated(ids: array[int]) -> set[int]:
+    values, counts = np.unique(np.array(ids, dtype=np.uint64), return_counts=True)
+    return set(values[counts > 1].tolist())
+
+
+def _refuse(repeated: set[int], read: Reader, name: str, unit: str) -> None:
+    """Name the first id that stands there twice: digests tell where to look, the ids themselves are compared."""
+    seen: dict[str, int] = {}
+    for number, item in read():
+        if digest(item.id) not in repeated:
+            continue
+        if item.id in seen:
+            where = f"{name}, {unit} {number}"
+            raise DataError(f"{where}: id {item.id!r} stands already in {unit} {seen[item.id]}")
+        seen[item.id] = number
+
+
+def digest(*parts: Any) -> int:
+    """64 bits that stand for some values: equal values have equal ones, different values different ones.
+
+    Among a million values the chance that any two share theirs is below one in ten million.
+
+    >>> digest("a", None) == digest("a", None), digest("a", None) == digest("a", "None")
+    (True, False)
+    """
+    return int.from_bytes(blake2b(repr(parts).encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,290 @@
+"""Fetch published files once, and check what came.
+
+- From the Hugging Face Hub with ``huggingface_hub``, at a fixed revision, into its cache; checked against the SHA-256
+  that the Hub states for the file, which is written down in the catalogue.
+- From GitHub with ``pooch``, at a fixed commit; checked against the content address (git's blob id) that GitHub's API
+  states for the file in that commit. The SHA-256 that it has then is written down beside it, and what differs from it
+  later is refused.
+
+``HF_ENDPOINT``, ``JURYGRAPH_GITHUB_RAW`` and ``JURYGRAPH_GITHUB_API`` name mirrors; ``JURYGRAPH_CACHE`` the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+
+from ....state.errors import DataError, JurygraphError, UsageError
+from .source import GitHub, HuggingFace, Source
+
+
+def fetch(source: Source) -> Path:
+    """The folder that holds a dataset's published files, fetched if they are not there yet.
+
+    Raises:
+        UsageError: a package that is needed is not installed.
+        DataError: they cannot be fetched, or are not what they should be.
+    """
+    assert source.home is not None
+    files = source.forms[0].files
+    _check_packages(source)
+    try:
+        if isinstance(source.home, GitHub):
+            return fetch_from_github(source.home, files)
+        return _fetch_from_hub(source.home, files)
+    except JurygraphError:
+        raise
+    except Exception as error:  # the clients raise what their own clients raise, down to the socket
+        raise DataError(
+            f"{source.name} could not be fetched from {source.home.address}: {_reason(error)}; "
+            f"try again, or {_instead(source)}"
+        ) from error
+
+
+def _instead(source: Source) -> str:
+    return f"give the folder that holds {source.wanted} with --data-dir (data_dir=)"
+
+
+def _check_packages(source: Source) -> None:
+    needed = ["pooch"] if isinstance(source.home, GitHub) else ["huggingface_hub"]
+    extras = ["hub"]
+    if any(name.endswith(".parquet") for name in source.forms[0].files):
+        needed.append("pyarrow")
+        extras.append("frames")
+    if missing := [name for name in needed if not _is_installed(name)]:
+        raise UsageError(
+            f"{source.name} is not bundled, and {missing[0]}, which fetches or reads it, is not installed: "
+            f'pip install "jurygraph[{",".join(extras)}]", or {_instead(source)}'
+        )
+
+
+def _is_installed(package: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(package) is not None
+
+
+def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
+    folders = set()
+    for name, known in zip(files, home.sha256, strict=True):
+        path = Path(_hub_file(home, name))
+        if (found := sha256(path)) != known:
+            path.resolve().unlink()
+            path.unlink(missing_ok=True)
+            raise DataError(
+                f"{name} of {home.repository}: has the SHA-256 {found[:12]}... and should have {known[:12]}...; "
+                "it was removed from the cache"
+            )
+        folders.add(path.parents[len(PurePosixPath(name).parts) - 1])
+    return folders.pop()
+
+
+def _hub_file(home: HuggingFace, name: str) -> str:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    folder = cache_folder()
+    return hf_hub_download(
+        home.repository,
+        name,
+        repo_type="dataset",
+        revision=home.revision,
+        cache_dir=folder / "hub" if folder else None,
+        endpoint=os.environ.get("HF_ENDPOINT"),
+        library_name="jurygraph",
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """What it came down to, as one line: clients wrap what happened in words of their own, often several times."""
+    while deeper := error.__cause__ or error.__context__:
+        error = deeper
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+    first, *_ = str(error).splitlines() or [type(error).__name__]
+    return first if len(first) <= 200 else f"{first[:200]}..."
+
+
+CACHE = "JURYGRAPH_CACHE"
+SUMS = "SHA256SUMS"
+
+
+def cache_folder() -> Path | None:
+    """The folder that ``JURYGRAPH_CACHE`` names; ``None`` for the fetching packages' own."""
+    named = os.environ.get(CACHE)
+    return Path(named).expanduser() if named else None
+
+
+def sha256(path: Path) -> str:
+    """Of a file's content, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def git_blob(path: Path) -> str:
+    """The name that git gives a file's content: the SHA-1 of a short header and the content."""
+    found = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+class Sums:
+    """The files of a folder that were checked, in the form that ``sha256sum --check`` reads."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = folder / SUMS
+        lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
+        self._known = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+    def holds(self, name: str) -> bool:
+        """Whether a file is there and is what it was when it was checked.
+
+        Raises:
+            DataError: it is there and is something else.
+        """
+        path, known = self._folder / name, self._known.get(name)
+        if known is None or not path.exists():
+            return False
+        if (found := sha256(path)) != known:
+            raise DataError(
+                f"{path}: was changed after it was fetched (SHA-256 {found[:12]}..., was {known[:12]}...); "
+                "delete it, and it is fetched again"
+            )
+        return True
+
+    def add(self, name: str) -> None:
+        """A file has been checked.
+
+        Raises:
+            DataError: one of that name was checked before, and held something else.
+        """
+        found, known = sha256(self._folder / name), self._known.get(name)
+        if known is not None and known != found:
+            raise DataError(
+                f"{self._folder / name}: what was fetched now is not what was fetched before "
+                f"(SHA-256 {found[:12]}..., was {known[:12]}...)"
+            )
+        self._known[name] = found
+        fresh = self._file.with_name(f"{SUMS}.{uuid4().hex}")  # somebody else may be fetching the same
+        lines = (f"{digest}  {held}\n" for held, digest in self._known.items())
+        fresh.write_text("".join(lines), encoding="utf-8")
+        fresh.replace(self._file)
+
+
+RAW, API = "JURYGRAPH_GITHUB_RAW", "JURYGRAPH_GITHUB_API"
+log = logging.getLogger("jurygraph.data")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often a download is attempted, and how long it waits in between, in seconds."""
+
+    attempts: int = 3
+    first_wait: float = 1.0
+    longest_wait: float = 20.0
+    timeout: float = 30.0
+
+
+PATIENCE = Patience()
+
+
+def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
+    """The folder that holds a commit's files, laid out as in the repository; no network where all are there.
+
+    Raises:
+        DataError: a file that the commit does not have, or whose content is not the commit's.
+        OSError: a download that failed for good.
+    """
+    folder = _commits() / home.repository / home.commit
+    sums = Sums(folder)
+    if missing := [name for name in files if not sums.holds(name)]:
+        blobs = _blobs(home)
+        for name in missing:
+            if name not in blobs:
+                raise DataError(f"{home.repository} has no {name} at {home.commit}")
+            _download(_raw_url(home, name), folder / name)
+            _check(folder / name, blobs[name], home)
+            sums.add(name)
+    return folder
+
+
+def _commits() -> Path:
+    import pooch
+
+    return (cache_folder() or Path(pooch.os_cache("jurygraph"))) / "github"
+
+
+def _check(path: Path, blob: str, home: GitHub) -> None:
+    if (found := git_blob(path)) != blob:
+        path.unlink()
+        raise DataError(
+            f"{path.name} of {home.repository}: what came is not the file of commit {home.commit[:12]} "
+            f"(git blob {found[:12]}..., should be {blob[:12]}...); it was thrown away, try again"
+        )
+
+
+def _blobs(home: GitHub) -> dict[str, str]:
+    """Path to content address of all files of the commit; a commit never changes, so it is asked for once."""
+    path = _commits() / home.repository / f"{home.commit}.tree.json"
+    base = os.environ.get(API, "https://api.github.com").rstrip("/")
+    _download(f"{base}/repos/{home.repository}/git/trees/{home.commit}?recursive=1", path)
+    try:
+        entries = json.loads(path.read_bytes())["tree"]
+        return {entry["path"]: entry["sha"] for entry in entries if entry["type"] == "blob"}
+    except (ValueError, KeyError, TypeError) as error:
+        path.unlink()
+        raise DataError(f"{base}: is no GitHub API: cannot tell the files of {home.repository}") from error
+
+
+def _raw_url(home: GitHub, name: str) -> str:
+    base = os.environ.get(RAW, "https://raw.githubusercontent.com").rstrip("/")
+    return f"{base}/{home.repository}/{home.commit}/{quote(name)}"
+
+
+def _download(url: str, path: Path) -> None:
+    """Fetch a file unless it is there; a file is there as a whole or not at all."""
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")
+    if not path.exists():
+        log.info("fetching", extra={"url": url})
+    client = pooch.HTTPDownloader(timeout=PATIENCE.timeout)
+    for attempt in Retrying(
+        stop=stop_after_attempt(PATIENCE.attempts),
+        retry=retry_if_exception(_may_pass),
+        wait=_wait,
+        reraise=True,
+    ):
+        with attempt:
+            pooch.retrieve(url, known_hash=None, fname=path.name, path=path.parent, downloader=client)
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether the same download may succeed later: no answer, too many requests, a server in trouble."""
+    import requests
+
+    if not isinstance(error, requests.RequestException):
+        return False
+    return error.response is None or error.response.status_code == 429 or error.response.status_code >= 500
+
+
+def _wait(state: RetryCallState) -> float:
+    """What the server asks for, if that is not long, else twice as long each time."""
+    response: Any = getattr(state.outcome.exception() if state.outcome else None, "response", None)
+    asked = response.headers.get("Retry-After", "") if response is not None else ""
+    wait = float(asked) if asked.isdigit() else PATIENCE.first_wait * 2 ** (state.attempt_number - 1)
+    return min(wait, PATIENCE.longest_wait)

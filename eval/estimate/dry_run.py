@@ -1,0 +1,325 @@
+"""A few items through the graphs, answered offline: how long each role's prompts and replies are.
+
+No provider is called. What is heard is how long the prompts are, and whose model they would go to; the words that
+the offline judge puts into them are not those of a language model, and stand for them as far as length goes. No
+Critic is ever content, so that every debate is heard to its end.
+
+A prompt grows from call to call as the log does, so its length is a straight line over the calls of its role. What
+is said between two calls has another length where a language model says it: by so much the line is made steeper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, linear_regression
+from typing import Any, NamedTuple
+
+from ...graphs.base import Graph
+from ...graphs.nested import NamedJudges
+from ...graphs.registry import find_protocol
+from ...nodes.bound_judge import Panel
+from ...nodes.models.call import Call, Reply, Send
+from ...nodes.models.capabilities import LOGPROBS, SEVERAL
+from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.models.resolver import OFFLINE, load
+from ...nodes.models.send import Around, around_calls
+from ...nodes.planner import steps_kept
+from ...state.call_counts import CallRange, CallsByRole, Range
+from ...state.errors import UsageError
+from ...state.tasks import TaskKind
+
+
+def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[float]:
+    """Tokens of one reply; a limit that is set is the most there can be."""
+    usual = 1.0 if bare else WORDS.get(form, WORDS["text"]) * TOKENS_A_WORD
+    limit = next(filter(None, (getattr(model.chat, name, None) for name in _LIMITS)), None)
+    if limit is None:
+        return Range(usual * SHORTER, usual * LONGER)
+    return Range(min(usual * SHORTER, float(limit)), float(limit))
+
+
+@dataclass
+class Heard:
+    """One call of a rehearsal: the ``number``-th of its role in one verdict."""
+
+    role: str
+    number: int
+    model: LoadedModel
+    form: str
+    input_tokens: float
+    several: int
+    reply_tokens: float | None = None
+
+
+class Listener(Around):
+    """Has the offline judge answer every call, and takes down what was asked.
+
+    Attributes:
+        heard: the calls so far; those of each verdict are numbered once ``begin`` was called for it.
+    """
+
+    def __init__(self, stand_in: LoadedModel) -> None:
+        self.heard: list[Heard] = []
+        self._numbers: Counter[str] = Counter()
+        self._stand_in = stand_in
+
+    def begin(self) -> None:
+        """Hear the next verdict."""
+        self._numbers.clear()
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        """The offline judge's reply, in the shape that the real model was asked for."""
+        heard = self._noted(call)
+        reply = await send(replace(call, model=self._stand_in, parameters={}))
+        heard.reply_tokens = tokens_in(reply.text)
+        return shaped(call, objecting(reply) if call.metadata["form"] == "critique" else reply)
+
+    def _noted(self, call: Call) -> Heard:
+        role = str(call.metadata["role"])
+        self._numbers[role] += 1
+        heard = Heard(
+            role=role,
+            number=self._numbers[role],
+            model=call.model,
+            form=str(call.metadata["form"]),
+            input_tokens=_prompt_tokens(call),
+            several=int(call.parameters.get(SEVERAL, 1)),
+        )
+        if not call.metadata.get("repair"):
+            self.heard.append(heard)
+        return heard
+
+
+async def rehearse(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[Heard]:
+    """What the calls of these tasks would be.
+
+    A task at which the offline judge fails is heard as far as it went.
+
+    Raises:
+        UsageError: what the run itself would stumble over at once.
+    """
+    listener, problem = Listener(load(OFFLINE, asyncio.get_running_loop())), None
+    token = around_calls.set(listener)
+    try:
+        with steps_kept():
+            for task in tasks:
+                listener.begin()
+                try:
+                    await graph.ainvoke({"task": task})
+                except UsageError:
+                    raise
+                except Exception as error:  # the judge that stands in plays no part in the run itself
+                    problem = error
+    finally:
+        around_calls.reset(token)
+    if problem is not None and not listener.heard:
+        raise problem
+    return listener.heard
+
+
+def _prompt_tokens(call: Call) -> float:
+    """Tokens of the messages, and of the reply's schema where one goes with them."""
+    schema = json.dumps(call.schema, ensure_ascii=False) if call.schema else ""
+    return sum(tokens_in(str(message.text)) for message in call.messages) + tokens_in(schema)
+
+
+def shaped(call: Call, reply: Reply) -> Reply:
+    """With all that the real model was asked for, since a model is not asked again for what it left out."""
+    if call.parameters.get(LOGPROBS):
+        lowest = f"{call.metadata['low']:g}"
+        reply = replace(reply, text=lowest, tokens=[{"token": lowest, "logprob": 0.0}])
+    further = int(call.parameters.get(SEVERAL, 1)) - 1
+    return replace(reply, others=(replace(reply, requests=0),) * further)
+
+
+def objecting(reply: Reply) -> Reply:
+    said = reply.text.replace("NO ISSUE", "An objection")
+    fields = {"feedback": said, "no_issue": False} if reply.fields is not None else None
+    return replace(reply, text=said, fields=fields)
+
+
+TOKENS_A_WORD = 4 / 3
+
+WORDS = {"text": 150, "critique": 150, "score": 120, "pair": 150, "vote": 60, "steps": 80}
+"""Words of a usual reply by its form: what the templates allow an argument, and the reasons before a score."""
+
+SHORTER, LONGER = 0.5, 2.0
+"""Replies of models that talk little and much, in usual replies. Reasoning that is paid and not shown is not in it."""
+
+BARE = {"geval": ("scorer",)}
+"""Roles that answer with a number and nothing round it, by protocol."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a role is asked, and how it answers.
+
+    Attributes:
+        labels: the share of each model in its calls.
+        first: tokens of the prompt of its first call.
+        growth: by how many tokens the prompt of each further call is longer, where everybody talks little and much.
+        reply: tokens of one reply, by model.
+        several: how many replies one call brings.
+    """
+
+    labels: Mapping[str, float]
+    first: float
+    growth: Range[float]
+    reply: Mapping[str, Range[float]]
+    several: int = 1
+
+    def replies(self, calls: CallRange) -> CallRange:
+        """How many replies so many calls bring: more calls are for fewer replies each."""
+        least = calls.least * self.several
+        return CallRange(least, max(least, calls.most))
+
+    def prompt(self, calls: CallRange) -> Range[float]:
+        """Tokens of a prompt, on average over so many calls in one verdict."""
+        further = Range(max(calls.least - 1, 0) / 2, max(calls.most - 1, 0) / 2)
+        return Range(
+            self.first + self.growth.least * further.least, self.first + self.growth.most * further.most
+        )
+
+
+class Voice(NamedTuple):
+    """A role of one of the protocols in play: its model, how it is asked, its calls in a verdict of that protocol."""
+
+    model: LoadedModel
+    manner: Manner
+    calls: CallRange
+
+
+async def voices(graph: Graph, kind: TaskKind, tasks: Sequence[Mapping[str, Any]]) -> dict[str, Voice]:
+    """Every role of a protocol by the name that ``Protocol.calls`` has for it.
+
+    A wrapper's protocols are heard one by one: also the expensive one where the cheap one is never in doubt.
+    """
+    found = {}
+    for stage in _stages(panel_of(graph), graph):
+        heard = manners(await rehearse(stage.graph, tasks), BARE.get(stage.panel.protocol, ()))
+        models = await _models(stage.panel)
+        for role, calls in _calls(stage.panel, kind, models).items():
+            manner = heard.get(role) or silent(models[role], heard.values())
+            found[f"{stage.prefix}{role}"] = Voice(models[role], manner, calls)
+    return found
+
+
+async def models_of(graph: Graph) -> dict[str, LoadedModel]:
+    """The model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
+    found = {}
+    for stage in _stages(panel_of(graph), graph):
+        models = await _models(stage.panel)
+        found.update({f"{stage.prefix}{role}": model for role, model in models.items()})
+    return found
+
+
+def panel_of(graph: Graph) -> Panel[Any]:
+    """Who judges in a protocol's graph."""
+    panel: Panel[Any] = graph.builder.panel  # type: ignore[attr-defined]
+    return panel
+
+
+def manners(heard: Sequence[Heard], bare: Iterable[str] = ()) -> dict[str, Manner]:
+    """What was heard, role by role; ``bare`` are roles whose reply is a number with nothing round it."""
+    wordy = _wordiness(heard)
+    by_role: dict[str, list[Heard]] = {}
+    for one in heard:
+        by_role.setdefault(one.role, []).append(one)
+    return {role: _manner(calls, wordy, role in bare) for role, calls in by_role.items()}
+
+
+def silent(model: LoadedModel, known: Iterable[Manner]) -> Manner:
+    """A role that was not heard: shown as much as the one that is shown most."""
+    most = max((manner.first for manner in known), default=0.0)
+    return Manner({model.label: 1.0}, most, Range(0.0, 0.0), {model.label: reply_tokens(model, "text")})
+
+
+_LIMITS = ("max_tokens", "max_output_tokens")
+
+
+def _manner(calls: Sequence[Heard], wordy: float, bare: bool) -> Manner:
+    labels = Counter(one.model.label for one in calls)
+    first, growth = _line(calls)
+    # The last call stands for all: where forms differ, as in a last turn with scores, they hardly differ in length.
+    reply = {one.model.label: reply_tokens(one.model, one.form, bare) for one in calls}
+    shares = {label: count / len(calls) for label, count in labels.items()}
+    return Manner(
+        shares, first, Range(SHORTER, LONGER) * (growth * wordy), reply, max(one.several for one in calls)
+    )
+
+
+def _line(calls: Sequence[Heard]) -> tuple[float, float]:
+    """The straight line through the prompts' lengths: that of a first call, and what each further one adds."""
+    numbers = [one.number - 1 for one in calls]
+    tokens = [one.input_tokens for one in calls]
+    if len(set(numbers)) == 1:
+        return fmean(tokens), 0.0
+    growth, first = linear_regression(numbers, tokens)
+    return (first, growth) if growth > 0 else (fmean(tokens), 0.0)
+
+
+def _wordiness(heard: Sequence[Heard]) -> float:
+    """How much more than the offline judge a language model says: by so much faster grows what is read again."""
+    said = [(one.reply_tokens, WORDS.get(one.form, WORDS["text"])) for one in heard if one.reply_tokens]
+    if not said:
+        return 1.0
+    return TOKENS_A_WORD * sum(words for _, words in said) / sum(tokens for tokens, _ in said)
+
+
+class _Stage(NamedTuple):
+    """A protocol that is no wrapper, and what comes before the names of its roles."""
+
+    prefix: str
+    panel: Panel[Any]
+    graph: Graph
+
+
+def _stages(panel: Panel[Any], graph: Graph, prefix: str = "") -> Iterator[_Stage]:
+    if not isinstance(panel, NamedJudges):
+        yield _Stage(prefix, panel, graph)
+        return
+    for place, judge in panel.inside.items():
+        inner = f"{prefix}{place}." if len(panel.inside) > 1 else prefix
+        yield from _stages(judge.panel, judge.seat.graph, inner)
+
+
+async def _models(panel: Panel[Any]) -> dict[str, LoadedModel]:
+    hearing = await panel.hearing(None, lambda _: None)
+    return {role: hearing.model_of(role) for role in panel.roles}
+
+
+def _calls(panel: Panel[Any], kind: TaskKind, models: Mapping[str, LoadedModel]) -> CallsByRole:
+    """The calls of each role, in a verdict or once."""
+    protocol = find_protocol(panel.protocol).protocol
+
+    def can(role: str, what: str) -> bool:
+        return models[role].gives(what)
+
+    return {**protocol.calls_once(panel.bound, kind, can), **protocol.calls(panel.bound, kind, can)}
+
+
+LATIN, WIDE, OTHER = 4.0, 1.3, 2.5
+"""Characters to a token. Latin script: Google's guide to Gemini's tokens, and near what GPT-4o's tokenizer makes of
+English (4.4). Chinese, Japanese and Korean: between the 1.1 and 2.0 that Cohere gives for the three in Wikipedia.
+Other scripts lie between those two, and apart from each other by model and language."""
+_WIDE = re.compile(
+    r"[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
+)
+_OTHER = re.compile(r"[\u0370-\u10ff\u1200-\u1dff\u2c00-\u2dff\ufb00-\ufdff\U00010000-\U0001ffff]")
+
+
+def tokens_in(text: str) -> float:
+    """About so many tokens; a model's own tokenizer may find a third more or fewer.
+
+    >>> tokens_in("It rained all day."), round(tokens_in("雨が降った。"), 1)
+    (4.5, 4.6)
+    """
+    if text.isascii():
+        return len(text) / LATIN
+    wide, other = len(_WIDE.findall(text)), len(_OTHER.findall(text))
+    return wide / WIDE + other / OTHER + (len(text) - wide - other) / LATIN

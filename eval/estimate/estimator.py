@@ -1,0 +1,327 @@
+"""What a run will take, told before it starts, and as a table.
+
+Calls are bounds, by protocol and settings (``Protocol.calls``): every verdict takes as many, beside replies that are
+asked for again because they could not be read. Tokens and dollars are an estimate. Prompts are measured on a few
+items (``rehearsal``), replies are assumed to be of usual length, from half to twice of it or up to ``max_tokens``. The
+middle of it may well be off by half, and reasoning that a provider bills and does not show comes on top; what a
+provider takes off for prompts that begin alike is not taken off here, and neither are identical calls of different
+protocols or items, which a run makes once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from rich import box
+from rich.table import Table
+
+from ...graphs.registry import find_protocol
+from ...nodes.bound_judge import Panel
+from ...nodes.models import prices
+from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.sync_bridge import run_blocking
+from ...state.aspects import Aspect
+from ...state.call_counts import CallRange, Range, exactly, total
+from ...state.tasks import TaskKind
+from ..datasets.items import Item, ScoreItem
+from ..plan import Plan
+from ..tables.result_tables import money
+from .dry_run import Voice, models_of, panel_of, voices
+
+REHEARSED = 8
+"""Verdicts that are rehearsed, for each protocol."""
+
+
+def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
+    """What carrying out a plan will take; ``aestimate`` is the same for async code.
+
+    Args:
+        plan: what is to be done.
+        done: verdicts that are there already, by protocol.
+
+    Raises:
+        UsageError: a setting that a protocol would stumble over at its first item.
+
+    >>> from jurygraph.eval.plan import plan
+    >>> total = estimate(plan("debate", "demo", aspects=["consistency"], limit=10)).total
+    >>> total.calls, total.cost_usd
+    (Range(least=20, most=90), Range(least=0.0, most=0.0))
+    """
+    return run_blocking(aestimate(plan, done))
+
+
+async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int = REHEARSED) -> Estimate:
+    """``estimate`` for async code; the same arguments and errors. ``most`` verdicts a protocol are rehearsed."""
+    runs = {name: _runs(plan, name, done) for name in plan.graphs}
+    if plan.recording is not None:  # nobody is asked
+        return Estimate({name: left.verdicts for name, left in runs.items()}, (), 0)
+    tasks = await asyncio.to_thread(lambda: list(some_tasks(plan, most)))
+    parts: list[Part] = []
+    for name, graph in plan.graphs.items():
+        cast = await voices(graph, plan.dataset.kind, tasks)
+        models = {role: voice.model for role, voice in cast.items()}
+        parts += _parts(name, _wanted(panel_of(graph), plan.dataset.kind, models, runs[name]), cast)
+    return Estimate({name: left.verdicts for name, left in runs.items()}, tuple(parts), len(tasks))
+
+
+async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRange:
+    """How many calls a plan takes, at least and at most, as ``aestimate`` has it; nothing is rehearsed for it."""
+    found = exactly(0)
+    for name, graph in plan.graphs.items():
+        models = await models_of(graph)
+        calls = _wanted(panel_of(graph), plan.dataset.kind, models, _runs(plan, name, done))
+        found += total(each for _, each in calls)
+    return found
+
+
+def _runs(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> _Runs:
+    """What is left to be done of one protocol."""
+    wanted = len(plan.dataset) * max(1, len(plan.aspects)) * plan.repeats
+    left = max(0, wanted - (done or {}).get(protocol, 0))
+    sets = max(1, len(plan.aspects)) if left else 0
+    return _Runs(left, CallRange(sets if left == wanted else 0, sets))
+
+
+class _Runs(NamedTuple):
+    """Verdicts to be made, and sets of them that share the calls made once; none where those were made before."""
+
+    verdicts: int
+    sets: CallRange
+
+
+def some_tasks(plan: Plan, most: int = REHEARSED) -> Iterator[dict[str, Any]]:
+    """A few of what is to be judged, spread evenly over the items, and over the aspects in turn."""
+    size = len(plan.dataset)
+    places = {size * place // most for place in range(most)}
+    chosen = (item for place, item in enumerate(plan.dataset) if place in places)
+    for number, item in zip(range(len(places)), chosen, strict=False):
+        aspect = plan.aspects[number % len(plan.aspects)] if plan.aspects else None
+        yield _task(item, aspect)
+
+
+def _task(item: Item, aspect: Aspect | None) -> dict[str, Any]:
+    if isinstance(item, ScoreItem):
+        assert aspect is not None
+        return item.task(aspect).model_dump(mode="json")
+    return item.task().model_dump(mode="json")
+
+
+def _wanted(
+    panel: Panel[Any], kind: TaskKind, models: Mapping[str, LoadedModel], runs: _Runs
+) -> Iterator[tuple[str, CallRange]]:
+    """The calls of each role in all the verdicts."""
+    protocol = find_protocol(panel.protocol).protocol
+
+    def can(role: str, what: str) -> bool:
+        return models[role].gives(what)
+
+    for role, calls in protocol.calls(panel.bound, kind, can).items():
+        yield role, calls * runs.verdicts
+    for role, once in protocol.calls_once(panel.bound, kind, can).items():
+        yield role, CallRange(once.least * runs.sets.least, once.most * runs.sets.most)
+
+
+def _parts(
+    protocol: str, wanted: Iterable[tuple[str, CallRange]], cast: Mapping[str, Voice]
+) -> Iterator[Part]:
+    """The parts of one protocol, by model."""
+    by_model: dict[str, list[Part]] = {}
+    for role, calls in wanted:
+        for part in _shares(protocol, cast[role], calls):
+            by_model.setdefault(part.model, []).append(part)
+    for model, parts in by_model.items():
+        of_model = added(parts, protocol, model)
+        if of_model.calls.most:
+            yield of_model
+
+
+def _shares(protocol: str, voice: Voice, calls: CallRange) -> Iterator[Part]:
+    """What so many calls of a role ask of each of its models."""
+    manner, prompt = voice.manner, voice.manner.prompt(voice.calls)
+    for model, share in manner.labels.items():
+        own = CallRange(round(calls.least * share), round(calls.most * share))
+        replies, reply = manner.replies(own), manner.reply[model]
+        output = Range(replies.least * reply.least, replies.most * reply.most)
+        yield Part(
+            protocol=protocol,
+            model=model,
+            calls=own,
+            input_tokens=_whole(own.least * prompt.least, own.most * prompt.most),
+            output_tokens=_whole(output.least, output.most),
+            cost_usd=_cost(model, own, prompt, output),
+        )
+
+
+def _whole(least: float, most: float) -> CallRange:
+    return CallRange(round(least), round(most))
+
+
+def _cost(model: str, calls: CallRange, prompt: Range[float], output: Range[float]) -> Range[float] | None:
+    """Call by call, since a long prompt may have another price than two short ones."""
+    least = _price(model, calls.least, prompt.least, output.least)
+    most = _price(model, calls.most, prompt.most, output.most)
+    return None if least is None or most is None else Range(least, most)
+
+
+def _price(model: str, calls: int, prompt: float, output: float) -> float | None:
+    price = prices.cost_usd(model, round(prompt), 0, round(output / calls) if calls else 0)
+    return None if price is None else price * calls
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a run asks of one model for one protocol; or of several, where they are added up.
+
+    Attributes:
+        calls: requests that are answered.
+        input_tokens: tokens of all prompts.
+        output_tokens: tokens of all replies.
+        cost_usd: dollars; ``None`` where a price is unknown.
+    """
+
+    protocol: str
+    model: str
+    calls: CallRange
+    input_tokens: CallRange
+    output_tokens: CallRange
+    cost_usd: Range[float] | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will take.
+
+    Attributes:
+        verdicts: verdicts that are still to be made, by protocol.
+        parts: what it takes, by protocol and model.
+        rehearsed: verdicts a protocol that the tokens were measured on.
+    """
+
+    verdicts: Mapping[str, int]
+    parts: tuple[Part, ...]
+    rehearsed: int
+
+    @property
+    def total(self) -> Part:
+        """All protocols and models together."""
+        return added(self.parts)
+
+    def discounted(self, share: float) -> Estimate:
+        """The same where calls cost a share of the usual price."""
+        return replace(self, parts=tuple(_discounted(part, share) for part in self.parts))
+
+    def of(self, protocol: str) -> Part:
+        """All models of one protocol together."""
+        return added([part for part in self.parts if part.protocol == protocol], protocol)
+
+    def exceeds(
+        self, *, max_calls: int | None = None, max_tokens: int | None = None, max_cost: float | None = None
+    ) -> tuple[str, ...]:
+        """Why a run cannot be done within its budget even at best: a sentence for each limit, none if it can.
+
+        Of models whose price is unknown the cost is left out; ``max_tokens`` is of prompts and replies together.
+        """
+        total = self.total
+        tokens = total.input_tokens.least + total.output_tokens.least
+        dollars = sum(part.cost_usd.least for part in self.parts if part.cost_usd is not None)
+        found = []
+        if max_calls is not None and total.calls.least > max_calls:
+            found.append(f"at least {total.calls.least:,} calls are needed, and {max_calls:,} are allowed")
+        if max_tokens is not None and tokens > max_tokens:
+            found.append(f"about {tokens:,} tokens are needed at least, and {max_tokens:,} are allowed")
+        if max_cost is not None and dollars > max_cost:
+            found.append(f"about ${dollars:.2f} are needed at least, and ${max_cost:.2f} are allowed")
+        return tuple(found)
+
+
+def _discounted(part: Part, share: float) -> Part:
+    cost = part.cost_usd
+    return replace(part, cost_usd=None if cost is None else cost * share)
+
+
+def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
+    """Several parts as one; the cost is unknown where that of any is."""
+    parts = tuple(parts)
+    nothing = CallRange(0, 0)
+    costs = [part.cost_usd for part in parts]
+    known = [cost for cost in costs if cost is not None]
+    return Part(
+        protocol=protocol,
+        model=model,
+        calls=sum((part.calls for part in parts), start=nothing),
+        input_tokens=sum((part.input_tokens for part in parts), start=nothing),
+        output_tokens=sum((part.output_tokens for part in parts), start=nothing),
+        cost_usd=sum(known, start=Range(0.0, 0.0)) if len(known) == len(costs) else None,
+    )
+
+
+def estimate_table(estimate: Estimate) -> Table:
+    """What a run will take, a line a protocol and model, and all of it together."""
+    table = Table(
+        title="What it will take, at least and at most",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=0,
+        caption=_caption(estimate),
+        caption_justify="left",
+    )
+    table.add_column("protocol", no_wrap=True)
+    table.add_column("model", overflow="fold")
+    for column in ("verdicts", "calls", "tokens in", "tokens out", "cost"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for part in estimate.parts:
+        table.add_row(part.protocol, part.model, f"{estimate.verdicts[part.protocol]:,}", *_cells(part))
+    if len(estimate.parts) != 1:
+        table.add_section()
+        table.add_row("all", "", f"{sum(estimate.verdicts.values()):,}", *_cells(estimate.total))
+    return table
+
+
+def _caption(estimate: Estimate) -> str:
+    return (
+        f"Calls lie between these, repairs of unreadable replies aside. Tokens are estimated from {estimate.rehearsed} "
+        "rehearsed verdicts a protocol and replies of usual length; they may well be off by half."
+    )
+
+
+def _cells(part: Part) -> tuple[str, str, str, str]:
+    calls = _counts(part.calls)
+    return calls, _tokens(part.input_tokens), _tokens(part.output_tokens), _dollars(part.cost_usd)
+
+
+def _counts(calls: CallRange) -> str:
+    return _between(f"{calls.least:,}", f"{calls.most:,}")
+
+
+def _tokens(tokens: CallRange) -> str:
+    return _between(rough(tokens.least), rough(tokens.most))
+
+
+def _dollars(cost: Range[float] | None) -> str:
+    return "unknown" if cost is None else _between(_cost_text(cost.least), _cost_text(cost.most))
+
+
+def _between(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _cost_text(dollars: float) -> str:
+    return f"${dollars:,.2f}" if dollars >= 0.1 else money(dollars)
+
+
+def rough(count: int) -> str:
+    """A count in two figures, which is all that an estimate is good for.
+
+    >>> rough(87), rough(1_349), rough(612_345), rough(18_496_827)
+    ('87', '1.3k', '610k', '18M')
+    """
+    rounded = float(f"{count:.2g}")
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rounded >= unit:
+            return f"{rounded / unit:g}{name}"
+    return f"{rounded:g}"

@@ -1,0 +1,184 @@
+"""A journal looked at and thinned out from outside, also while runs use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import ColumnElement, Connection, exists, func, select, text, update
+
+from ...state.errors import UsageError
+from .database import (
+    SUMS,
+    VERSION,
+    WRITTEN_BY,
+    Place,
+    calls,
+    claims,
+    is_there,
+    metadata,
+    now,
+    openings,
+    place,
+    totals_from,
+)
+from .records import JournalError, Totals
+from .store import persevere
+
+T = TypeVar("T")
+_PATIENCE = 10.0
+_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSummary:
+    """What a journal holds.
+
+    Attributes:
+        shown: where it is, without a password.
+        version: of its format.
+        bytes: what it takes on disk.
+        spent: all its calls together.
+        by_model: the same, for each model.
+        by_run: the same, for each run.
+        replies: how many replies it still has, those of disowned calls among them.
+        disowned: calls whose replies could not be used.
+        claims: calls that somebody is making now, or was when it was killed.
+        oldest, newest: when its first and its last call were written, in seconds since 1970.
+    """
+
+    shown: str
+    version: int
+    bytes: int
+    spent: Totals
+    by_model: Mapping[str, Totals]
+    by_run: Mapping[str, Totals]
+    replies: int
+    disowned: int
+    claims: int
+    oldest: int | None
+    newest: int | None
+
+
+def summarize(where: str | Path) -> JournalSummary:
+    """Look at a journal.
+
+    Args:
+        where: as for :meth:`Journal.open`.
+
+    Raises:
+        UsageError: there is no journal, or it cannot be read.
+    """
+    there = place(where)
+    return _inside(there, lambda connection: _summary(connection, there))
+
+
+def prune(
+    where: str | Path,
+    *,
+    older_than_days: float | None = None,
+    run: str | None = None,
+    disowned: bool = False,
+) -> int:
+    """Delete replies; what they cost stays counted. With several conditions, those that meet all of them.
+
+    Args:
+        where: as for :meth:`Journal.open`.
+        older_than_days: replies written longer ago.
+        run: replies that this run paid for.
+        disowned: replies that could not be used.
+
+    Returns:
+        How many replies are gone.
+
+    Raises:
+        UsageError: no condition, no such run, no journal, or one that cannot be written.
+    """
+    if older_than_days is None and run is None and not disowned:
+        raise UsageError(
+            "nothing says which replies to delete: older than so many days, of a run, or disowned"
+        )
+    there = place(where)
+
+    def action(connection: Connection) -> int:
+        chosen = _chosen(connection, there, older_than_days, run, disowned)
+        return connection.execute(update(calls).where(*chosen).values(reply=None)).rowcount
+
+    pruned = _inside(there, action)
+    if there.file and pruned:
+        _inside(there, lambda connection: connection.execute(text("VACUUM")), one_statement=True)
+    return pruned
+
+
+def _chosen(
+    connection: Connection, there: Place, older_than_days: float | None, run: str | None, disowned: bool
+) -> list[ColumnElement[bool]]:
+    chosen: list[ColumnElement[bool]] = [calls.c.reply.is_not(None)]
+    if older_than_days is not None:
+        chosen.append(calls.c.created < now(connection.dialect) - int(older_than_days * _DAY))
+    if run is not None:
+        numbers = select(openings.c.number).where(openings.c.run == run)
+        if connection.execute(numbers).first() is None:
+            raise UsageError(f"{there.shown}: no run {run!r}; it has {', '.join(_runs(connection)[:5])}")
+        chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
+    if disowned:
+        chosen.append(calls.c.disowned.is_(True))
+    return chosen
+
+
+def _runs(connection: Connection) -> list[str]:
+    return list(connection.scalars(select(openings.c.run).distinct().order_by(openings.c.run)))
+
+
+def _summary(connection: Connection, there: Place) -> JournalSummary:
+    by_run = (
+        select(openings.c.run, *SUMS).select_from(openings.join(calls, WRITTEN_BY)).group_by(openings.c.run)
+    )
+    by_model = select(calls.c.model, *SUMS).group_by(calls.c.model)
+    count = func.count()
+    oldest, newest = connection.execute(select(func.min(calls.c.created), func.max(calls.c.created))).one()
+    return JournalSummary(
+        shown=there.shown,
+        version=VERSION,
+        bytes=_bytes(connection, there),
+        spent=totals_from(connection.execute(select(*SUMS)).one()),
+        by_model={
+            row[0]: totals_from(row[1:]) for row in connection.execute(by_model.order_by(calls.c.model))
+        },
+        by_run={row[0]: totals_from(row[1:]) for row in connection.execute(by_run.order_by(openings.c.run))},
+        replies=connection.scalar(select(func.count(calls.c.reply))) or 0,
+        disowned=connection.scalar(select(count).where(calls.c.disowned.is_(True))) or 0,
+        claims=connection.scalar(select(count).select_from(claims)) or 0,
+        oldest=oldest,
+        newest=newest,
+    )
+
+
+def _bytes(connection: Connection, there: Place) -> int:
+    if there.file:
+        files = (there.file, there.file.with_name(f"{there.file.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+    sizes = [func.pg_total_relation_size(table.name) for table in metadata.sorted_tables]
+    return sum(connection.execute(select(*sizes)).one())
+
+
+def _inside(there: Place, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
+    """Do something with a journal that is there already."""
+    if there.file and not there.file.is_file():
+        raise UsageError(f"{there.shown}: no journal there")
+    engine = there.engine()
+
+    def once() -> T:
+        with engine.connect() as connection, connection.begin():
+            if there.file and not one_statement:
+                connection.exec_driver_sql("BEGIN")
+            if not is_there(connection, there):
+                raise UsageError(f"{there.shown}: no journal there")
+            return action(connection)
+
+    try:
+        return persevere(once, there, lambda: _PATIENCE)
+    except JournalError as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,208 @@
+"""The journal of model calls: every finished call on disk before it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from itertools import count
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .database import COUNTER_BITS, ROW, place
+from .records import Batch, Entry, Totals
+from .store import Store
+from .worker import Keep, Reserve, Worker
+
+T = TypeVar("T")
+SQLITE_PATIENCE, POSTGRES_PATIENCE = 60.0, 600.0
+_EXIT_PATIENCE = 30.0
+_fields = attrgetter(*ROW[2:])
+
+
+class Journal:
+    """One opening of a journal, for the event loop that opened it.
+
+    A journal is an SQLite file or a Postgres database. Whoever wants to make a call reserves its key; the
+    answer is the kept reply, or ``None``, after which the key is to be kept or released.
+
+    >>> import asyncio, tempfile
+    >>> async def twice(file: str) -> list[bytes | None]:
+    ...     journal = await Journal.open(file, run="6b1f")
+    ...     before = await journal.reserve(bytes(16))
+    ...     await journal.keep(bytes(16), Entry("m", b'{"text": "4"}', 1, 90, 0, 5, 0, 0.001, 0.8))
+    ...     after = await journal.reserve(bytes(16))
+    ...     await journal.close()
+    ...     return [before, after]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(twice(f"{folder}/journal.sqlite"))
+    [None, b'{"text": "4"}']
+    """
+
+    def __init__(self, worker: Worker, store: Store, totals: Totals, seen: KeyFilter | None) -> None:
+        self._worker = worker
+        self._store = store
+        self._totals = totals
+        self._seen = seen
+        self._loop = asyncio.get_running_loop()
+        self._numbers = count(store.opening << COUNTER_BITS)
+        atexit.register(self._finish)
+
+    @classmethod
+    async def open(
+        cls,
+        where: str | Path,
+        *,
+        run: str,
+        fresh: bool = False,
+        shared: bool | None = None,
+        patience: float | None = None,
+        lease: float = 60.0,
+    ) -> Journal:
+        """Open a journal; where there is none, make one.
+
+        Args:
+            where: an SQLite file, ``sqlite:///FILE`` or ``postgresql://USER@HOST:PORT/DATABASE``.
+            run: the id of the run; what it spends is summed over all its openings. One process at a time
+                may open a journal for a run: what an earlier one had claimed is free again.
+            fresh: pass over the replies from before the run's first opening. They stay; what came since is served.
+            shared: whether other processes may have it open at the same time, so that calls have to be
+                claimed. Default: where it was given as a URL.
+            patience: for how many seconds a full disk, a lock or a lost server is waited out.
+            lease: after how many seconds the claims of a process lapse that is not heard of.
+
+        Raises:
+            UsageError: no such kind of database, one that cannot be reached, a file that is none, or a
+                journal of another version.
+        """
+        there = place(where)
+        claiming = there.named_by_url if shared is None else shared
+        waiting = (SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE) if patience is None else patience
+
+        def opening() -> Store:
+            return Store(there, run, shared=claiming, fresh=fresh, patience=waiting, lease=lease)
+
+        worker = Worker(opening, shared=claiming, lease=lease)
+        try:
+            store = await worker.start()
+            seen = None if claiming else KeyFilter()
+            if seen:
+                await worker.do(lambda store: store.note_keys(seen.add))
+            return cls(worker, store, await worker.do(Store.totals), seen)
+        except BaseException:
+            worker.end()
+            raise
+
+    async def reserve(self, key: bytes) -> bytes | None:
+        """The kept reply of a key; ``None`` where the caller is to make the call, then keep or release it.
+
+        While another process is making the call, its reply is waited for.
+
+        Args:
+            key: 16 bytes that identify the call.
+
+        Raises:
+            JournalError: the journal cannot be used any more.
+        """
+        if self._seen and not self._seen.may_hold(key):
+            self._worker.check()
+            return None
+        reserved = self._worker.put(Reserve(key, self._loop.create_future()))
+        try:
+            reply: bytes | None = await reserved
+        except asyncio.CancelledError:
+            if (
+                reserved.done()
+                and not reserved.cancelled()
+                and reserved.exception() is None
+                and reserved.result() is None
+            ):
+                self._worker.forget(key)
+            raise
+        return reply
+
+    async def keep(self, key: bytes, entry: Entry) -> None:
+        """Write a finished call; it is on disk when this returns, and is written also if this is cancelled.
+
+        Raises:
+            JournalError: it could not be written.
+        """
+        if self._seen:
+            self._seen.add(key)
+        self._totals = self._totals.plus(entry)
+        row = (next(self._numbers), key, *_fields(entry))
+        await self._worker.put(Keep(row, self._loop.create_future()))
+
+    async def release(self, key: bytes) -> None:
+        """Give a reserved key up: the call failed."""
+        if self._seen is None:
+            await self._worker.free(key)
+
+    async def disown(self, keys: Iterable[bytes]) -> None:
+        """Serve the replies of these keys no more, since they could not be used. Their cost stays counted."""
+        unusable = list(keys)
+        await self._worker.do(lambda store: store.disown(unusable))
+
+    def totals(self) -> Totals:
+        """What this run has spent so far, in earlier openings as well."""
+        return self._totals
+
+    async def note_batch(self, name: str, about: Mapping[str, Any]) -> None:
+        """Note a batch that the provider has, or something new about it; ``about`` is plain JSON."""
+        text = json.dumps(about)
+        await self._worker.do(lambda store: store.note_batch(name, text))
+
+    async def batches(self) -> list[Batch]:
+        """The batches of this run, oldest first."""
+        return await self._worker.do(Store.batches)
+
+    async def settle_batch(self, name: str) -> None:
+        """Note that a batch needs no more looking after."""
+        await self._worker.do(lambda store: store.settle_batch(name))
+
+    async def close(self) -> None:
+        """Write what is queued, free what is claimed, and let go of the database."""
+        atexit.unregister(self._finish)
+        self._store.hurry()
+        self._worker.end()
+        await asyncio.to_thread(self._worker.join)
+
+    def _finish(self) -> None:
+        """A program that ends without closing its journal still has what it kept."""
+        self._worker.end()
+        self._worker.join(_EXIT_PATIENCE)
+
+
+_WORDS = struct.Struct("<4I")
+
+
+class KeyFilter:
+    """A Bloom filter over keys of 16 bytes that are hashes themselves.
+
+    It takes 1 MiB, however many keys there are; with 500,000 of them it is wrong about one stranger in 400,
+    and with none missing.
+
+    >>> seen = KeyFilter()
+    >>> seen.add(bytes(range(16)))
+    >>> seen.may_hold(bytes(range(16))), seen.may_hold(b"another key, 16b")
+    (True, False)
+    """
+
+    _BITS = 1 << 23
+
+    def __init__(self) -> None:
+        self._bits = bytearray(self._BITS // 8)
+
+    def add(self, key: bytes) -> None:
+        """Note a key."""
+        bits = self._bits
+        for word in _WORDS.unpack(key):
+            bits[(word & 0x7FFFFF) >> 3] |= 1 << (word & 7)
+
+    def may_hold(self, key: bytes) -> bool:
+        """Whether the key may have been noted; never false where it was."""
+        bits = self._bits
+        return all(bits[(word & 0x7FFFFF) >> 3] >> (word & 7) & 1 for word in _WORDS.unpack(key))

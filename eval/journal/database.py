@@ -1,0 +1,314 @@
+"""Where a journal is, its tables and statements, the same in SQLite and Postgres.
+
+A call is a row that is added and never replaced, so that what it cost stays counted whatever becomes of its
+reply. Its number is the number of the opening that wrote it, then a counter: rows of one opening lie together.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    BindParameter,
+    Boolean,
+    Column,
+    Connection,
+    Dialect,
+    Engine,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    create_engine,
+    delete,
+    event,
+    false,
+    func,
+    inspect,
+    literal_column,
+    make_url,
+    select,
+    text,
+)
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import NullPool
+from sqlalchemy.sql.elements import ColumnElement
+
+from ...state.errors import UsageError
+from .records import Totals
+
+POSSIBLE = "a file such as runs/journal.sqlite, sqlite:///FILE or postgresql://USER@HOST:PORT/DATABASE"
+_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
+
+# A server that vanishes without a word is noticed within half a minute; the URL may say otherwise.
+_NOTICE_LOSS = {
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+_LOCK_PATIENCE = 2
+_PAGE_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a journal is.
+
+    Attributes:
+        url: as SQLAlchemy has it.
+        shown: the same for people to read, without a password.
+        file: the SQLite file; ``None`` for Postgres.
+        named_by_url: whether it was given as a URL.
+    """
+
+    url: URL
+    shown: str
+    file: Path | None
+    named_by_url: bool
+
+    def engine(self) -> Engine:
+        """A way to the database; nothing is connected yet."""
+        return _sqlite_engine(self.url) if self.file else _postgres_engine(self.url)
+
+
+def place(where: str | Path) -> Place:
+    """Read where a journal is.
+
+    Raises:
+        UsageError: a URL of another kind of database, or Postgres without its driver.
+
+    >>> place("postgres://me:secret@db.example/journal").shown
+    'postgresql://me@db.example/journal'
+    """
+    if "://" not in str(where):
+        file = Path(where)
+        return Place(URL.create("sqlite", database=str(file)), str(file), file, named_by_url=False)
+    try:
+        url = make_url(str(where))
+    except (ArgumentError, ValueError) as error:
+        raise UsageError(f"that URL of a journal cannot be read; possible are {POSSIBLE}") from error
+    if url.drivername == "sqlite" and url.database:
+        return Place(url, url.database, Path(url.database), named_by_url=True)
+    if url.drivername in _POSTGRES:
+        return _postgres(url)
+    raise UsageError(f"a journal cannot be kept in {url.drivername}://...; possible are {POSSIBLE}")
+
+
+def _postgres(url: URL) -> Place:
+    if importlib.util.find_spec("psycopg") is None:
+        raise UsageError("a journal in Postgres needs psycopg: pip install 'jurygraph[postgres]'")
+    shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
+    return Place(url.set(drivername="postgresql+psycopg"), str(shown), None, named_by_url=True)
+
+
+def _postgres_engine(url: URL) -> Engine:
+    unsaid = {name: value for name, value in _NOTICE_LOSS.items() if name not in url.query}
+    engine = create_engine(
+        url.update_query_dict(unsaid),
+        poolclass=NullPool,
+        hide_parameters=True,
+        isolation_level="READ COMMITTED",
+    )
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: object) -> None:
+        connection.execute(f"SET lock_timeout = '{_LOCK_PATIENCE}s'")
+        connection.commit()
+
+    return engine
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    engine = create_engine(
+        url, poolclass=NullPool, hide_parameters=True, connect_args={"timeout": _LOCK_PATIENCE}
+    )
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+        # The driver's own transactions would begin too late: the store begins them.
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+
+    return engine
+
+
+VERSION = 1
+COUNTER_BITS = 32
+_CREATION_LOCK = 0x6A757279
+metadata = MetaData()
+about = Table("jurygraph_journal", metadata, Column("version", Integer, nullable=False))
+openings = Table(
+    "jurygraph_openings",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("run", String, nullable=False, index=True),
+    Column("alive_until", BigInteger, nullable=False),
+)
+calls = Table(
+    "jurygraph_calls",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("model", String, nullable=False),
+    Column("requests", Integer, nullable=False),
+    Column("input_tokens", Integer, nullable=False),
+    Column("cached_input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("reasoning_tokens", Integer, nullable=False),
+    Column("cost_usd", Float),
+    Column("seconds", Float, nullable=False),
+    Column("disowned", Boolean, nullable=False, server_default=false()),
+    Column("reply", LargeBinary),
+)
+Index("jurygraph_calls_key", calls.c.key)
+claims = Table(
+    "jurygraph_claims",
+    metadata,
+    Column("key", LargeBinary, primary_key=True),
+    Column("opening", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+batches = Table(
+    "jurygraph_batches",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("run", String, nullable=False),
+    Column("settled", Boolean, nullable=False, server_default=false()),
+    Column("created", BigInteger, nullable=False),
+    Column("about", Text, nullable=False),
+)
+
+
+def now(dialect: Dialect) -> ColumnElement[int]:
+    """Seconds since 1970 by the database's clock, which is the same for all who share it."""
+    if dialect.name == "sqlite":
+        return literal_column("CAST(strftime('%s', 'now') AS INTEGER)", BigInteger)
+    return literal_column("CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)", BigInteger)
+
+
+def create(connection: Connection, place: Place) -> None:
+    """Make the tables where there are none yet; several processes may do it at once.
+
+    Raises:
+        UsageError: the tables are of another version, or an SQLite file holds something else.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
+    if not is_there(connection, place):
+        metadata.create_all(connection)
+        connection.execute(about.insert().values(version=VERSION))
+
+
+def is_there(connection: Connection, place: Place) -> bool:
+    """Whether there is a journal that can be read.
+
+    Raises:
+        UsageError: it is of another version, or an SQLite file holds something else.
+    """
+    names = inspect(connection).get_table_names()
+    if about.name not in names:
+        if place.file and names:
+            raise UsageError(f"{place.shown}: a database, but no journal (it holds {', '.join(names[:5])})")
+        return False
+    version = connection.execute(select(about.c.version)).scalar()
+    if version != VERSION:
+        raise UsageError(
+            f"{place.shown}: made by version {version} of the journal format; this jurygraph reads {VERSION}."
+            " Use the jurygraph that made it, or choose another place for the journal"
+        )
+    return True
+
+
+KEPT_AT_ONCE = 64
+
+ROW = (
+    "number", "key", "model", "reply", "requests", "input_tokens", "cached_input_tokens", "output_tokens",
+    "reasoning_tokens", "cost_usd", "seconds",
+)  # fmt: skip
+"""What is given for a call; the rest of a row the database adds."""
+_COUNTED = ("requests", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
+_FIRST = cast(openings.c.number, BigInteger) * (1 << COUNTER_BITS)
+
+WRITTEN_BY = calls.c.number.between(_FIRST, _FIRST + ((1 << COUNTER_BITS) - 1))
+"""Which opening a call belongs to; over the primary key, so that one run's calls are read and no others."""
+
+SUMS: tuple[ColumnElement[Any], ...] = (
+    func.count(calls.c.number),
+    *(func.sum(calls.c[name]) for name in _COUNTED),
+    func.sum(calls.c.cost_usd),
+    func.count(calls.c.cost_usd),
+)
+"""The columns that :func:`totals_from` reads."""
+
+
+def totals_from(row: Sequence[Any]) -> Totals:
+    """Totals from the columns of :data:`SUMS`."""
+    number, *counted, cost, priced = row
+    known = float(cost or 0) if priced == number else None
+    return Totals(
+        number, cost_usd=known, **{name: int(n or 0) for name, n in zip(_COUNTED, counted, strict=True)}
+    )
+
+
+class Statements:
+    """The statements of one opening.
+
+    Args:
+        dialect: the database's.
+        opening: the number of the opening.
+        since: the opening from which on replies are served.
+    """
+
+    def __init__(self, dialect: Dialect, opening: int, *, since: int = 0) -> None:
+        adding = _insert_for(dialect)
+        keys: BindParameter[Any] = bindparam("keys", expanding=True)
+        first = since << COUNTER_BITS
+        self.served = calls.c.disowned.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
+        self.look_up = (
+            select(calls.c.key, calls.c.reply)
+            .where(calls.c.key.in_(keys), self.served)
+            .order_by(calls.c.number)
+        )
+        self._placeholder = "?" if dialect.paramstyle == "qmark" else "%s"
+        self._now = str(now(dialect))
+        self._keeps: dict[int, str] = {}
+        self.claim = adding(claims).on_conflict_do_nothing()
+        self.claimed = select(claims.c.key).where(claims.c.key.in_(keys), claims.c.opening == opening)
+        self.free = delete(claims).where(claims.c.key.in_(keys), claims.c.opening == opening)
+
+    def keep(self, rows: int) -> str:
+        """Add so many calls, in one step: each step of SQLite waits for its turn with the event loop's thread."""
+        if rows not in self._keeps:
+            row = f"({', '.join([self._placeholder] * len(ROW))}, {self._now})"
+            start = f"INSERT INTO {calls.name} ({', '.join(ROW)}, created) VALUES "
+            self._keeps[rows] = start + ", ".join([row] * rows) + " ON CONFLICT DO NOTHING"
+        return self._keeps[rows]
+
+
+def _insert_for(dialect: Dialect) -> Callable[[Table], Any]:
+    """The database's own INSERT, which can pass over what is there; each dialect takes megabytes to load."""
+    if dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as into_postgres
+
+        return into_postgres
+    from sqlalchemy.dialects.sqlite import insert as into_sqlite
+
+    return into_sqlite

@@ -1,0 +1,310 @@
+"""ROUGE, BLEU, and those with weights, through their authors' packages.
+
+Each package fetches its weights itself when it is first used. They are imported when a metric is asked for by name.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from statistics import fmean
+from types import ModuleType
+from typing import Any, Literal
+from unicodedata import category
+
+from ...state.errors import UsageError
+from ..datasets.items import ScoreItem
+from .metric import Metric, Scored, mean_over_references
+
+_SENTENCE_END = re.compile("(?<=[.!?\u061f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])")
+_LATIN_WORD = re.compile(r"[a-z0-9]+")
+_CHINESE_OR_JAPANESE = re.compile("[\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
+    """ROUGE-L, F1 from 0 to 1: longest common subsequences with each sentence of the reference (Lin 2004, section 3.2).
+
+    As in the original script the text counts sentence by sentence (rouge-score calls that ``rougeLsum``); a
+    sentence ends at a line, or at ``.``, ``!`` or ``?`` before a space. Words are in lower case and not stemmed.
+
+    Args:
+        words: ``latin``: runs of a-z and 0-9, as rouge-score has it; an item with a reference that is mostly written in
+            other letters has no score then. ``any``: runs of letters and digits of any script, and each character of
+            Chinese and Japanese.
+
+    >>> from jurygraph.eval.datasets.items import ScoreItem
+    >>> item = ScoreItem(id="a", source="", candidate="The cat sat.", references=("The cat sat down.",))
+    >>> round(rouge_l().score(item, ["relevance"]), 3)
+    0.857
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    if words not in _WORDS:
+        raise UsageError(f"rouge-l: words must be {' or '.join(_WORDS)}, got {words!r}")
+    # Each reference is met once for every system: what it is split into is kept.
+    lines = lru_cache(maxsize=65_536)(_lines)
+    is_readable = lru_cache(maxsize=65_536)(_is_latin if words == "latin" else bool)
+    scorer = RougeScorer(["rougeLsum"], tokenizer=_Words(_WORDS[words]))
+
+    def pair(candidate: str, reference: str) -> float:
+        if reference and not is_readable(reference):
+            raise ValueError(
+                "a reference is not in a-z, which ROUGE's words are made of; rouge-l?words=any reads it"
+            )
+        return float(scorer.score(lines(reference), lines(candidate))["rougeLsum"].fmeasure)
+
+    how = f"type:rougeLsum|measure:f1|stemmer:no|words:{words}|references:mean"
+    return Metric(
+        "rouge-l",
+        f"rouge-score:{version('rouge-score')}|{how}",
+        mean_over_references(pair),
+        needs_references=True,
+    )
+
+
+def bleu_4(tokenize: str = "13a") -> Metric:
+    """BLEU-4, 0 to 100: sacreBLEU's sentence BLEU (Papineni et al. 2002), against each reference by itself.
+
+    With effective order, which sacreBLEU recommends for single sentences: a text of fewer than four words
+    is scored by the n-grams that it has. Signed by sacreBLEU.
+
+    Args:
+        tokenize: how sacreBLEU finds words: ``13a`` at spaces and punctuation, ``zh`` for Chinese, ``char`` and others.
+
+    >>> from jurygraph.eval.datasets.items import ScoreItem
+    >>> item = ScoreItem(id="a", source="", candidate="The cat sat.", references=("The cat sat.", "Rain."))
+    >>> round(bleu_4().score(item, ["relevance"]), 1)
+    58.0
+    """
+    from sacrebleu.metrics import BLEU  # type: ignore[attr-defined]
+
+    try:
+        bleu = BLEU(effective_order=True, tokenize=tokenize)
+    except Exception as error:  # an unknown name, or a tokeniser whose own package is missing
+        told, known = " ".join(str(error).split()), ", ".join(BLEU.TOKENIZERS)
+        raise UsageError(
+            f"bleu-4: sacreBLEU has no tokenize={tokenize!r} ({told}); it knows {known}"
+        ) from error
+
+    def pair(candidate: str, reference: str) -> float:
+        return float(bleu.sentence_score(candidate, [reference]).score)
+
+    pair("a", "a")  # it knows the number of references, which it signs, only then
+    signature = f"references:mean|sacrebleu:{bleu.get_signature()}"
+    return Metric("bleu-4", signature, mean_over_references(pair), needs_references=True)
+
+
+class _Words:
+    """In place of rouge-score's tokenizer; each sentence is split once."""
+
+    def __init__(self, split: Callable[[str], list[str]]) -> None:
+        self.tokenize = lru_cache(maxsize=262_144)(split)
+
+
+def _latin_words(text: str) -> list[str]:
+    return _LATIN_WORD.findall(text.lower())
+
+
+def _words_of_any_script(text: str) -> list[str]:
+    apart = _CHINESE_OR_JAPANESE.sub(r" \g<0> ", text.lower())
+    return "".join(char if category(char)[0] in "LMN" else " " for char in apart).split()
+
+
+_WORDS = {"latin": _latin_words, "any": _words_of_any_script}
+
+
+def _is_latin(text: str) -> bool:
+    """Whether not more than half of the letters are others than a-z."""
+    letters = [char.isascii() for char in text if char.isalpha()]
+    return 2 * sum(letters) >= len(letters)
+
+
+def _lines(text: str) -> str:
+    return "\n".join(_sentences(text.splitlines()))
+
+
+def _sentences(lines: Iterable[str]) -> Iterable[str]:
+    return (sentence for line in lines for sentence in _SENTENCE_END.split(line) if sentence.strip())
+
+
+def bertscore(
+    lang: str = "en", model: str | None = None, rescale: bool = False, device: str | None = None
+) -> Metric:
+    """BERTScore F1 (Zhang et al. 2020), the mean over references; package ``bert-score``.
+
+    Args:
+        lang: language of the texts, which chooses a model.
+        model: another one, by the package's name for it.
+        rescale: against the package's baseline.
+        device: such as ``cuda:0``; default: the package's choice.
+    """
+    package = _imported("bert_score", "bertscore", "pip install bert-score")
+    chosen = {"lang": lang} if model is None else {"model_type": model, "lang": lang}
+    scorer = package.BERTScorer(**chosen, rescale_with_baseline=rescale, device=device)
+
+    def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
+        references = list(item.references)
+        _, _, f1 = scorer.score([item.candidate] * len(references), references)
+        return _mean(f1)
+
+    signature = f"bert-score:{_version('bert-score')}|hash:{scorer.hash}|references:mean"
+    return Metric("bertscore", signature, score, needs_references=True)
+
+
+def moverscore(n_gram: int = 1, device: str = "cpu") -> Metric:
+    """MoverScore (Zhao et al. 2019), the mean over references; the authors' ``moverscore_v2``, without idf weights.
+
+    Args:
+        n_gram: 1 or 2 words move together.
+        device: such as ``cuda:0``.
+    """
+    package = _imported(
+        "moverscore_v2", "moverscore", "get moverscore_v2.py from github.com/AIPHES/emnlp19-moverscore"
+    )
+
+    def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
+        references = list(item.references)
+        candidates = [item.candidate] * len(references)
+        alike: tuple[Any, Any] = (defaultdict(lambda: 1.0), defaultdict(lambda: 1.0))
+        return _mean(
+            package.word_mover_score(
+                references,
+                candidates,
+                *alike,
+                stop_words=[],
+                n_gram=n_gram,
+                remove_subwords=True,
+                device=device,
+            )
+        )
+
+    signature = f"moverscore_v2:{_version('moverscore')}|n_gram:{n_gram}|idf:none|references:mean"
+    return Metric("moverscore", signature, score, needs_references=True)
+
+
+def bartscore(
+    of: Literal["source", "references"] = "source",
+    checkpoint: str = "facebook/bart-large-cnn",
+    device: str = "cpu",
+) -> Metric:
+    """BARTScore (Yuan et al. 2021): mean log-probability of the candidate's tokens; the authors' ``bart_score``.
+
+    Args:
+        of: given the source, or given each reference (the mean counts).
+        checkpoint: the model.
+        device: such as ``cuda:0``.
+    """
+    if of not in ("source", "references"):
+        raise UsageError(f"bartscore: of must be source or references, got {of!r}")
+    package = _imported("bart_score", "bartscore", "get bart_score.py from github.com/neulab/BARTScore")
+    scorer = package.BARTScorer(device=device, checkpoint=checkpoint)
+
+    def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
+        given = [item.source] if of == "source" else list(item.references)
+        return _mean(scorer.score(given, [item.candidate] * len(given), batch_size=4))
+
+    signature = f"bart_score:{_version('bart-score')}|checkpoint:{checkpoint}|given:{of}"
+    return Metric("bartscore", signature, score, needs_references=of == "references")
+
+
+def unieval(task: Literal["summarization", "dialogue"] = "summarization", device: str = "cpu") -> Metric:
+    """UniEval (Zhong et al. 2022), an aspect at a time; the authors' ``metric.evaluator``.
+
+    Relevance of a summary is the mean over references; all else needs none. An aspect that UniEval does not know has
+    no score.
+
+    Args:
+        task: which of its evaluators.
+        device: such as ``cuda:0``.
+    """
+    package = _imported(
+        "metric.evaluator", "unieval", "put a clone of github.com/maszhongming/UniEval on PYTHONPATH"
+    )
+    if task not in ("summarization", "dialogue"):
+        raise UsageError(f"unieval: task must be summarization or dialogue, got {task!r}")
+    evaluator = package.get_evaluator(task, device=device)
+
+    def score(item: ScoreItem, aspects: Sequence[str]) -> Scored:
+        found: dict[str, float] = {}
+        for aspect in (name for name in aspects if name in evaluator.dimensions):
+            rows = _unieval_rows(item, task, aspect)
+            if not rows:
+                continue
+            with redirect_stdout(io.StringIO()):  # it tells of its progress
+                scored = evaluator.evaluate(rows, dims=[aspect], overall=False, print_result=False)
+            found[aspect] = _mean(row[aspect] for row in scored)
+        return found
+
+    return Metric("unieval", f"unieval:{task}|references:mean", score)
+
+
+def gptscore(
+    prompt: str = "\nIn short: ",
+    checkpoint: str = "facebook/opt-350m",
+    device: str = "cpu",
+) -> Metric:
+    """GPTScore (Fu et al. 2024) with an open model: mean log-probability of the candidate; the authors' ``opt_score``.
+
+    Args:
+        prompt: what stands between source and candidate; the aspect's instruction, where one is wanted.
+        checkpoint: an OPT, GPT-2 or GPT-J model.
+        device: such as ``cuda:0``.
+    """
+    package = _imported("opt_score", "gptscore", "get opt_score.py from github.com/jinlanfu/GPTScore")
+    with redirect_stdout(io.StringIO()):
+        scorer = package.OPTScorer(device=device, checkpoint=checkpoint)
+
+    def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
+        with redirect_stdout(io.StringIO()):
+            return _mean(scorer.score([item.source], [item.candidate], prompt_text=prompt, batch_size=1))
+
+    return Metric("gptscore", f"gptscore:opt_score|checkpoint:{checkpoint}|prompt:{prompt!r}", score)
+
+
+def _unieval_rows(item: ScoreItem, task: str, aspect: str) -> list[dict[str, str]]:
+    """The item as UniEval takes it: once, or for each reference where the aspect asks for one."""
+    if task == "dialogue":
+        # Its own form: turns on lines, a history ends with an empty one, a fact with its line.
+        history, fact = f"{item.source.strip()}\n\n", f"{(item.fact or '').strip()}\n"
+        return [{"system_output": item.candidate, "source": history, "context": fact}]
+    row = {"system_output": item.candidate, "source": item.source}
+    if aspect != "relevance":
+        return [row]
+    return [{**row, "reference": reference} for reference in item.references]
+
+
+def _mean(values: Iterable[Any]) -> float:
+    """Of what a package gave: a list, or a tensor.
+
+    Raises:
+        ValueError: it gave nothing, as some do where a text is too long for them.
+    """
+    numbers = [float(value) for value in values]
+    if not numbers:
+        raise ValueError("the package gave no score")
+    return fmean(numbers)
+
+
+def _imported(module: str, metric: str, remedy: str) -> ModuleType:
+    """A metric's own package.
+
+    Raises:
+        UsageError: it is not there; says how to get it.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(f"{metric} needs the module {module} ({error}): {remedy}") from error
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

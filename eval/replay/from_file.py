@@ -1,0 +1,333 @@
+"""Recorded replies in a file, ours or as published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ...state.aspects import Aspect
+from ...state.errors import DataError, UsageError
+from ...state.settings import Settings
+from ...state.verdict import Winner
+from ..datasets.dataset import Dataset, explain
+from ..datasets.files import Row, RowFile
+from ..datasets.items import Item, Number
+from ..run.results import Key
+from .recording import Recorded, RecordedAnswers, RecordedText, Recording, Said, Voice, chosen, unasked
+
+Unit = tuple[str, str | None]
+"""An item and an aspect; a comparison has no aspect."""
+
+Filter = Mapping[str, str]
+"""Which lines are meant, where a file holds several judges' replies: field to value."""
+
+
+class Line(BaseModel):
+    """One line of recorded replies.
+
+    A line with ``replies`` holds an agent's samples, one with ``reply`` a single reply. Who says nothing of the
+    speaker means the scorer; the round is then 1, or 0 for what comes before the first round of a debate.
+
+    >>> line = Line(item="a", aspect="topical-chat/coherence", replies=["3", "2"], model="gpt-4", human=2.5)
+    >>> line.agent, line.round, line.unit
+    ('scorer', 1, ('a', 'coherence'))
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", coerce_numbers_to_str=True, protected_namespaces=()
+    )
+
+    item: str = Field(min_length=1)
+    aspect: str | None = None
+    replies: tuple[str | None, ...] | None = None
+    reply: str | None = None
+    role: str | None = None
+    agent: str = "scorer"
+    round: int = Field(default=1, ge=0)
+    sample: int = Field(default=0, ge=0)
+    order: Literal[1, 2] = 1
+    repeat: int = Field(default=0, ge=0)
+    model: str | None = None
+    human: Winner | Number | None = None
+    group: str | None = None
+    systems: tuple[str, ...] = ()
+    category: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _speaker(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            given = {name: value for name, value in given.items() if value is not None}
+            if "role" in given:
+                given.setdefault("agent", given["role"])
+            if "system" in given:
+                given.setdefault("systems", (str(given["system"]),))
+        return given
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Line:
+        if self.reply is not None and self.replies is not None:
+            raise ValueError("a line has a reply or replies, not both")
+        return self
+
+    @property
+    def unit(self) -> Unit:
+        """What was judged."""
+        return self.item, self.aspect and self.aspect.rpartition("/")[2]
+
+    def said(self) -> Iterator[tuple[Voice, Said]]:
+        """The replies. A sample that is null came without words: like other unreadable ones it is left out later."""
+        if self.replies is None:
+            several = [] if self.reply is None else [(self.sample, self.reply)]
+        elif any(self.replies):
+            several = [(number, text or "") for number, text in enumerate(self.replies, start=1)]
+        else:
+            several = []
+        for sample, text in several:
+            yield Voice(self.agent, self.round, sample, self.order, self.repeat), Said(text, self.model)
+
+
+class RecordedLines(Recording):
+    """The recordings of a file. They are held in memory: words of judges, not texts.
+
+    Args:
+        path: a file that ``RowFile`` reads.
+        only: which of its lines are meant.
+
+    Raises:
+        DataError: a line that is no recording, or two that are the same voice's; names file and line.
+        UsageError: ``only`` names a field that no line has, or leaves no line.
+    """
+
+    def __init__(self, path: Path, only: Filter) -> None:
+        file = RowFile(path)
+        self._said: dict[Unit, dict[Voice, Said]] = {}
+        self._names: dict[str, str] = {}
+        self._gathered = _Gathered(str(path))
+        places: dict[tuple[Unit, Voice], Row] = {}
+        for number, row, line in _lines(file, only):
+            self._gathered.add(line, number)
+            voices = self._said.setdefault(line.unit, {})
+            for voice, said in line.said():
+                if voice in voices:
+                    raise _same(path, (number, row), places[line.unit, voice], voice)
+                voices[voice] = said
+                places[line.unit, voice] = number, row
+        query = "&".join(f"{name}={value}" for name, value in only.items())
+        self.name = f"{path.name}?{query}" if query else path.name
+        self.location, self.digest = str(path), file.digest
+        self.models = tuple(self._gathered.models)
+        self.dataset = self._gathered.dataset(self.name, self.digest)
+
+    def match(self, dataset: Dataset) -> None:
+        """See ``Recording.match``; a published dataset's items may be recorded under names that it had before."""
+        self._names = names_of(dataset)
+        if not {name for name, _ in self._said} & set(self._names.values()):
+            self._names = {}
+            super().match(dataset)
+
+    def of(self, key: Key) -> Recorded:
+        """What was said; a repeat of the run and one inside a repeated protocol are counted together."""
+        voices = self._said.get((self._names.get(key.item, key.item), key.aspect), {})
+        later = ((voice._replace(repeat=voice.repeat - key.repeat), said) for voice, said in voices.items())
+        return {voice: (said,) for voice, said in later if voice.repeat >= 0}
+
+    def has(self, item: str, aspect: str | None) -> bool:
+        """Whether any line is about it."""
+        return (item, aspect) in self._said
+
+    def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+        """See ``Recording.aspects``."""
+        return chosen(dataset, names, self._gathered.aspects)
+
+    def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Lines say nothing of settings: those of the protocol, and as many samples and orders as there are."""
+        heard = [voice for voices in self._said.values() for voice in voices]
+        settings = unasked(known, max([1, *(voice.sample for voice in heard)]))
+        one_order = self._gathered.kind == "compare" and all(voice.order == 1 for voice in heard)
+        if one_order and "position_calibration" in known.model_fields:
+            settings["position_calibration"] = False
+        return settings
+
+
+class _Gathered:
+    """Items, aspects and models of the lines of a file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._items: dict[str, dict[str, Any]] = {}
+        self._human: dict[str, dict[str, Any]] = {}
+        self._family: str | None = None
+        self.aspects: dict[str, str] = {}
+        self.models: dict[str, None] = {}
+        self.kind: str | None = None
+
+    def add(self, line: Line, number: int) -> None:
+        """Take in one more line.
+
+        Raises:
+            DataError: texts that were rated and answers that were compared in one file, or two families of aspects.
+        """
+        kind = "compare" if line.aspect is None else "score"
+        if self.kind not in (None, kind):
+            raise DataError(
+                f"{self._path}, line {number}: lines with an aspect and lines without one in one file"
+            )
+        self.kind = kind
+        if line.aspect is not None:
+            self._add_aspect(line.aspect, number)
+        if line.model is not None:
+            self.models.setdefault(line.model)
+        about = {"id": line.item, "group": line.group, "systems": line.systems, "category": line.category}
+        self._items.setdefault(line.item, about)
+        if line.human is not None:
+            self._human.setdefault(line.item, {})[line.unit[1] or ""] = line.human
+
+    def dataset(self, name: str, digest: str) -> Dataset:
+        """The items.
+
+        Raises:
+            DataError: there are none, or people's label is not of the kind that the item needs.
+        """
+        try:
+            items = [self._item(about) for about in self._items.values()]
+        except ValidationError as error:
+            raise DataError(f"{self._path}: {explain(error)}") from error
+        if not items:
+            raise DataError(f"{self._path}: holds no recorded replies")
+        dataset = Dataset.of(name, items, family=self._family or "summeval")
+        return replace(dataset, digest=digest, location=self._path)
+
+    def _item(self, about: dict[str, Any]) -> Item:
+        systems = dict(zip(("model_1", "model_2"), about["systems"], strict=False))
+        human = self._human.get(about["id"], {})
+        if self.kind == "compare":
+            return RecordedAnswers.model_validate({**about, **systems, "human": human.get("")})
+        system = about["systems"][0] if about["systems"] else None
+        return RecordedText.model_validate({**about, "system": system, "human": human})
+
+    def _add_aspect(self, name: str, number: int) -> None:
+        family, _, bare = name.rpartition("/")
+        if family and self._family not in (None, family):
+            raise DataError(
+                f"{self._path}, line {number}: aspects of {family} after those of {self._family} in one file"
+            )
+        self._family = family or self._family
+        self.aspects.setdefault(bare, name)
+
+
+def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], Line]]:
+    """The lines that are meant, each with the row that it was made of."""
+    shape, seen, met = None, set[str](), False
+    for number, row in file.rows():
+        seen.update(row)
+        if any(str(row.get(name)) != value for name, value in only.items()):
+            continue
+        met = True
+        shape = shape or shape_of(row)
+        if shape is None:
+            fields = ", ".join(row)
+            raise DataError(
+                f"{file.path}, line {number}: no recorded reply; a line has `item` and `reply` or `replies` "
+                f"(see docs/replay.md), there are {fields}"
+            )
+        try:
+            yield number, row, Line.model_validate(shape(row))
+        except (ValidationError, LookupError) as error:
+            told = explain(error, row) if isinstance(error, ValidationError) else f"field {error} is missing"
+            raise DataError(f"{file.path}, line {number}: {told}") from error
+    if only and not met:
+        unknown = [name for name in only if name not in seen]
+        what = f"no field {unknown[0]!r}; there are {', '.join(sorted(seen))}" if unknown else "no such line"
+        raise UsageError(f"{file.path}: {what} ({' and '.join(f'{k}={v}' for k, v in only.items())})")
+
+
+def _same(path: Path, one: Row, other: Row, voice: Voice) -> DataError:
+    """Two lines for one voice; what they differ in may be what somebody has to choose."""
+    told = {"reply", "replies", "human", "author_score", "author_scores"}
+    both = ((name, one[1].get(name), other[1].get(name)) for name in one[1] if name not in told)
+    apart = [(name, new, old) for name, new, old in both if new != old and isinstance(new, str | int)]
+    how = (
+        "; choose with " + " or ".join(f"{path.name}?{name}={old} (or {new})" for name, new, old in apart[:2])
+        if apart
+        else ""
+    )
+    return DataError(f"{path}, line {one[0]}: a reply of {voice} stands already in line {other[0]}{how}")
+
+
+Fields = Mapping[str, Any]
+Shape = Callable[[Fields], dict[str, Any]]
+
+
+def shape_of(row: Fields) -> Shape | None:
+    """How rows with these fields are read; ``None`` for rows that hold no recorded reply.
+
+    >>> shape_of({"item": "a", "reply": "4"})({"item": "a", "reply": "4"})
+    {'item': 'a', 'reply': '4'}
+    >>> shape_of({"id": "a", "text": "4"}) is None
+    True
+    """
+    for fields, shape in _SHAPES.items():
+        if fields <= row.keys() and ("reply" in row or "replies" in row):
+            return shape
+    return None
+
+
+def names_of(dataset: Dataset) -> dict[str, str]:
+    """Items of a published dataset to the names that ``_summeval`` gives them, where its file tells."""
+    path = Path(dataset.location)
+    if dataset.name != "summeval" or not path.is_file():
+        return {}
+    rows = (row for _, row in RowFile(path).rows())
+    return {row["item_id"]: _summary(row) for row in rows if row.keys() >= _NAMED}
+
+
+_NAMED = frozenset({"item_id", "doc_id", "system_id"})
+
+
+def _summary(row: Fields) -> str:
+    return f"{row['doc_id']}-{row['system_id']}"
+
+
+def _as_it_is(row: Fields) -> dict[str, Any]:
+    return dict(row)
+
+
+def _topical_chat(row: Fields) -> dict[str, Any]:
+    """Twenty replies for each response and dimension (Chiang and Lee 2023, *A Closer Look ...*)."""
+    about = {"item": row["item_id"], "aspect": f"topical-chat/{row['dimension']}", "group": row["context_id"]}
+    return {**about, **_replies(row), "system": row.get("system_id")}
+
+
+def _summeval(row: Fields) -> dict[str, Any]:
+    """One reply (Shen et al. 2023) or twenty for each article, system and dimension of SummEval."""
+    about = {
+        "item": _summary(row),
+        "group": row["doc_id"],
+        "system": row["system_id"],
+    }
+    return {**about, "aspect": f"summeval/{row['dimension']}", **_replies(row)}
+
+
+def _reviews(row: Fields) -> dict[str, Any]:
+    """One review with two scores for each question and pair of models (Vicuna's benchmark)."""
+    models = [row["model_1"], row["model_2"]]
+    item = "/".join(map(str, (row["question_id"], *models)))
+    return {"item": item, "group": str(row["question_id"]), "systems": models, **_replies(row)}
+
+
+def _replies(row: Fields) -> dict[str, Any]:
+    given = {name: row[name] for name in ("reply", "replies", "human") if name in row}
+    return {**given, "model": row.get("judge_model")}
+
+
+_SHAPES: dict[frozenset[str], Shape] = {
+    frozenset({"item"}): _as_it_is,
+    frozenset({"item_id", "context_id", "dimension"}): _topical_chat,
+    frozenset({"doc_id", "system_id", "dimension"}): _summeval,
+    frozenset({"question_id", "model_1", "model_2"}): _reviews,
+}

@@ -1,0 +1,194 @@
+"""A past run as a recording: every agent's words are in its transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from ...state.aspects import Aspect
+from ...state.errors import DataError, UsageError
+from ...state.settings import ChatEvalSettings, Settings
+from ...state.transcript import Turn
+from ..datasets.dataset import Dataset, explain
+from ..datasets.items import About, Item
+from ..run.folder import read_manifest
+from ..run.results import FILE, Key, Result, ResultsFile
+from ..statistics.tie_policy import Rule
+from .recording import Recorded, RecordedAnswers, RecordedText, Recording, Said, Voice, chosen, unasked
+
+_ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "structured")
+"""Settings of a run that say nothing of a replay: who spoke, what they were shown, what was asked for again."""
+
+
+_SAYING = frozenset(
+    [
+        *("persona", "roles", "backgrounds", "strategy", "commander", "memory", "summary", "summarize_last"),
+        *("score_each_turn", "collaborate", "advocates", "aggregate", "ballot"),
+        *("prompts", "temperature", "max_tokens", "structured"),
+    ]
+)
+"""Settings that decide what agents are told and how, and so what they say."""
+
+
+class PastRun(Recording):
+    """The transcripts of a run; each is read when its verdict is made again.
+
+    What a transcript has of a reply that was asked for again is the last one. Of a structured reply it has the words
+    and the value written out.
+
+    Raises:
+        DataError: the folder holds no run, or one without results.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._manifest = read_manifest(folder)
+        self._results = ResultsFile(folder).read()
+        self._heads = [_Head(head) for head in self._results.heads()]
+        if not self._heads:
+            raise DataError(f"{folder}: holds no results to replay")
+        self._places = {head.key: place for place, head in enumerate(self._heads)}
+        self._units = {(head.key.item, head.key.aspect) for head in self._heads}
+        self.name, self.location = folder.resolve().name, str(folder)
+        self.digest = _digest(folder / FILE)
+        self.models = tuple(_models(self._manifest))
+        self.dataset = self._dataset(folder)
+
+    def of(self, key: Key) -> Recorded:
+        """What was said; the turns of a verdict that failed count as far as they can be told apart.
+
+        Raises:
+            DataError: the results were changed after they were opened.
+        """
+        place = self._places.get(key)
+        if place is None:
+            return {}
+        result = self._results[place]
+        if result.key != key:
+            raise DataError(
+                f"{self.location}: has changed since it was read; leave it alone, and start again"
+            )
+        voices: dict[Voice, list[Said]] = {}
+        for turn in result.transcript:
+            if turn["model"] is not None:
+                voices.setdefault(_voice(turn), []).append(Said(turn["content"], turn["model"]))
+        return {} if result.status == "failed" and self._mixed_up(result, voices) else voices
+
+    def has(self, item: str, aspect: str | None) -> bool:
+        """Whether the run judged it, or tried to."""
+        return (item, aspect) in self._units
+
+    def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+        """The run's own aspects, scale and all; others by name, as anywhere."""
+        own = {row["name"]: Aspect.model_validate(row) for row in self._manifest.get("aspects", ())}
+        wanted = [name.rpartition("/")[2] for name in names] or list(own)
+        return [own[name] for name in wanted] if own.keys() >= set(wanted) else chosen(dataset, names, own)
+
+    def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the run, where they are not the protocol's defaults."""
+        if protocol not in self._manifest["signatures"]:
+            raise UsageError(
+                f"{self.location}: a run of {', '.join(self._manifest['signatures'])}; "
+                f"nothing of {protocol} is recorded there"
+            )
+        usual = known().model_dump(mode="json")
+        held = self._manifest.get("protocols", {}).get(protocol, {})
+        self._check(known, held, given)
+        own = {name: value for name, value in held.items() if name in usual and usual[name] != value}
+        used = {name: value for name, value in own.items() if name not in _ELSEWHERE}
+        return {**used, **unasked(known, self._most_samples(protocol))}
+
+    def _check(self, known: type[Settings], held: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+        """Refuse what would have had the agents say something else, which nobody can know."""
+        saying = _SAYING | ({"referees"} if issubclass(known, ChatEvalSettings) else set())
+        for name in given.keys() & saying & held.keys():
+            wanted = known.model_validate({name: given[name]}).model_dump(mode="json")[name]
+            if wanted != held[name]:
+                raise UsageError(
+                    f"{name}={given[name]}: with it other words would have been said than are recorded "
+                    f"(of {name}={held[name]}), and a replay makes none up"
+                )
+
+    def _most_samples(self, protocol: str) -> int:
+        """How many times the scorer of the first verdict was asked."""
+        first = next(
+            (p for p, head in enumerate(self._heads) if head.ok and head.key.protocol == protocol), None
+        )
+        turns = self._results[first].transcript if first is not None else ()
+        return max((turn.get("sample", 1) for turn in turns), default=1)
+
+    def _mixed_up(self, result: Result, voices: Mapping[Voice, Sequence[Said]]) -> bool:
+        """Whether turns of a failed verdict lack what tells them apart: a graph marks them when it is through."""
+        settings = self._manifest.get("protocols", {}).get(result.protocol, {})
+        nested = "of" in settings or "cheap" in settings
+        both_orders = result.aspect is None and settings.get("position_calibration", False)
+        return nested or both_orders or any(len(said) > 1 for said in voices.values())
+
+    def _dataset(self, folder: Path) -> Dataset:
+        """The run's items, as far as results tell of them; under the name of the data that they came from."""
+        try:
+            items = list(_items(self._heads))
+        except ValidationError as error:
+            raise DataError(f"{folder}: {explain(error)}") from error
+        about = self._manifest["data"]
+        dataset = Dataset.of(about["name"], items, labels=about["labels"])
+        return replace(
+            dataset, digest=about["digest"], location=about["location"], rule=Rule.of(self._manifest)
+        )
+
+
+class _Head:
+    """What is remembered of a result: what it is about, and what people said."""
+
+    def __init__(self, head: Mapping[str, Any]) -> None:
+        self.key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])
+        self.ok = head["status"] == "ok"
+        self.group, self.human = head["group"], head["human"]
+        self.about = cast("About", {name: head[name] for name in About.__annotations__ if name in head})
+
+
+def _items(heads: Sequence[_Head]) -> Iterator[Item]:
+    """Each item once, in order, with all its aspects."""
+    by_item: dict[str, dict[str | None, _Head]] = {}
+    for head in heads:
+        by_item.setdefault(head.key.item, {}).setdefault(head.key.aspect, head)
+    for item, by_aspect in by_item.items():
+        group = next(iter(by_aspect.values())).group
+        if None in by_aspect:
+            one = by_aspect[None]
+            yield RecordedAnswers.model_validate(
+                {"id": item, "group": group, "human": one.human, "known": one.about}
+            )
+        else:
+            human = {name: head.human for name, head in by_aspect.items() if head.human is not None}
+            known = {name: head.about for name, head in by_aspect.items()}
+            yield RecordedText.model_validate({"id": item, "group": group, "human": human, "known": known})
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()[:12]
+
+
+def _voice(turn: Turn) -> Voice:
+    return Voice(
+        agent=turn["agent"],
+        round=turn["round"],
+        sample=turn.get("sample", 0),
+        order=turn.get("order", 1),
+        repeat=turn.get("repeat", 0),
+        stage=turn.get("stage", ""),
+    )
+
+
+def _models(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """The models of a run, without their parameters; of a replay, those of its own recording."""
+    if "replies" in manifest:
+        yield from manifest["replies"]["models"]
+        return
+    labels = (label for of_protocol in manifest.get("models", {}).values() for label in of_protocol.values())
+    yield from dict.fromkeys(label.partition("?")[0] for label in labels)

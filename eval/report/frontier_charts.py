@@ -1,0 +1,273 @@
+"""Agreement over cost and by round, with labels that do not collide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .chart_style import INK, MUTED, PAPER, SERIES, look, new_figure, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..analysis.costs import Frontier, Point
+    from ..analysis.diagnostics import Round
+
+
+UNITS = {"cost": "US dollars a judgement", "calls": "model calls a judgement"}
+AXES = {
+    "spearman": "Spearman's rho",
+    "pearson": "Pearson's r",
+    "kendall": "Kendall's tau-b",
+    "accuracy": "accuracy",
+}
+
+
+def frontier_figure(frontier: Frontier, title: bool = True) -> Figure:
+    """Each contender with its interval, the line of those whom nobody beats at their price, ensembles as a curve.
+
+    The horizontal axis is logarithmic where prices differ more than tenfold.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    figure, axes = new_figure(6.6, 4.3)
+    best = frontier.frontier
+    if len(best) > 1:
+        _pareto(axes, best)
+    for number, curve in enumerate(frontier.curves):
+        _curve(axes, curve.points, SERIES[(number + 1) % len(SERIES)])
+    for point in frontier.points:
+        _point(axes, point)
+    spent = [point.spent for point in frontier.points] + [p.spent for c in frontier.curves for p in c.points]
+    _scale(axes, spent)
+    axes.set_xlabel(UNITS[frontier.unit])
+    axes.set_ylabel(AXES.get(frontier.measure, frontier.measure))
+    if title:
+        axes.set_title(plain(frontier.subject), loc="left")
+    names = told_apart([point.label for point in frontier.points])
+    named = [
+        (point.spent, point.agreement.value, plain(name, 40), point.on_frontier)
+        for point, name in zip(frontier.points, names, strict=True)
+    ]
+    named += [
+        (last.spent, last.agreement.value, plain(last.label, 28), last.on_frontier)
+        for last in (curve.points[-1] for curve in frontier.curves if curve.points)
+        if not any(_same(last, point) for point in frontier.points)
+    ]
+    place_labels(figure, axes, [name for name in named if name[1] is not None])
+    return figure
+
+
+def told_apart(labels: Sequence[str]) -> list[str]:
+    """Names without what all of them say: of a sweep's cells only what differs is worth its room.
+
+    >>> told_apart(["debate (n=1,persona=plain)", "debate (n=2,persona=plain)"])
+    ['n=1', 'n=2']
+    >>> told_apart(["single", "debate (n2)"])
+    ['single', 'debate (n2)']
+    """
+    parts = [(head, tail[:-1].split(",")) for head, _, tail in (label.partition(" (") for label in labels)]
+    if (
+        len(labels) < 2
+        or len({head for head, _ in parts}) > 1
+        or not all(label[-1:] == ")" for label in labels)
+    ):
+        return list(labels)
+    shared = set.intersection(*(set(said) for _, said in parts))
+    short = [", ".join(word for word in said if word not in shared) for _, said in parts]
+    return short if all(short) and len(set(short)) == len(set(labels)) else list(labels)
+
+
+def _same(one: Point, other: Point) -> bool:
+    """An ensemble of all its judges is the contender itself."""
+    return (one.spent, one.agreement.value) == (other.spent, other.agreement.value)
+
+
+def _pareto(axes: Axes, points: Sequence[Point]) -> None:
+    axes.plot(
+        [point.spent for point in points],
+        [_value(point) for point in points],
+        color=SERIES[0],
+        linewidth=1.6,
+        drawstyle="steps-post",
+        alpha=0.55,
+        zorder=2,
+    )
+
+
+def _curve(axes: Axes, points: Sequence[Point], color: str) -> None:
+    axes.plot(
+        [point.spent for point in points],
+        [_value(point) for point in points],
+        color=color,
+        linewidth=1.2,
+        linestyle=(0, (4, 2)),
+        marker=".",
+        markersize=5,
+        zorder=2,
+    )
+
+
+def _point(axes: Axes, point: Point) -> None:
+    found = point.agreement
+    if found.value is None:
+        return
+    color, mark = look(0 if point.on_frontier else 5)
+    bars: Any = None
+    if found.low is not None and found.high is not None:
+        bars = [[max(0.0, found.value - found.low)], [max(0.0, found.high - found.value)]]
+    axes.errorbar(
+        [point.spent],
+        [found.value],
+        yerr=bars,
+        color=color,
+        marker=mark if point.on_frontier else "s",
+        markersize=7 if point.on_frontier else 5.5,
+        markeredgecolor=PAPER,
+        elinewidth=1.2,
+        capsize=2.5,
+        zorder=3,
+    )
+
+
+def _scale(axes: Axes, spent: Sequence[float]) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    above = [value for value in spent if value > 0]
+    if len(above) == len(spent) and above and max(above) > 10 * min(above):
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        axes.set_xlim(left=0)
+    axes.margins(x=0.12)
+    axes.tick_params(which="both", colors=MUTED)
+    axes.xaxis.label.set_color(INK)
+
+
+def _value(point: Point) -> float:
+    return float("nan") if point.agreement.value is None else point.agreement.value
+
+
+_SIZE = 9
+
+MANY = 10
+"""Points of which each is sure to get its name."""
+_AROUND = (
+    *((7, 5, "left", "bottom"), (-7, 5, "right", "bottom"), (7, -5, "left", "top"), (-7, -5, "right", "top")),
+    *((9, 0, "left", "center"), (-9, 0, "right", "center")),
+    *(
+        (7, 17, "left", "bottom"),
+        (-7, 17, "right", "bottom"),
+        (7, -17, "left", "top"),
+        (-7, -17, "right", "top"),
+    ),
+    *(
+        (7, 30, "left", "bottom"),
+        (-7, 30, "right", "bottom"),
+        (7, -30, "left", "top"),
+        (-7, -30, "right", "top"),
+    ),
+)
+
+
+def place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[float, float | None, str, bool]]) -> None:
+    """Write names beside points.
+
+    Each name takes the first free place around its point that is inside the axes; where there is none, the first. Of
+    many points those that do not count most stay without a name where there is no room.
+
+    Args:
+        figure: that the axes belong to.
+        axes: with everything else drawn, scales set.
+        named: for each point, its place in data, its name, and whether it is one of those that count most.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    figure.draw_without_rendering()
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    frame = axes.get_window_extent(renderer)
+    points = [axes.transData.transform((x, y)) for x, y, _, _ in named if y is not None]
+    taken: list[Any] = []
+    # Those that count most choose first.
+    for x, y, name, counts in sorted(named, key=lambda each: not each[3]):
+        tried = _tries(axes, (x, y), name, counts)
+        fitting = None
+        for label in tried:
+            box = label.get_window_extent(renderer).padded(1.5)
+            free = not any(box.overlaps(other) for other in taken) and not any(
+                box.contains(*at) for at in points
+            )
+            if (
+                free
+                and frame.x0 <= box.x0
+                and box.x1 <= frame.x1
+                and frame.y0 <= box.y0
+                and box.y1 <= frame.y1
+            ):
+                fitting = label
+                break
+            label.remove()
+        if fitting is None and not counts and len(named) > MANY:
+            continue
+        if fitting is None:
+            fitting = next(_tries(axes, (x, y), name, counts))
+        taken.append(fitting.get_window_extent(renderer).padded(1.5))
+
+
+def _tries(axes: Axes, at: tuple[float, float | None], name: str, counts: bool) -> Iterator[Any]:
+    for right, up, horizontal, vertical in _AROUND:
+        yield axes.annotate(
+            name,
+            at,
+            xytext=(right, up),
+            textcoords="offset points",
+            ha=horizontal,
+            va=vertical,
+            fontsize=_SIZE,
+            color=INK if counts else MUTED,
+            fontweight="bold" if counts else "normal",
+        )
+
+
+def rounds_figure(debates: Mapping[str, Sequence[Round]], measure: str, title: str = "") -> Figure:
+    """A line a judge, with its intervals; rounds are counted from the first verdict, which is 0.
+
+    Args:
+        debates: by the judge's name, its rounds in order.
+        measure: what agreement is measured in.
+        title: what was judged.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    figure, axes = new_figure(5.6, 3.4)
+    aside = 0.035
+    for number, (name, rounds) in enumerate(debates.items()):
+        color, mark = look(number)
+        shift = aside * (number - (len(debates) - 1) / 2)
+        held = [(one.round + shift, one.agreement) for one in rounds if one.agreement.value is not None]
+        axes.plot(
+            [place for place, _ in held],
+            [found.value for _, found in held],
+            color=color,
+            marker=mark,
+            markersize=5.5,
+            linewidth=1.6,
+            label=plain(name, 30),
+        )
+        for place, found in held:
+            if found.low is not None and found.high is not None:
+                axes.vlines(place, found.low, found.high, color=color, linewidth=1.1, alpha=0.5)
+    last = max((one.round for rounds in debates.values() for one in rounds), default=0)
+    axes.set_xticks(range(last + 1))
+    axes.set_xlabel("rounds of debate (0: the first verdict)")
+    axes.set_ylabel(AXES.get(measure, measure))
+    if title:
+        axes.set_title(plain(title), loc="left")
+    if len(debates) > 1:
+        axes.legend(frameon=False, fontsize=9)
+    return figure

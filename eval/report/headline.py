@@ -1,0 +1,266 @@
+"""Which judge agrees best, by how much, at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..analysis import Contender, Difference, Study, Subject
+from ..analysis.comparison import FEW
+from ..statistics.resampling import Statistic
+from ..tables import Column
+from ..tables.grid import money, written
+from .labels import LABELS, MEASURES, by_data, main_measure, measure_of
+from .leaderboard_tables import best_first, overall
+
+
+def headline(study: Study, metric: str) -> str:
+    """The answer in a line, a claim a dataset, which says no more than the comparison holds."""
+    found = [(subjects, ranked) for subjects, ranked in _ranked(study, metric) if ranked]
+    if not found:
+        return "No judge can be compared with people here"
+    if len(found) == 1:
+        return _capital_of_sentence(_claim(study, *found[0], metric))
+    if len(found) > _DATASETS:
+        return f"{len(found)} datasets, each with an answer of its own"
+    return "; ".join(
+        f"{subjects[0].data}: {_claim(study, subjects, ranked, metric)}" for subjects, ranked in found
+    )
+
+
+_DATASETS = 2
+"""Whose claims have room in one line."""
+
+
+def _claim(study: Study, subjects: list[Subject], ranked: list[Contender], metric: str) -> str:
+    """What can be said of who comes first on a dataset."""
+    best, whom = ranked[0], "people" if subjects[0].labels == "people" else "the labels"
+    if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
+        return f"no judge is seen to agree with {whom} more than by chance"
+    if len(ranked) == 1:
+        return f"{best.label}, the only judge, agrees with {whom} more than by chance"
+    leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
+    if any(one.few for one in leads):
+        return f"{best.label} comes first, on too little data to say that it is better"
+    if leads and all(one.holds for one in leads):
+        return f"{best.label} agrees best with {whom}"
+    base = study.bases.get(subjects[0].label)
+    if any(one.holds and one.over == base for one in leads) and ranked[1].label != base:
+        return f"{best.label} comes first, and {ranked[1].label} may be as good"
+    return f"{best.label} comes first, and that may be chance"
+
+
+def _is_agreement(study: Study, subjects: list[Subject], best: Contender, metric: str) -> bool:
+    """Whether the interval of its correlation, or of its kappa, lies above zero."""
+    figure = overall(study, best, subjects, metric)
+    if subjects[0].kind == "compare":
+        figure = measure_of(study.leaderboard.standing(best.label, subjects[0].label), "kappa")
+    if figure is None or figure.value is None:
+        return False
+    return figure.value > 0 if figure.low is None and len(subjects) > 1 else (figure.low or 0.0) > 0
+
+
+def _leads(
+    study: Study, subjects: list[Subject], ranked: list[Contender], metric: str
+) -> tuple[Lead | None, ...]:
+    """Of the first judge: over the runner-up; and over the base, if that is neither of them."""
+    best, runner_up = ranked[0].label, ranked[1].label
+    base = study.bases.get(subjects[0].label)
+    others = [runner_up, *([base] if base not in (None, best, runner_up) else [])]
+    return tuple(lead(study, subjects, best, other, metric) for other in others if other is not None)
+
+
+def answers(study: Study, metric: str) -> Iterator[str]:
+    """How sure the answer is and what it costs: some sentences a dataset."""
+    found = _best(study, metric)
+    for number, (subjects, best) in enumerate(found):
+        where = f"On {subjects[0].data}, {best.label}: " if len(found) > 1 and number else ""
+        yield where + " ".join(
+            filter(
+                None,
+                (
+                    _sure(study, subjects, best, metric),
+                    _equals(study, subjects, best, metric),
+                    _against(study, subjects, metric),
+                    _price(best),
+                ),
+            )
+        )
+    if not found:
+        yield (
+            "There are no labels, no verdicts, or no figure that tells judges apart: "
+            "the tables below say how many rows counted, and why others did not."
+        )
+
+
+def caveats(study: Study) -> tuple[str, ...]:
+    """What makes the answer less sure than it reads: what the comparison has to say of itself."""
+    return tuple(
+        f"Caution: {note}." if not note.endswith(".") else f"Caution: {note}"
+        for note in study.comparison.notes
+    )
+
+
+def eyebrow(study: Study) -> str:
+    """What this is a report of."""
+    judges = len(study.contenders)
+    data = ", ".join(dict.fromkeys(subject.data for subject in study.subjects)) or "nothing judged"
+    verdicts = sum(contender.judged for contender in study.contenders)
+    failed = sum(contender.failed for contender in study.contenders)
+    told = f", {failed:,} without" if failed else ""
+    return f"{data} · {judges} {'judge' if judges == 1 else 'judges'} · {verdicts:,} verdicts{told}"
+
+
+def _ranked(study: Study, metric: str) -> list[tuple[list[Subject], list[Contender]]]:
+    """Each dataset's subjects with those who have a figure on them, the best first."""
+    found = []
+    for subjects in by_data(study).values():
+        figures = (
+            (each, overall(study, each, subjects, metric)) for each in best_first(study, subjects, metric)
+        )
+        found.append((subjects, [each for each, figure in figures if figure and figure.value is not None]))
+    return found
+
+
+def _best(study: Study, metric: str) -> list[tuple[list[Subject], Contender]]:
+    """Each dataset's subjects with who comes first on them; datasets in which nobody has a figure are left out."""
+    return [(subjects, ranked[0]) for subjects, ranked in _ranked(study, metric) if ranked]
+
+
+def _sure(study: Study, subjects: list[Subject], best: Contender, metric: str) -> str:
+    figure = overall(study, best, subjects, metric)
+    measure = MEASURES[main_measure(subjects[0], metric)]
+    labels = LABELS[subjects[0].labels]
+    if len(subjects) == 1:
+        standing = study.leaderboard.standing(best.label, subjects[0].label)
+        rows = getattr(standing and standing.agreement, "n", None)
+        of = f" over {rows:,} rows" if rows else ""
+        return f"{_capital(measure)} with {labels} is {_shown(figure)}{of}."
+    return f"{_capital(measure)} with {labels} is {_shown(figure)}, the mean over {len(subjects)} aspects."
+
+
+def _equals(study: Study, subjects: list[Subject], best: Contender, metric: str) -> str:
+    """Who agrees just as well, for more calls."""
+    figure = overall(study, best, subjects, metric)
+    ranked = best_first(study, subjects, metric)
+    same = [
+        each.label
+        for each in ranked
+        if each is not best
+        and figure is not None
+        and figure.value is not None
+        and (other := overall(study, each, subjects, metric)) is not None
+        and other.value is not None
+        and abs(other.value - figure.value) < 1e-9
+    ]
+    return f"So is that of {', '.join(same)}, with no fewer calls." if same else ""
+
+
+def _against(study: Study, subjects: list[Subject], metric: str) -> str:
+    """By how much it is ahead of the runner-up and of the base, and whether that is more than chance."""
+    ranked = next(ranked for held, ranked in _ranked(study, metric) if held == subjects)
+    if len(ranked) < 2:
+        return "There is nobody here to hold it against."
+    base = study.bases.get(subjects[0].label)
+    # Who is level with it has been named before.
+    leads = [
+        one
+        for one in _leads(study, subjects, ranked, metric)
+        if one and abs(one.difference.value or 0) > 1e-9
+    ]
+    told = [
+        f"{one.over} ({_BASE if one.over == base else _RUNNER_UP}) by {_shown(one.difference)}, {_judged(one)}"
+        for one in leads
+    ]
+    return f"{ranked[0].label} is ahead of {'; and of '.join(told)}." if told else ""
+
+
+_P = Column("p", form="p")
+_BASE, _RUNNER_UP = "what the others are measured by", "the runner-up"
+
+
+def _judged(found: Lead) -> str:
+    if found.p is None:
+        return "which may be chance or not: there is no p"
+    p = f"p {written(found.p, _P).text} by Holm's method"
+    if found.few:
+        return f"on too few groups or items to trust its p ({p})"
+    return f"more than chance would give ({p})" if found.holds else f"which may be chance ({p})"
+
+
+def _price(contender: Contender) -> str:
+    bill = contender.bill
+    if bill.calls_each is None:
+        return ""
+    price = "at an unknown price" if bill.cost_each is None else f"for {money(bill.cost_each)}"
+    return f"A judgement takes {bill.calls_each:.1f} calls, {price}."
+
+
+def _shown(figure: Statistic | None) -> str:
+    if figure is None or figure.value is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.3f}"
+    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
+
+
+def _capital_of_sentence(text: str) -> str:
+    """A sentence begins with a capital, a judge's name stays as it is."""
+    return _capital(text) if text.startswith("no judge") else text
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+LEVEL = 0.05
+"""Below which a Holm-adjusted p-value counts."""
+
+
+class Lead(NamedTuple):
+    """One judge's figure less another's on the same rows.
+
+    Attributes:
+        over: the other's label.
+        difference: with its interval.
+        p: adjusted by Holm's method; ``None`` where there is none.
+        few: whether resamples were drawn of so few units that ``p`` is too small.
+    """
+
+    over: str
+    difference: Statistic
+    p: float | None
+    few: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is more than chance would give."""
+        return not self.few and (self.difference.value or 0.0) > 0 and self.p is not None and self.p < LEVEL
+
+
+def lead(study: Study, subjects: Sequence[Subject], ahead: str, over: str, metric: str) -> Lead | None:
+    """On the only subject, or on average over all of a dataset's; none where they were not compared."""
+    measure = main_measure(subjects[0], metric)
+    for first, second in ((ahead, over), (over, ahead)):
+        found, units = _compared(study, subjects, first, second, measure)
+        if found is not None:
+            apart = found.difference if first == ahead else _turned(found.difference)
+            return Lead(over, apart, found.adjusted, 0 < units < FEW)
+    return None
+
+
+def _compared(
+    study: Study, subjects: Sequence[Subject], first: str, second: str, measure: str
+) -> tuple[Difference | None, int]:
+    if len(subjects) == 1:
+        duel = study.comparison.duel(subjects[0].label, first, second)
+        return (None, 0) if duel is None else (duel.differences.get(measure), duel.units)
+    average = study.comparison.average(subjects[0].digest, first, second)
+    return (None, 0) if average is None else (average.differences.get(measure), average.units)
+
+
+def _turned(found: Statistic) -> Statistic:
+    def minus(value: float | None) -> float | None:
+        return None if value is None else -value
+
+    return Statistic(minus(found.value), minus(found.high), minus(found.low))

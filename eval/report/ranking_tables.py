@@ -1,0 +1,181 @@
+"""How scores are spread, how systems are ranked, and how far judges agree with themselves, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..analysis import Standing, Study
+from ..statistics.resampling import Statistic
+from ..tables import CellValue, Column, Grid, text_column
+from .labels import SHORT, interval_note, signatures
+
+_PERCENT = "% of verdicts"
+
+
+def of_subject(study: Study, label: str) -> list[Standing]:
+    """Everybody's standing on a subject."""
+    return [standing for standing in study.leaderboard.standings if standing.subject == label]
+
+
+def distributions(study: Study) -> Iterator[Grid]:
+    """For each subject, how often each score was given, or each answer won, beside people."""
+    for subject in study.subjects:
+        standings = of_subject(study, subject.label)
+        shares = {standing.contender: shares_of(standing) for standing in standings}
+        shares = {name: found for name, found in shares.items() if found}
+        if not shares:
+            continue
+        people = next((_people(one) for one in standings if shares_of(one)), {})
+        points = list(next(iter(shares.values())))
+        rows: list[tuple[CellValue, ...]] = []
+        if any(share.value is not None for share in people.values()):
+            rows.append(("people", *(people[point] for point in points), None))
+        rows += [
+            (name, *(found.get(point) for point in points), _distance(standings, name))
+            for name, found in shares.items()
+        ]
+        yield Grid(
+            title=f"{subject.label}: {_PERCENT}, beside people",
+            columns=(
+                text_column("judge"),
+                *(Column(point, digits=0, interval=False) for point in points),
+                Column("apart", best="low", about="half the sum of the differences from people's shares"),
+            ),
+            rows=tuple(rows),
+            notes=(interval_note(study), *signatures(study, shares)),
+        )
+
+
+def shares_of(standing: Standing) -> dict[str, Statistic]:
+    """Percent of a judge's verdicts at each point of the scale, or for each winner."""
+    if standing.distribution is not None:
+        return {f"{point.point:g}": point.judge for point in standing.distribution.points}
+    return {_winner(share.winner): share.judge for share in standing.winners}
+
+
+def people_of(study: Study, label: str) -> dict[str, Statistic]:
+    """Percent of people's labels at each point, or for each winner."""
+    return next((_people(one) for one in of_subject(study, label) if shares_of(one)), {})
+
+
+def _people(standing: Standing) -> dict[str, Statistic]:
+    if standing.distribution is not None:
+        return {f"{point.point:g}": point.human for point in standing.distribution.points}
+    return {_winner(share.winner): share.human for share in standing.winners}
+
+
+def _winner(name: str) -> str:
+    return name if name == "tie" else f"answer {name}"
+
+
+def _distance(standings: list[Standing], name: str) -> Statistic | None:
+    found = next(one.distribution for one in standings if one.contender == name)
+    return None if found is None else found.distance
+
+
+def systems(study: Study) -> Iterator[Grid]:
+    """For each subject, the systems that wrote what was judged: by people's figure, and by each judge's."""
+    for subject in study.subjects:
+        figures: dict[str, Mapping[str, Statistic]] = {}
+        notes: list[str] = []
+        method = ""
+        for standing in of_subject(study, subject.label):
+            method = _gather(standing, figures, notes) or method
+        if len(figures) < 2 and "people" not in figures:
+            continue
+        names = _in_order(figures)
+        yield Grid(
+            title=f"{subject.label}: systems by {method}",
+            columns=(
+                text_column("system"),
+                *(Column(name, digits=2, best="high", interval=False) for name in figures),
+            ),
+            rows=tuple((name, *(found.get(name) for found in figures.values())) for name in names),
+            notes=(*notes, interval_note(study), *signatures(study, figures)),
+        )
+
+
+_METHODS = {"bradley_terry": "Bradley-Terry strength", "elo": "Elo rating", "mean": "mean score"}
+
+
+def _gather(standing: Standing, figures: dict[str, Mapping[str, Statistic]], notes: list[str]) -> str:
+    """Take up a judge's figures of systems, and people's on the way; gives by what systems are ranked."""
+    if standing.systems is not None:
+        held = standing.systems.systems
+        if any(one.human.value is not None for one in held):
+            figures.setdefault("people", {one.system: one.human for one in held})
+        figures[standing.contender] = {one.system: one.judge for one in held}
+        notes.extend(_correlated(standing.contender, standing.systems.correlations))
+        return _METHODS["mean"]
+    if standing.ranking is not None:
+        ranking = standing.ranking
+        if ranking.people is not None and ranking.people.problem is None:
+            figures.setdefault("people", {one.system: one.figure for one in ranking.people.standings})
+        if ranking.judge.problem is not None:
+            notes.append(f"{standing.contender} is not in it: {ranking.judge.problem}")
+            return _METHODS.get(ranking.judge.method, ranking.judge.method)
+        figures[standing.contender] = {one.system: one.figure for one in ranking.judge.standings}
+        notes.extend(_correlated(standing.contender, ranking.correlations))
+        return _METHODS.get(ranking.judge.method, ranking.judge.method)
+    return ""
+
+
+def _correlated(name: str, correlations: Mapping[str, Statistic]) -> Iterator[str]:
+    told = [
+        f"{SHORT[each]} {found.value:.3f}" for each, found in correlations.items() if found.value is not None
+    ]
+    if told:
+        yield f"{name} with people over systems: {', '.join(told)}"
+
+
+def _in_order(figures: Mapping[str, Mapping[str, Statistic]]) -> list[str]:
+    """Systems by the first figures that there are, people's where they have some; the highest first."""
+    first = next(iter(figures.values()))
+    everybody = dict.fromkeys(name for found in figures.values() for name in found)
+
+    def rank(name: str) -> float:
+        found = first.get(name)
+        return float("inf") if found is None or found.value is None else -found.value
+
+    return sorted(everybody, key=rank)
+
+
+def alphas(study: Study) -> Iterator[Grid]:
+    """Krippendorff's alpha: between agents, between repeats, between people, and with the judge as one of them."""
+    rows: list[tuple[CellValue, ...]] = []
+    for standing in study.leaderboard.standings:
+        if (found := standing.alphas) is None:
+            continue
+        between = found.people
+        cells: tuple[CellValue, ...] = (
+            None if found.agents is None else found.agents.alpha,
+            None if found.repeats is None else found.repeats.alpha,
+            None if between is None else _alpha(between, "people"),
+            None if between is None else _alpha(between, "with_judge"),
+        )
+        if any(isinstance(cell, Statistic) and cell.value is not None for cell in cells):
+            rows.append((standing.contender, standing.subject, *cells))
+    if rows:
+        yield Grid(
+            "Krippendorff's alpha",
+            (
+                *(
+                    text_column("judge"),
+                    text_column("of"),
+                    Column("between agents"),
+                    Column("between repeats"),
+                ),
+                *(
+                    Column("between people"),
+                    Column("with the judge", about="the judge as one more annotator"),
+                ),
+            ),
+            tuple(rows),
+            (interval_note(study), *signatures(study, (str(row[0]) for row in rows))),
+        )
+
+
+def _alpha(found: object, name: str) -> Statistic | None:
+    held = getattr(found, name, None)
+    alpha = getattr(held, "alpha", held)
+    return alpha if isinstance(alpha, Statistic) else None

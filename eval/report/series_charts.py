@@ -1,0 +1,253 @@
+"""Lines, columns and bars with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ..statistics.resampling import Statistic
+from .chart_style import INK, MUTED, PEOPLE, look, new_figure, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+INCHES_A_LETTER, LETTERS_A_MARK = 0.08, 6
+"""What a name takes in a legend, and its mark beside it."""
+
+WIDE = 20
+"""Places on an axis whose largest is so many times the smallest stand apart by factors, not by differences."""
+
+
+def lines(panels: Sequence[Panel], places: Sequence[float], axis: str) -> Figure:
+    """Panels with lines over the same places.
+
+    Args:
+        panels: beside each other; lines of one name look the same in all of them.
+        places: on the horizontal axis, in any order.
+        axis: what they are places on.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    shared = len({panel.measure for panel in panels}) == 1
+    width = max(4.6, (3.0 if shared else 3.6) * len(panels))
+    figure, axes = new_figure(width, 3.6, len(panels), sharey=shared)
+    each = each_of(axes)
+    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    asides = _asides(names, places)
+    order = sorted(range(len(places)), key=lambda at: places[at])
+    for panel, drawn in zip(panels, each, strict=True):
+        _frame(drawn, panel, sorted(set(places)), axis)
+        if not shared or drawn is each[0]:
+            drawn.set_ylabel(plain(panel.measure))
+        for name, figures in panel.lines.items():
+            points = [(places[at], figures[at]) for at in order]
+            if len(names) == 1:
+                _line(drawn, 0, points, plain(name))
+            else:
+                _line_among_others(drawn, names.index(name), points, plain(name), asides[name])
+    if len(names) > 1:
+        legend(figure, each[0])
+    return figure
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One drawing of several beside each other.
+
+    Attributes:
+        title: above it.
+        measure: what is read off the vertical axis.
+        lines: by name, a figure for each place on the horizontal axis; ``None`` where there is none.
+    """
+
+    title: str
+    measure: str
+    lines: Mapping[str, Sequence[Statistic | None]]
+
+
+def legend(figure: Figure, drawn: Axes) -> None:
+    """The names of what a panel shows, below all panels, in as many columns as there is room for."""
+    handles, labels = drawn.get_legend_handles_labels()
+    most = int(figure.get_figwidth() / (INCHES_A_LETTER * (max(map(len, labels)) + LETTERS_A_MARK)))
+    columns = max(1, min(len(labels), most))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def each_of(axes: Any) -> list[Axes]:
+    """The panels of a figure, be it one or several."""
+    return list(axes.flat) if hasattr(axes, "flat") else [axes]
+
+
+def _frame(drawn: Axes, panel: Panel, places: Sequence[float], axis: str) -> None:
+    drawn.set_title(plain(panel.title))
+    drawn.set_xlabel(plain(axis))
+    if _by_factors(places):
+        drawn.set_xscale("log")
+    drawn.set_xticks(list(places), [f"{place:g}" for place in places])
+    drawn.set_xticks([], minor=True)
+    if not any(
+        figure is not None and figure.value is not None for line in panel.lines.values() for figure in line
+    ):
+        drawn.text(0.5, 0.5, "no figures", transform=drawn.transAxes, color=MUTED, ha="center", va="center")
+
+
+def _line(drawn: Axes, number: int, points: Sequence[tuple[float, Statistic | None]], name: str) -> None:
+    """The line alone, with its interval as a band."""
+    color, mark = look(number)
+    there = [(at, found.value) for at, found in points if found is not None and found.value is not None]
+    drawn.plot([at for at, _ in there], [value for _, value in there], color=color, marker=mark, label=name)
+    places, low, high = _bounds(points)
+    drawn.fill_between(places, low, high, color=color, alpha=0.13, linewidth=0)
+
+
+def _line_among_others(
+    drawn: Axes, number: int, points: Sequence[tuple[float, Statistic | None]], name: str, aside: float
+) -> None:
+    """The line with an interval at each place, a little aside, since bands on bands tell nothing."""
+    color, mark = look(number)
+    there = [
+        (at + aside, found.value) for at, found in points if found is not None and found.value is not None
+    ]
+    drawn.plot([at for at, _ in there], [value for _, value in there], color=color, marker=mark, label=name)
+    places, low, high = _bounds(points)
+    drawn.vlines([at + aside for at in places], low, high, color=color, alpha=0.55, linewidth=1.2)
+
+
+def _bounds(points: Sequence[tuple[float, Statistic | None]]) -> tuple[list[float], list[float], list[float]]:
+    bounded = [
+        (at, found.low, found.high)
+        for at, found in points
+        if found is not None and found.low is not None and found.high is not None
+    ]
+    return [at for at, _, _ in bounded], [low for _, low, _ in bounded], [high for _, _, high in bounded]
+
+
+def _by_factors(places: Sequence[float]) -> bool:
+    return min(places) > 0 and max(places) >= WIDE * min(places)
+
+
+def _asides(names: Sequence[str], places: Sequence[float]) -> dict[str, float]:
+    """How far each of several lines is moved aside, so that their intervals stand beside each other."""
+    narrowest = min((after - before for before, after in pairwise(sorted(set(places)))), default=1.0)
+    if _by_factors(places):
+        narrowest = min(narrowest, *places)
+    step = min(0.05, 0.3 / len(names)) * narrowest
+    return {name: (number - (len(names) - 1) / 2) * step for number, name in enumerate(names)}
+
+
+WIDTH = 0.8
+"""Of the columns at one place together, where places are 1 apart."""
+
+LETTERS = 36
+"""So many have room below a panel, beside each other."""
+
+
+def columns(panels: Sequence[Panel], labels: Sequence[str], axis: str) -> Figure:
+    """Panels with columns at the same places.
+
+    Args:
+        panels: beside each other; columns of one name look the same in all of them.
+        labels: of the places, in order.
+        axis: what they are places on.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    width = min(max(3.4, 1.2 + 0.32 * len(labels) * max(2, len(names))), 9.0)
+    shared = len({panel.measure for panel in panels}) == 1
+    figure, axes = new_figure(width * len(panels), 3.8, len(panels), sharey=shared)
+    each = each_of(axes)
+    for panel, drawn in zip(panels, each, strict=True):
+        _columns_frame(drawn, panel, labels, axis)
+        if not shared or drawn is each[0]:
+            drawn.set_ylabel(plain(panel.measure))
+        for name, figures in panel.lines.items():
+            _series(drawn, names.index(name), len(names), figures, plain(name))
+    if len(names) > 1:
+        legend(figure, each[0])
+    return figure
+
+
+def _columns_frame(drawn: Axes, panel: Panel, labels: Sequence[str], axis: str) -> None:
+    drawn.set_title(plain(panel.title))
+    drawn.set_xlabel(plain(axis))
+    crowded = max(map(len, labels)) * len(labels) > LETTERS
+    drawn.set_xticks(
+        range(len(labels)),
+        [plain(label) for label in labels],
+        rotation=25 if crowded else 0,
+        ha="right" if crowded else "center",
+        rotation_mode="anchor",
+    )
+    drawn.set_xlim(-0.6, len(labels) - 0.4)
+    drawn.grid(False, axis="x")
+    drawn.axhline(0, color=INK, linewidth=0.8)
+    if not _any(panel.lines):
+        drawn.text(0.5, 0.5, "no figures", transform=drawn.transAxes, color=MUTED, ha="center", va="center")
+
+
+def _any(series: Mapping[str, Sequence[Statistic | None]]) -> bool:
+    return any(one is not None and one.value is not None for figures in series.values() for one in figures)
+
+
+def _series(drawn: Axes, number: int, several: int, figures: Sequence[Statistic | None], name: str) -> None:
+    color, _ = look(number)
+    each = WIDTH / several
+    left = -WIDTH / 2 + each * (number + 0.5)
+    there = [(at + left, one) for at, one in enumerate(figures) if one is not None and one.value is not None]
+    heights = [one.value or 0.0 for _, one in there]
+    drawn.bar([at for at, _ in there], heights, width=each * 0.92, color=color, label=name)
+    for at, one in there:
+        if one.low is not None and one.high is not None:
+            drawn.plot([at, at], [one.low, one.high], color=INK, linewidth=1.1)
+
+
+def bars_figure(
+    points: Sequence[str],
+    people: Sequence[float],
+    judges: Mapping[str, Sequence[float]],
+    title: str = "",
+    numbers: Mapping[str, int] | None = None,
+) -> Figure:
+    """Shares of each point, a group of bars a point: people first, then the judges.
+
+    Args:
+        points: names of the scale's points, in order.
+        people: share of people's labels at each point (0 to 1); empty without labels.
+        judges: the same of each judge.
+        title: what was judged.
+        numbers: of the judges' colours, so that a judge has one colour in all figures; default: in order.
+
+    Raises:
+        ValueError: a series that has not one share a point.
+        UsageError: matplotlib is not installed.
+    """
+    series = {**({"people": people} if len(people) else {}), **judges}
+    for name, shares in series.items():
+        if len(shares) != len(points):
+            raise ValueError(f"{name}: {len(shares)} shares for {len(points)} points of the scale")
+    figure, axes = new_figure(max(4.6, 0.32 * len(points) * max(1, len(series))), 3.4)
+    numbers = numbers or {name: number for number, name in enumerate(judges)}
+    width = 0.82 / max(1, len(series))
+    for number, (name, shares) in enumerate(series.items()):
+        left = -0.41 + width * (number + 0.5)
+        axes.bar(
+            [place + left for place in range(len(points))],
+            [100 * share for share in shares],
+            width=width * 0.92,
+            color=PEOPLE if name == "people" else look(numbers[name])[0],
+            label=plain(name, 30),
+        )
+    axes.set_xticks(range(len(points)), [plain(point, 12) for point in points])
+    axes.grid(False, axis="x")
+    axes.set_ylabel("% of verdicts")
+    if title:
+        axes.set_title(plain(title), loc="left")
+    figure.legend(frameon=False, fontsize=8, ncols=min(3, len(series)), loc="outside lower center")
+    return figure

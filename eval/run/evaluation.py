@@ -1,0 +1,181 @@
+"""What a run came to: its results where they are, and the figures that one pass over them gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
+from ..statistics.tie_policy import Rule, Ties, Votes
+from .results import Result, StoredResults
+
+
+@dataclass
+class Mean:
+    """A mean of numbers that come one at a time; ``value`` is ``None`` before the first."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, number: float | None) -> None:
+        """Take in one more number, if it is one."""
+        if number is not None:
+            self.total += number
+            self.count += 1
+
+    @property
+    def value(self) -> float | None:
+        """The mean so far."""
+        return self.total / self.count if self.count else None
+
+
+@dataclass
+class Overview:
+    """What one protocol made of one aspect, and what it took.
+
+    Attributes:
+        judged: results with a verdict.
+        failed: results without one.
+        score: the mean over verdicts.
+        rounds: the mean over verdicts.
+        calls: model calls, those of failed items included.
+        tokens: sent and received, likewise.
+        cost_usd: US dollars, likewise; ``None`` where a price is unknown.
+        stop_reasons: for what reason how many verdicts came to their end.
+    """
+
+    judged: int = 0
+    failed: int = 0
+    score: Mean = field(default_factory=Mean)
+    rounds: Mean = field(default_factory=Mean)
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    stop_reasons: Counter[str | None] = field(default_factory=Counter)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take in one more result, by its fields."""
+        self.calls += row["calls"]
+        self.tokens += row["input_tokens"] + row["output_tokens"]
+        if self.cost_usd is not None:
+            self.cost_usd = None if row["cost_usd"] is None else self.cost_usd + row["cost_usd"]
+        if row["status"] == "failed":
+            self.failed += 1
+            return
+        self.judged += 1
+        self.score.add(row["score"])
+        self.rounds.add(row["rounds"])
+        self.stop_reasons[row["stop_reason"]] += 1
+
+
+class Figures:
+    """What one pass over the fields of results gives; of each result a few numbers are kept.
+
+    Attributes:
+        overviews: by protocol and aspect, in the order in which they come up.
+        rows: by protocol, what its agreement with people is computed from.
+        liveliest: the place of the longest debate that changed its score; ``None`` without results.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.overviews: dict[tuple[str, str | None], Overview] = {}
+        self.rows: dict[str, RowsByAspect] = {}
+        self.liveliest: int | None = None
+        most = (False, -1)
+        for place, row in enumerate(rows):
+            protocol, by_round = row["protocol"], row["score_by_round"]
+            self.overviews.setdefault((protocol, row["aspect"]), Overview()).add(row)
+            self.rows.setdefault(protocol, RowsByAspect()).add(row)
+            lively = any(score != by_round[0] for score in by_round), row["rounds"] or 0
+            if lively > most:
+                self.liveliest, most = place, lively
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a run came to.
+
+    Attributes:
+        results: one for each item, aspect, protocol and repeat. With a folder they stay in their file, and each is
+            read when it is asked for.
+        manifest: what was run; ``manifest["signatures"]`` tells two runs apart.
+        folder: where results and manifest are on disk, if anywhere.
+        stopped: why the run ended before its work was done; ``None`` if all is done.
+    """
+
+    results: Sequence[Result]
+    manifest: Mapping[str, Any]
+    folder: Path | None = None
+    stopped: str | None = None
+
+    @property
+    def failed(self) -> Sequence[Result]:
+        """The results that have no verdict."""
+        if isinstance(self.results, StoredResults):
+            return self.results.failed
+        return tuple(result for result in self.results if result.status == "failed")
+
+    @cached_property
+    def figures(self) -> Figures:
+        """What one pass over all results gives."""
+        if isinstance(self.results, StoredResults):
+            return Figures(self.results.heads())
+        return Figures(vars(result) for result in self.results)
+
+    @property
+    def rule(self) -> Rule:
+        """How its comparisons are measured against people, unless said otherwise: the data's own rule."""
+        return Rule.of(self.manifest)
+
+    def agreement(
+        self,
+        protocol: str | None = None,
+        resampling: Resampling | None = None,
+        *,
+        ties: Ties | None = None,
+        votes: Votes | None = None,
+    ) -> dict[str, ScoreAgreement | PreferenceAgreement]:
+        """Agreement with people by aspect, of one protocol (the only one, unless named).
+
+        Args:
+            protocol: whose verdicts.
+            resampling: how intervals are made.
+            ties: of comparisons, what a human tie is; by default what the data's rule says (see ``Rule``).
+            votes: whether people's majority counts or each of their votes; likewise.
+
+        Raises:
+            ValueError: several protocols were run, and none is named.
+            UsageError: a rule that there is not.
+        """
+        rule = self.rule.but(ties, votes)
+        return {
+            name: found
+            for rows in self._gathered(protocol)
+            for name, found in rows.agreement(resampling, ties=rule.ties, votes=rule.votes).items()
+        }
+
+    def agreement_over_repeats(
+        self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
+    ) -> dict[str, RepeatedAgreement]:
+        """How agreement varies between repeats, by aspect; nothing where there was one. See ``agreement``."""
+        rule = self.rule.but(ties, votes)
+        return {
+            name: found
+            for rows in self._gathered(protocol)
+            for name, found in rows.over_repeats(ties=rule.ties, votes=rule.votes).items()
+        }
+
+    def _gathered(self, protocol: str | None) -> list[RowsByAspect]:
+        rows = self.figures.rows
+        if protocol is None and len(rows) > 1:
+            raise ValueError(f"several protocols were run; name one of {', '.join(sorted(rows))}")
+        return [found for name, found in rows.items() if protocol in (None, name)]
+
+    def most_worth_reading(self) -> Result | None:
+        """The longest debate that changed its score, else the longest; ``None`` without results."""
+        place = self.figures.liveliest
+        return None if place is None else self.results[place]

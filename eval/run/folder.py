@@ -1,0 +1,283 @@
+"""The folder of a run: its lock, and run.json read, written and compared."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
+
+from ...nodes.planner import PlannedSteps, StepsBook
+from ...state.errors import DataError, UsageError
+from ..journal import Journal
+from .config import Conduct
+from .results import FILE as RESULTS
+from .results import Result, ResultsFile
+
+JOURNAL = "journal.sqlite"
+LOCK = "run.lock"
+
+
+class RunFolder:
+    """Where a run keeps things; without a folder of its own it keeps calls in a temporary one, and results nowhere.
+
+    Attributes:
+        manifest: of this run, as it was first started.
+        results: the file; ``None`` without a folder.
+        steps: evaluation steps written so far.
+        journal: finished calls.
+    """
+
+    def __init__(self, manifest: Mapping[str, Any], path: Path | None, journal: Journal) -> None:
+        self._manifest = manifest
+        self._path = path
+        self._new_steps: list[PlannedSteps] = []
+        self.results = ResultsFile(path) if path else None
+        self.steps = StepsBook(read_steps(path) if path else (), self._new_steps.append)
+        self.journal = journal
+
+    def keep(self, result: Result) -> None:
+        """Add a result to the file, and to the manifest the evaluation steps that came of it.
+
+        No steps before that: whoever had them written and is interrupted asks for them again when the run is taken
+        up, is served by the journal, and has the planner's turn in its transcript as it would have had.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        if self._path is None or self.results is None:
+            return
+        self.results.add(result)
+        if self._new_steps and result.status == "ok" and _asked_planner(result):
+            for planned in [new for new in self._new_steps if new.aspect == result.aspect]:
+                keep_steps(self._path, planned)
+                self._new_steps.remove(planned)
+
+    def steps_of_a_pass(self) -> StepsBook:
+        """A book for one of several passes over the items, with the steps that came to a verdict.
+
+        Others are asked for again in each pass, until whoever asks for them first has made a verdict.
+        """
+        new = {planned.key for planned in self._new_steps}
+        return StepsBook([one for one in self.steps.all if one.key not in new], self.steps.note)
+
+    def keep_rest(self) -> None:
+        """Add to the manifest the steps that nobody who asked for them made a verdict with, but others did.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        while self._path is not None and self._new_steps:
+            keep_steps(self._path, self._new_steps.pop())
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """The run's manifest, with the evaluation steps that were written on the way."""
+        steps = [planned.model_dump(mode="json") for planned in self.steps.all]
+        return {**self._manifest, **({"steps": steps} if steps else {})}
+
+
+@asynccontextmanager
+async def run_folder(
+    path: Path | None, manifest: Mapping[str, Any], conduct: Conduct
+) -> AsyncIterator[RunFolder]:
+    """Open the folder of a run, new or begun.
+
+    Args:
+        path: the folder; ``None`` keeps calls in a temporary one until the run ends.
+        manifest: what the run is; a folder that holds another run is refused.
+        conduct: whether what is there makes way, and where the journal is.
+
+    Raises:
+        UsageError: another process has it, it belongs to another run, or its journal cannot be used.
+    """
+    with _locked(path) as folder:
+        if path is not None:
+            if conduct.fresh or conduct.replace:
+                make_way(folder)
+            manifest = write_manifest(folder, {**manifest, "fresh": conduct.fresh})
+        journal = await Journal.open(
+            conduct.journal or folder / JOURNAL,
+            run=manifest["run"],
+            fresh=manifest.get("fresh", conduct.fresh),
+            shared=conduct.journal is not None,
+        )
+        try:
+            run = RunFolder(manifest, path, journal)
+            try:
+                yield run
+            finally:
+                if run.results is not None:
+                    run.results.close()
+        finally:
+            await journal.close()
+
+
+@contextmanager
+def _locked(folder: Path | None) -> Iterator[Path]:
+    if folder is None:
+        with TemporaryDirectory(prefix="jurygraph-") as temporary:
+            yield Path(temporary)
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UsageError(f"{folder} is a file: --out takes a folder") from None
+    lock = FileLock(folder / LOCK, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UsageError(
+            f"{folder} is in use by another run that is on; wait for it, or choose another --out"
+        ) from None
+    with lock:
+        yield folder
+
+
+def _asked_planner(result: Result) -> bool:
+    return any("planner" in turn["agent"] for turn in result.transcript)
+
+
+FILE = "run.json"
+_STEPS = TypeAdapter(list[PlannedSteps])
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the manifest into the run's folder, or take up the run that is there; gives back what holds from now on.
+
+    A run that is taken up keeps its id, its date and its evaluation steps; more items or repeats may be wanted.
+
+    Raises:
+        UsageError: the folder holds another run; names what differs.
+    """
+    before = check_manifest(folder, manifest)
+    now = {**manifest, **{name: before[name] for name in _OF_THE_FIRST_START if name in before}}
+    _write(folder / FILE, now)
+    return now
+
+
+_OF_THE_FIRST_START = ("run", "fresh", "created", "steps")
+_OTHERWISE = "choose another --out, or have what is there make way with --replace"
+
+
+def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """See that a folder holds no other run; gives the manifest that is there, empty where there is none.
+
+    Raises:
+        UsageError: it does, or it cannot be told.
+    """
+    if not (folder / FILE).exists():
+        if (folder / RESULTS).exists():
+            raise UsageError(f"{folder} holds {RESULTS} but no {FILE}, which says of what: {_OTHERWISE}")
+        return {}
+    try:
+        before = read_manifest(folder)
+    except DataError as error:
+        raise DataError(f"{error}: put back the one that it was, {_OTHERWISE}") from error
+    _refuse_other_run(folder, before, manifest)
+    return before
+
+
+def make_way(folder: Path) -> None:
+    """Rename the files of the run that is in a folder, if any; its journal stays, calls are calls."""
+    there = [folder / name for name in (RESULTS, FILE) if (folder / name).exists()]
+    for mark in _marks(folder) if there else ():
+        renamed = [path.with_name(f"{path.stem}.{mark}{path.suffix}") for path in there]
+        if not any(path.exists() for path in renamed):
+            for path, new in zip(there, renamed, strict=True):
+                path.replace(new)
+            return
+
+
+def _marks(folder: Path) -> Iterator[str]:
+    """What tells the files of an earlier run from those of others: its date, and a number where that does not do."""
+    try:
+        created = str(read_manifest(folder)["created"]).replace(":", "")
+    except (DataError, KeyError):
+        created = "unknown"
+    yield created
+    yield from (f"{created}.{number}" for number in count(2))
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a run.
+
+    Raises:
+        DataError: the folder holds none, or it cannot be read.
+    """
+    path = folder / FILE
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{folder}: holds no run ({FILE}: {error.strerror})") from error
+    except ValueError as error:
+        raise DataError(f"{path}: not JSON: {error}") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("signatures"), dict):
+        raise DataError(f"{path}: no manifest of a run")
+    return manifest
+
+
+def read_steps(folder: Path) -> list[PlannedSteps]:
+    """The evaluation steps that were written in the run so far.
+
+    Raises:
+        DataError: the folder holds no run, or its steps cannot be read.
+    """
+    try:
+        return _STEPS.validate_python(read_manifest(folder).get("steps", []))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        where = ".".join(map(str, ("steps", *problem["loc"])))
+        raise DataError(f"{folder / FILE}: {where}: {problem['msg']}") from error
+
+
+def keep_steps(folder: Path, planned: PlannedSteps) -> None:
+    """Add evaluation steps to the manifest; whoever completes the run uses them again."""
+    manifest = read_manifest(folder)
+    manifest["steps"] = [*manifest.get("steps", []), planned.model_dump(mode="json")]
+    _write(folder / FILE, manifest)
+
+
+def _write(path: Path, manifest: Mapping[str, Any]) -> None:
+    """All or nothing: a run that is killed leaves the manifest that it had."""
+    fresh = path.with_suffix(".tmp")
+    try:
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    fresh.replace(path)
+
+
+def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    differences = list(_differences(old["signatures"], new["signatures"]))
+    if differences:
+        raise UsageError(
+            f"{folder} belongs to another run: {'; '.join(differences)}. {_OTHERWISE.capitalize()}"
+        )
+
+
+def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    """What differs between signatures: who judges, and each part of those that are in both."""
+    if old.keys() != new.keys():
+        yield f"it is of {', '.join(old)}, not of {', '.join(new)}"
+    for protocol in (name for name in old if name in new):
+        before, now = _parts(old[protocol]), _parts(new[protocol])
+        for part in dict.fromkeys([*before, *now]):
+            was, becomes = before.get(part, "not there"), now.get(part, "not there")
+            if was != becomes:
+                yield f"{protocol}: {part} was {was}, is {becomes}"
+
+
+def _parts(signed: str) -> dict[str, str]:
+    return {name: value for name, _, value in (part.partition(":") for part in signed.split("|"))}

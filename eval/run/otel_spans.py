@@ -1,0 +1,256 @@
+"""A run as OpenTelemetry spans: the run, its verdicts, their model calls; words only where they are asked for.
+
+    run                      protocols, data; at its end what it came to
+    └── verdict              item, aspect, protocol, repeat; score or winner, rounds, cost
+        └── chat MODEL       agent, role, round; tokens, cost; failed attempts as events
+
+Attributes follow the semantic conventions for generative AI as far as these go.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import orjson
+from langchain_core.messages import BaseMessage
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+from opentelemetry.util.types import AttributeValue
+
+from ...graphs.base import Graph
+from ...nodes.models.call import Call, Reply, Send
+from ...nodes.models.send import Around
+from ...state.aspects import Aspect
+from ...state.errors import ModelCallError
+from ..datasets.items import Item
+from .call_pipeline import Judge
+from .progress_counters import Counts
+from .results import Key, Result
+from .run_log import harmless
+
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_WITH_WORDS = {"true", "span_only", "span_and_event"}
+
+
+class Spans:
+    """Makes the spans of one run."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._tracer = provider.get_tracer("jurygraph", version("jurygraph"))
+        self._with_words = os.environ.get(CONTENT, "").lower() in _WITH_WORDS
+
+    @contextmanager
+    def run(self, manifest: Mapping[str, Any], counts: Counts) -> Iterator[None]:
+        """The span that all others of the run are inside."""
+        about = {
+            "run": manifest["run"],
+            "protocols": list(manifest["protocols"]),
+            "data": manifest["data"]["name"],
+        }
+        with self._span("run", about) as span:
+            try:
+                yield
+            finally:
+                _tell(span, counts.summary())
+
+    def verdicts(self, judge: Judge) -> Judge:
+        """The same judge, with a span around each verdict."""
+
+        async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
+            with self._span(f"verdict {key.protocol}", key._asdict()) as span:
+                result = await judge(graph, key, item, aspect)
+                if span.is_recording():
+                    _conclude(span, result)
+                return result
+
+        return traced
+
+    def calls(self, around: Around) -> Around:
+        """What calls go through, with a span around each."""
+        return _TracedCalls(self, around)
+
+    @contextmanager
+    def chat(self, call: Call) -> Iterator[Span]:
+        """A model call, with all its attempts."""
+        provider, _, model = call.model.label.partition("?")[0].rpartition(":")
+        with self._span(f"chat {model}", _asked_by(call), SpanKind.CLIENT) as span:
+            if span.is_recording():
+                span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))
+                if self._with_words:
+                    span.set_attributes(_words_in(call.messages))
+            yield span
+
+    def answered(self, span: Span, reply: Reply, attempts: int) -> None:
+        """What came of it."""
+        if not span.is_recording():
+            return
+        _tell(span, {"served": attempts == 0, "attempts": attempts})
+        span.set_attribute("gen_ai.response.finish_reasons", [_finish(one) for one in _all(reply)])
+        if attempts:  # What was paid before is not to be paid again where somebody adds it up.
+            span.set_attributes(_usage(reply))
+            _tell(span, {"cost_usd": reply.cost_usd})
+        if self._with_words:
+            span.set_attributes(_words_out(reply))
+
+    @contextmanager
+    def _span(
+        self, name: str, about: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
+    ) -> Iterator[Span]:
+        # Exceptions are told here: the SDK would send their tracebacks, with whatever stands in them.
+        with self._tracer.start_as_current_span(
+            name, kind=kind, record_exception=False, set_status_on_exception=False
+        ) as span:
+            _tell(span, about)
+            try:
+                yield span
+            except BaseException as error:
+                span.set_attribute("error.type", type(error).__name__)
+                span.set_status(Status(StatusCode.ERROR, harmless(str(error))))
+                raise
+
+
+class _TracedCalls(Around):
+    def __init__(self, spans: Spans, around: Around) -> None:
+        self._spans = spans
+        self._around = around
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        with self._spans.chat(call) as span:
+            attempts = _Attempts(span, send)
+            reply = await self._around(call, attempts)
+            self._spans.answered(span, reply, attempts.made)
+            return reply
+
+    def disown(self, calls: Sequence[Call]) -> None:
+        self._around.disown(calls)
+
+
+class _Attempts:
+    """Counts attempts, and makes an event of each that fails; a call that makes none was answered from what is kept."""
+
+    def __init__(self, span: Span, send: Send) -> None:
+        self.made = 0
+        self._span = span
+        self._send = send
+
+    async def __call__(self, call: Call) -> Reply:
+        self.made += 1
+        try:
+            return await self._send(call)
+        except BaseException as error:  # also a time-out, which is a cancellation here
+            if self._span.is_recording():
+                self._span.add_event("attempt failed", self._about(error))
+            raise
+
+    def _about(self, error: BaseException) -> dict[str, AttributeValue]:
+        about: dict[str, AttributeValue] = {
+            "jurygraph.attempt": self.made,
+            "error.type": type(error).__name__,
+            "error.message": harmless(str(error)),
+        }
+        if isinstance(error, ModelCallError):
+            about["jurygraph.retryable"] = error.retryable
+        return about
+
+
+def _tell(span: Span, about: Mapping[str, Any]) -> None:
+    span.set_attributes({f"jurygraph.{name}": value for name, value in about.items() if value is not None})
+
+
+def _conclude(span: Span, result: Result | None) -> None:
+    if result is None:
+        _tell(span, {"status": "open"})
+        return
+    figures = ("status", "rounds", "stop_reason", "calls", "cost_usd")
+    _tell(span, {name: getattr(result, name) for name in figures})
+    if result.status == "failed":
+        span.set_status(Status(StatusCode.ERROR, harmless(result.error or "")))
+        return
+    span.set_attribute("gen_ai.evaluation.name", result.aspect or "preference")
+    if result.score is not None:
+        span.set_attribute("gen_ai.evaluation.score.value", result.score)
+    if result.winner is not None:
+        span.set_attribute("gen_ai.evaluation.score.label", str(result.winner))
+
+
+_PROVIDERS = {
+    "google_genai": "gcp.gemini",
+    "google_vertexai": "gcp.vertex_ai",
+    "azure_openai": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "mistralai": "mistral_ai",
+}
+"""LangChain's names of providers that the conventions know by another one."""
+
+_PARAMETERS = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty")
+
+
+def _asked_by(call: Call) -> dict[str, Any]:
+    return {name: call.metadata.get(name) for name in ("role", "round", "sample", "repair")}
+
+
+def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]:
+    identity = call.model.identity
+    given = {**identity.get("parameters", identity), **call.parameters}
+    about: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": model,
+        "gen_ai.agent.name": str(call.metadata.get("agent", "")),
+        "gen_ai.output.type": "json" if call.schema is not None and call.model.structured else "text",
+    }
+    for name in _PARAMETERS:
+        if isinstance(value := given.get(name), int | float):
+            about[f"gen_ai.request.{name}"] = value
+    if several := given.get("n"):
+        about["gen_ai.request.choice.count"] = several
+    return about
+
+
+def _usage(reply: Reply) -> dict[str, AttributeValue]:
+    return {
+        "gen_ai.usage.input_tokens": reply.input_tokens,
+        "gen_ai.usage.output_tokens": reply.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": reply.cached_input_tokens,
+        "gen_ai.usage.reasoning.output_tokens": reply.reasoning_tokens,
+    }
+
+
+def _all(reply: Reply) -> tuple[Reply, ...]:
+    return (reply, *reply.others)
+
+
+def _finish(reply: Reply) -> str:
+    return "content_filter" if reply.refused else "length" if reply.cut_off else "stop"
+
+
+_ROLES = {"human": "user", "ai": "assistant"}
+
+
+def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
+    system = [_part(message.text) for message in messages if message.type == "system"]
+    said = [
+        {"role": _ROLES.get(message.type, message.type), "parts": [_part(message.text)]}
+        for message in messages
+        if message.type != "system"
+    ]
+    return {"gen_ai.system_instructions": _json(system), "gen_ai.input.messages": _json(said)}
+
+
+def _words_out(reply: Reply) -> dict[str, AttributeValue]:
+    said = [
+        {"role": "assistant", "parts": [_part(one.text)], "finish_reason": _finish(one)}
+        for one in _all(reply)
+    ]
+    return {"gen_ai.output.messages": _json(said)}
+
+
+def _part(text: str) -> dict[str, str]:
+    return {"type": "text", "content": str(text).encode(errors="replace").decode()}
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,367 @@
+"""One line of ``results.jsonl`` for each item, aspect, protocol and repeat; written as each finishes."""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
+from io import FileIO
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, overload
+from weakref import finalize
+
+import numpy as np
+import orjson
+from pydantic import ConfigDict, Field, ValidationError
+
+from ...state.errors import DataError
+from ...state.transcript import Turn
+from ...state.verdict import Usage, Winner
+from ..datasets.items import digest
+from .results_index import Digests, LineIndex, Lines
+
+FILE = "results.jsonl"
+_BLOCK = 1 << 16
+
+
+class Key(NamedTuple):
+    """What tells one result from another."""
+
+    item: str
+    aspect: str | None
+    protocol: str
+    repeat: int
+
+
+class Result(Usage):
+    """What became of one item.
+
+    ``systems``, ``category``, ``lengths`` and ``annotations`` are the item's (see ``About``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    item: str
+    group: str | None = None
+    aspect: str | None = None
+    protocol: str
+    status: Literal["ok", "failed"]
+    score: float | None = None
+    scores: tuple[float, float] | None = None
+    winner: Winner | None = None
+    human: float | Winner | None = None
+    rounds: int | None = None
+    stop_reason: str | None = None
+    score_by_round: tuple[float | tuple[float, float], ...] = ()
+    repeat: int = 0
+    error: str | None = None
+    position_consistent: bool | None = None
+    systems: tuple[str, ...] = ()
+    category: str | None = None
+    lengths: tuple[int, ...] = ()
+    annotations: tuple[float | Winner, ...] = ()
+    details: dict[str, Any] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    transcript: tuple[Turn, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """Which item, aspect, protocol and repeat this is."""
+        return Key(self.item, self.aspect, self.protocol, self.repeat)
+
+    def line(self) -> bytes:
+        """The result as a line of JSON, what it is about first.
+
+        >>> Result(item="a", protocol="debate", status="failed", error="no words").line()[:26]
+        b'{"item":"a","group":null,"'
+        """
+        try:
+            return orjson.dumps({name: getattr(self, name) for name in _ORDER}) + b"\n"
+        except TypeError:
+            # Details may hold what is no JSON yet, and models write what is no Unicode: half a surrogate pair.
+            return self._plain_line()
+
+    def _plain_line(self) -> bytes:
+        fields = self.model_dump(mode="json")
+        ordered = {name: fields[name] for name in _ORDER}
+        return json.dumps(ordered, ensure_ascii=False).encode(errors="replace") + b"\n"
+
+
+_ORDER = (
+    *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
+    *("stop_reason", "score_by_round", "repeat", "calls", "input_tokens", "cached_input_tokens"),
+    *("output_tokens", "reasoning_tokens", "cost_usd", "seconds", "error", "position_consistent"),
+    *("systems", "category", "lengths", "annotations"),
+    *("details", "warnings", "transcript"),
+)
+_DETAILS = b',"details":'
+_HEAD_LENGTH = _ORDER.index("details")
+
+
+class StoredResults(Sequence[Result]):
+    """Results that stay in their file: each is read when it is asked for, and none is held.
+
+    Errors of reading: ``DataError`` for a line that is no result, or where the file has been rewritten since.
+    """
+
+    def __init__(self, path: Path, offsets: Iterable[int], ok: Iterable[int]) -> None:
+        self._path = path.absolute()
+        self._offsets = array("q", offsets)
+        self._ok = bytearray(ok)
+        self._file_number = path.stat().st_ino if self._offsets else None
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __iter__(self) -> Iterator[Result]:
+        return (_parsed(line, self._path, offset) for offset, line in self._each())
+
+    def heads(self) -> Iterator[Mapping[str, Any]]:
+        """The fields of each result without details, warnings and transcript, which are most of a line."""
+        return (_head(line, self._path, offset) for offset, line in self._each())
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> StoredResults: ...
+    def __getitem__(self, index: int | slice) -> Result | StoredResults:
+        if isinstance(index, slice):
+            return StoredResults(self._path, self._offsets[index], self._ok[index])
+        offset = self._offsets[index]
+        with self._opened() as file:
+            file.seek(offset)
+            return _parsed(file.readline(), self._path, offset)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} results in {self._path}>"
+
+    @property
+    def failed(self) -> StoredResults:
+        """Those that have no verdict."""
+        failed = [place for place, ok in enumerate(self._ok) if not ok]
+        return StoredResults(self._path, (self._offsets[place] for place in failed), bytes(len(failed)))
+
+    def _each(self) -> Iterator[tuple[int, bytes]]:
+        if not self._offsets:
+            return
+        with self._opened() as file:
+            for offset in self._offsets:
+                file.seek(offset)
+                yield offset, file.readline()
+
+    def _opened(self) -> BinaryIO:
+        file = self._path.open("rb")
+        if os.fstat(file.fileno()).st_ino != self._file_number:
+            file.close()
+            raise DataError(
+                f"{self._path}: was rewritten since these results were found in it; read it again"
+            )
+        return file
+
+
+class OkKeys(Container[Key], Sized):
+    """The keys that have a verdict: a set that can be asked and counted, at 8 bytes a key."""
+
+    def __init__(self, digests: Digests) -> None:
+        self._digests = digests
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, tuple) and digest(*key) in self._digests
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+
+class ResultsFile:
+    """The results of a run on disk. The last line of a key counts: what failed and was tried again is replaced.
+
+    Half a last line, which a killed run may have left, is none: it is not read, and is cut off before one is added.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        self._file: FileIO | None = None
+        self._lines: LineIndex | None = None
+
+    def add(self, result: Result) -> None:
+        """Append a result; when this returns, it outlives the process (see ``sync`` for the machine).
+
+        Raises:
+            OSError: it could not be written whole; the file is as it was before.
+        """
+        index, file, line = self._index(), self._appending(), result.line()
+        _write_whole(file, line)
+        index.add(digest(*result.key), result.status == "ok", len(line))
+
+    def sync(self) -> None:
+        """Have what was added outlive the machine as well."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Let go of the file; ``add`` opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def read(self) -> StoredResults:
+        """All results, the last one of each key, in the order in which keys first came up.
+
+        Raises:
+            DataError: a line that is no result; names file and line.
+        """
+        return self._stored(self._index().latest())
+
+    def of_item(self, item: str) -> list[Result]:
+        """All results of one item, the last one of each key; lines of other items are hardly looked at."""
+        found, name = {}, orjson.dumps(item)
+        for offset, line in _whole_lines(self.path):
+            if name not in line:
+                continue
+            key, _ = _about(line, self.path, offset)
+            if key.item == item:
+                found[key] = _parsed(line, self.path, offset)
+        return list(found.values())
+
+    def ok_keys(self) -> OkKeys:
+        """The keys whose last result is a verdict.
+
+        Raises:
+            DataError: a line that is no result; names file and line.
+        """
+        return OkKeys(self._index().latest_ok())
+
+    def finish(self, keys: Iterable[Key]) -> StoredResults:
+        """Put the file in order: one line a key, in the order of the keys, then whatever else it holds.
+
+        The new file replaces the old one at once, or not at all. Keys without a result are left out.
+
+        Returns:
+            the results of the keys, in their order.
+        """
+        self.sync()
+        self.close()
+        index = self._index()
+        wanted = index.of(digest(*key) for key in keys)
+        others = index.latest()
+        others = others[~np.isin(others, wanted)]
+        self._rearrange(np.concatenate([wanted, others]))
+        return self._stored(np.arange(len(wanted)))
+
+    def _index(self) -> LineIndex:
+        if self._lines is None:
+            self._lines = LineIndex()
+            for offset, line in _whole_lines(self.path):
+                key, ok = _about(line, self.path, offset)
+                self._lines.add(digest(*key), ok, len(line))
+        return self._lines
+
+    def _stored(self, lines: Lines) -> StoredResults:
+        index = self._index()
+        return StoredResults(
+            self.path, (index.offsets[line] for line in lines), (index.ok[line] for line in lines)
+        )
+
+    def _appending(self) -> FileIO:
+        if self._file is None:
+            _cut_off_half_line(self.path)
+            self._file = FileIO(self.path, "a")
+            finalize(self, self._file.close)
+        return self._file
+
+    def _rearrange(self, lines: Lines) -> None:
+        index = self._index()
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if size == index.end and np.array_equal(lines, np.arange(len(index))):
+            return
+        fresh = self.path.with_suffix(".tmp")
+        try:
+            with self.path.open("rb") as old, fresh.open("wb") as new:
+                for line in lines:
+                    old.seek(index.offsets[line])
+                    new.write(old.readline())
+                new.flush()
+                os.fsync(new.fileno())
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
+        fresh.replace(self.path)
+        self._lines = index.rearranged(lines)
+
+
+def _write_whole(file: FileIO, line: bytes) -> None:
+    """In one piece where the system takes it; what a full disk took of it is taken back."""
+    written = 0
+    try:
+        while written < len(line):
+            written += file.write(line[written:])
+    except OSError:
+        file.truncate(os.fstat(file.fileno()).st_size - written)
+        raise
+
+
+def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that came to their end, each with where it begins."""
+    if not path.exists():
+        return
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield offset, line
+                offset += len(line)
+
+
+def _cut_off_half_line(path: Path) -> None:
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(0, end - _BLOCK)
+            file.seek(start)
+            if newline := file.read(end - start).rfind(b"\n") + 1:
+                file.truncate(start + newline)
+                return
+            end = start
+        file.truncate(0)
+
+
+def _about(line: bytes, path: Path, offset: int) -> tuple[Key, bool]:
+    """Which result a line holds, and whether it is a verdict, found out without making a result of it."""
+    try:
+        row = orjson.loads(line)
+        key = Key(row["item"], row["aspect"], row["protocol"], row["repeat"])
+        return key, row["status"] == "ok"
+    except (ValueError, LookupError, TypeError):
+        result = _parsed(line, path, offset)
+        return result.key, result.status == "ok"
+
+
+def _head(line: bytes, path: Path, offset: int) -> Mapping[str, Any]:
+    """Nothing inside a JSON string looks like the next field's name: quotes are escaped there."""
+    end = line.find(_DETAILS)
+    try:
+        head = orjson.loads(line[:end] + b"}") if end > 0 else {}
+    except ValueError:
+        head = {}
+    return head if len(head) == _HEAD_LENGTH else vars(_parsed(line, path, offset))
+
+
+def _parsed(line: bytes, path: Path, offset: int) -> Result:
+    try:
+        return Result.model_validate_json(line)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        where = ".".join(map(str, problem["loc"])) or "line"
+        raise DataError(f"{path}, line {_line_number(path, offset)}: {where}: {problem['msg']}") from error
+
+
+def _line_number(path: Path, offset: int) -> int:
+    newlines, left = 0, offset
+    with path.open("rb") as file:
+        while block := file.read(min(left, _BLOCK)):
+            newlines += block.count(b"\n")
+            left -= len(block)
+    return newlines + 1

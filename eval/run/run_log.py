@@ -1,0 +1,218 @@
+"""The log of a run, and what others said made fit for it."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from pythonjsonlogger.json import JsonFormatter
+from rich.console import Console
+from rich.text import Text
+
+FILE = "log.jsonl"
+ROOT = logging.getLogger("jurygraph")
+
+OTHERS = ("asyncio", "langsmith", "opentelemetry")
+"""Whose warnings belong into the log as well, rather than in the middle of the screen."""
+
+
+@contextmanager
+def logging_to(folder: Path | None, console: Console | None) -> Iterator[None]:
+    """While inside, what happens is logged.
+
+    Args:
+        folder: gets ``log.jsonl``: a line an event, ``time`` in UTC, ``level``, ``logger``, ``event`` and its figures.
+            Several starts of a run append to it.
+        console: gets the same, for people.
+    """
+    handlers: list[logging.Handler] = []
+    if folder is not None:
+        handlers.append(_LogFile(folder / FILE))
+    if console is not None:
+        handlers.append(_Told(console))
+    with ExitStack() as stack:
+        for handler in handlers:
+            stack.callback(handler.close)
+        if handlers:
+            stack.enter_context(_heard(ROOT, logging.DEBUG, handlers))
+            for name in OTHERS:
+                stack.enter_context(_heard(logging.getLogger(name), logging.WARNING, handlers))
+        yield
+
+
+@contextmanager
+def _heard(logger: logging.Logger, level: int, handlers: list[logging.Handler]) -> Iterator[None]:
+    """While inside, a logger is heard by these handlers alone."""
+    usual_level, propagates = logger.level, logger.propagate
+    logger.propagate = False
+    logger.setLevel(level)
+    for handler in handlers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            logger.removeHandler(handler)
+        logger.setLevel(usual_level)
+        logger.propagate = propagates
+
+
+class _JsonLine(JsonFormatter):
+    def __init__(self) -> None:
+        renamed = {"asctime": "time", "levelname": "level", "name": "logger", "message": "event"}
+        fields = " ".join(f"%({field})s" for field in renamed)
+        super().__init__(fields, rename_fields=renamed, json_ensure_ascii=False)
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        """In UTC, so that the nights when clocks change have no hour twice."""
+        return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+    def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
+        """What others have said comes from anywhere."""
+        return {name: _safe(value) for name, value in log_data.items()}
+
+
+class _Quiet(logging.Handler, ABC):
+    """What cannot be logged is counted and no more: a log is not worth a run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lost = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log it if it can be logged."""
+        try:
+            self._tell(record)
+        except Exception:
+            self._lost += 1
+        else:
+            self._lost = 0
+
+    @abstractmethod
+    def _tell(self, record: logging.LogRecord) -> None:
+        """Log it, or raise whatever keeps it from being logged."""
+
+
+class _LogFile(_Quiet):
+    """Whole lines only: whoever reads the file, also after a crash or a full disk, can read every line but that one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.setFormatter(_JsonLine())
+        self._path = path
+        self._file: FileIO | None = None
+        self._torn = False
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        super().close()
+
+    def _tell(self, record: logging.LogRecord) -> None:
+        if self._lost:
+            record.lines_lost = self._lost
+        line = self.format(record).encode() + b"\n"
+        if self._file is None:
+            self._file = self._open()
+        whole = b"\n" + line if self._torn else line
+        written = self._file.write(whole)
+        self._torn = written < len(whole)
+        if self._torn:
+            raise OSError(errno.ENOSPC, "no room for the whole line")
+
+    def _open(self) -> FileIO:
+        """Only now: a run that is refused leaves nothing behind."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = self._path.open("a+b", buffering=0)
+        if file.tell():
+            file.seek(-1, 2)
+            self._torn = file.read(1) != b"\n"
+        return file
+
+
+_STYLES = {logging.DEBUG: "dim", logging.INFO: "cyan", logging.WARNING: "yellow"}
+_NO_FIGURES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+
+
+class _Told(_Quiet):
+    """One line an event, with its figures; never folded, so that ``grep`` finds it whole."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def _tell(self, record: logging.LogRecord) -> None:
+        figures = " ".join(f"{name}={_safe(value)}" for name, value in _figures(record).items())
+        line = Text.assemble(
+            (f"{datetime.fromtimestamp(record.created, UTC):%H:%M:%SZ} ", "dim"),
+            (f"{record.levelname.lower()} ", _STYLES.get(record.levelno, "red")),
+            harmless(record.getMessage()),
+            (f" {figures}", "dim"),
+        )
+        self._console.print(line, soft_wrap=True)
+
+
+def _figures(record: logging.LogRecord) -> Mapping[str, Any]:
+    found = {name: value for name, value in vars(record).items() if name not in _NO_FIGURES}
+    if record.exc_info and record.exc_info[1]:
+        found["error"] = repr(record.exc_info[1])
+    return found
+
+
+def _safe(value: Any) -> Any:
+    """As it is if it is a figure, else as harmless text."""
+    return value if value is None or isinstance(value, bool | int | float) else harmless(str(value))
+
+
+LONGEST = 1000
+KEPT_AT_THE_END = 300
+HIDDEN = "***"
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
+_SHORTEST_SECRET = 8
+_SECRETS = (
+    re.compile(r"(?<=://)[^/\s@]+(?=@)"),
+    re.compile(r"(?i)(?<=\bbearer )[\w.~+/=-]+"),
+    re.compile(r"(?i)(?<=[?&]key=)[^&\s'\"]+"),
+    re.compile(r"\b(?:sk|pk|lsv2|gsk|xai)[-_][\w-]{8,}|\bAIza[\w-]{10,}"),
+)
+_RAW_REPLY = " Raw reply: "
+
+
+def harmless(text: str) -> str:
+    """What an error says, fit to be shown.
+
+    Keys are hidden: those in the environment, and whatever looks like one. Characters that do something rather than
+    show something (new lines, terminal escapes, changes of direction) are spelled out. A model's reply is left out
+    where an error quotes it, since it may quote the prompt in turn; it stands in the results.
+
+    >>> harmless("no such key: sk-abcdefgh12345678")
+    'no such key: ***'
+    >>> print(harmless("fine\\n\\x1b[31mERROR"))
+    fine\\n\\x1b[31mERROR
+    """
+    shown = _without_keys(text.partition(_RAW_REPLY)[0])
+    if not shown.isprintable():
+        shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)
+    if len(shown) <= LONGEST:
+        return shown
+    return f"{shown[: LONGEST - KEPT_AT_THE_END]} ... {shown[-KEPT_AT_THE_END:]}"
+
+
+def _without_keys(text: str) -> str:
+    for name, value in os.environ.items():
+        if len(value) >= _SHORTEST_SECRET and value in text and _SECRET_NAME.search(name):
+            text = text.replace(value, HIDDEN)
+    for secret in _SECRETS:
+        text = secret.sub(HIDDEN, text)
+    return text

@@ -1,0 +1,189 @@
+"""Who else hears of a run: OpenTelemetry, LangSmith, and where traces go."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from importlib.metadata import version
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from ...graphs.base import Graph
+from ...nodes.models.send import Around
+from ...state.aspects import Aspect
+from ...state.errors import UsageError
+from ..datasets.items import Item
+from .call_pipeline import Judge
+from .progress_counters import Counts
+from .results import Key, Result
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
+    from opentelemetry.trace import TracerProvider
+
+
+exporting: ContextVar[TracerProvider | None] = ContextVar("exporting", default=None)
+"""Set by whoever exports spans for the runs inside, without a say in what else the process does."""
+
+
+@contextmanager
+def traced(
+    manifest: Mapping[str, Any], counts: Counts, calls: Around, judge: Judge
+) -> Iterator[tuple[Around, Judge]]:
+    """Open the trace of a run.
+
+    Gives what its calls and its verdicts are to go through: the same that was handed in, if nobody listens.
+
+    Args:
+        manifest: of the run.
+        counts: how far it has come, when it ends.
+        calls: what every model call goes through.
+        judge: what makes a verdict.
+    """
+    with ExitStack() as stack:
+        if langsmith_listens():
+            judge = _named(judge)
+        if provider := exporting.get() or process_provider():
+            from .otel_spans import Spans
+
+            spans = Spans(provider)
+            stack.enter_context(spans.run(manifest, counts))
+            calls, judge = spans.calls(calls), spans.verdicts(judge)
+        yield calls, judge
+
+
+def process_provider() -> TracerProvider | None:
+    """The tracer provider that somebody has set for this process; who has not even loaded the package has set none."""
+    api = sys.modules.get("opentelemetry.trace")
+    provider = api.get_tracer_provider() if api else None
+    if api is None or isinstance(provider, api.ProxyTracerProvider | api.NoOpTracerProvider):
+        return None
+    return provider
+
+
+def langsmith_listens() -> bool:
+    """Whether LangChain is to send what it does to LangSmith."""
+    from langsmith.utils import tracing_is_enabled
+
+    return bool(tracing_is_enabled())
+
+
+def _named(judge: Judge) -> Judge:
+    """Each verdict as a trace that tells what it is about."""
+
+    async def named(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
+        about = {
+            name: value for name, value in key._asdict().items() if value is not None and name != "repeat"
+        }
+        name = " · ".join(filter(None, (key.protocol, key.item, key.aspect)))
+        return await judge(graph.with_config({"run_name": name, "metadata": about}), key, item, aspect)
+
+    return named
+
+
+log = logging.getLogger("jurygraph.tracing")
+
+LAST_TRACES = 5.0
+"""Seconds to wait at the end for what is left to be sent."""
+
+ROOM = 32_768
+"""Spans that may wait for a collector that is slow, or away for a while; what goes beyond is dropped."""
+
+
+@contextmanager
+def traces_sent() -> Iterator[None]:
+    """While inside, runs send traces where ``OTEL_EXPORTER_OTLP_ENDPOINT``, ``LANGSMITH_TRACING`` and the like say.
+
+    With none of them set nothing is done; and no spans are exported from here where the process has a tracer provider
+    already. At the end, what is left is sent, but nobody waits long for a server that is not there.
+
+    Raises:
+        UsageError: the packages for it are not there, or the protocol is another one than HTTP.
+    """
+    with _to_a_collector(), _to_langsmith():
+        yield
+
+
+@contextmanager
+def _to_a_collector() -> Iterator[None]:
+    if not _is_wanted() or exporting.get() or process_provider():
+        yield
+        return
+    provider = _provider()
+    token = exporting.set(provider)
+    try:
+        yield
+    finally:
+        exporting.reset(token)
+        _in_time(provider.shutdown)
+
+
+@contextmanager
+def _to_langsmith() -> Iterator[None]:
+    if not langsmith_listens():
+        yield
+        return
+    # Else the process would not end before all of the client's attempts have failed.
+    os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
+    try:
+        yield
+    finally:
+        from langchain_core.tracers.langchain import wait_for_all_tracers
+
+        _in_time(wait_for_all_tracers)
+
+
+def _is_wanted() -> bool:
+    if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    if exporters := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
+        return "otlp" in [name.strip().lower() for name in exporters.split(",")]
+    return bool(_either("ENDPOINT"))
+
+
+def _either(setting: str) -> str:
+    """A setting of the exporter: for traces, else for all there is."""
+    names = (f"OTEL_EXPORTER_OTLP_TRACES_{setting}", f"OTEL_EXPORTER_OTLP_{setting}")
+    return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
+
+
+def _provider() -> SdkTracerProvider:
+    if (protocol := _either("PROTOCOL") or "http/protobuf") != "http/protobuf":
+        raise UsageError(
+            f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol}: spans are sent by http/protobuf; set that, and the "
+            "collector's HTTP endpoint (usually port 4318), or OTEL_TRACES_EXPORTER=none for no tracing"
+        )
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise UsageError(
+            "an OpenTelemetry endpoint is set, but the packages for it are not there: "
+            'pip install "jurygraph[otel]", or set OTEL_TRACES_EXPORTER=none'
+        ) from error
+    provider = SdkTracerProvider(resource=Resource.create(_about_us()), shutdown_on_exit=False)
+    room = None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else ROOM
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), max_queue_size=room))
+    return provider
+
+
+def _about_us() -> dict[str, str]:
+    named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )
+    return {"service.version": version("jurygraph"), **({} if named else {"service.name": "jurygraph"})}
+
+
+def _in_time(send: Callable[[], None]) -> None:
+    """Send what is left, in so much time at most."""
+    sending = Thread(target=send, name="jurygraph-last-traces", daemon=True)
+    sending.start()
+    sending.join(LAST_TRACES)
+    if sending.is_alive():
+        log.warning("traces were not sent in time", extra={"seconds": LAST_TRACES})

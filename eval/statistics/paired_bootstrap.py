@@ -1,0 +1,364 @@
+"""Whether one judge agrees better than another, and its gain over a base.
+
+Accuracy, kappa and correlations of two judges are taken from the same resamples, and subtracted one by one. Whole
+groups are drawn, so this holds also where several items share a source; tests that take items for independent do not.
+Source: Efron and Tibshirani 1993, An introduction to the bootstrap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import numpy as np
+
+from .alignment import Floats, Reasons, Together, together
+from .chance_corrected import accuracies, kappas
+from .correlation import STATISTICS, correlation, correlations_within, resampled
+from .resampling import Resampling, Statistic, Weights, mean_of, resampled_means, two_sided_p
+from .tie_policy import Ties, by_unit, counted, counting
+
+TIE = "tie"
+
+
+@dataclass(frozen=True)
+class PairedBootstrap:
+    """Whether two judges agree with people to a different degree.
+
+    Attributes:
+        what: ``accuracy``, ``kappa`` or a correlation's name.
+        n: rows that have both judges' and people's word; ``groups``: units drawn; ``left_out``: other rows, by reason.
+        first, second: either judge's agreement over these rows; ``None`` where it does not exist.
+        difference: first - second, with its interval.
+        p: two-sided bootstrap p-value (see ``two_sided_p``); ``None`` where there is no interval.
+        skipped: for correlations within groups, groups in which either judge has none; they count for neither.
+        resampling: how the interval was made.
+    """
+
+    what: str
+    n: int
+    groups: int
+    left_out: Reasons
+    first: float | None
+    second: float | None
+    difference: Statistic
+    p: float | None
+    skipped: int
+    resampling: Resampling
+
+
+def compare_correlations(
+    name: str,
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    human: Sequence[float | None],
+    groups: Sequence[Hashable | None] | None = None,
+    resampling: Resampling | None = None,
+) -> PairedBootstrap:
+    """The difference of two judges' correlations with people, by the paired bootstrap.
+
+    Args:
+        name: ``pearson``, ``spearman`` or ``kendall``.
+        first, second, human: scores of the same rows; ``None`` where one is missing.
+        groups: of each row; drawn as one.
+        resampling: how the interval is made.
+
+    Raises:
+        ValueError: an unknown name, or columns of different length.
+
+    >>> human = [1, 2, 3, 4, 5, 6]
+    >>> found = compare_correlations("spearman", human, [2, 1, 4, 3, 6, 5], human)
+    >>> round(found.difference.value, 3), found.n
+    (0.171, 6)
+    """
+    resampling = resampling or Resampling()
+    rows = _scored(name, first, second, human, groups)
+    x, y, shared = rows.columns.values()
+    values = correlation(name, x, shared), correlation(name, y, shared)
+    drawn = [resampled(name, judge, shared, rows.units, resampling) for judge in (x, y)]
+    return _compared(name, rows, values, drawn[0] - drawn[1], resampling)
+
+
+def compare_correlations_within(
+    name: str,
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    human: Sequence[float | None],
+    groups: Sequence[Hashable],
+    resampling: Resampling | None = None,
+) -> PairedBootstrap:
+    """The difference of two judges' means over groups of the correlation with people within each.
+
+    Both means are over the same groups: those in which both judges have a correlation (see ``skipped``).
+
+    Args and errors are those of ``compare_correlations``; every row needs a group.
+
+    >>> human, groups = [1, 2, 3, 1, 2, 3, 4, 4], list("aaabbbcc")
+    >>> found = compare_correlations_within("kendall", human, [1, 3, 2, 3, 2, 1, 1, 2], human, groups)
+    >>> round(found.difference.value, 3), found.groups, found.skipped
+    (1.333, 2, 1)
+    """
+    if any(group is None for group in groups):
+        raise ValueError("correlations within groups need a group for every row")
+    resampling = resampling or Resampling()
+    rows = _scored(name, first, second, human, groups)
+    x, y, shared = rows.columns.values()
+    each = [correlations_within(name, judge, shared, rows.units) for judge in (x, y)]
+    there = ~np.isnan(each[0] - each[1])
+    own, others = (values[there] for values in each)
+    drawn = resampled_means(own - others, np.arange(len(own)), resampling)
+    found = _compared(name, rows, (mean_of(own), mean_of(others)), drawn, resampling)
+    return replace(found, groups=len(own), skipped=int((~there).sum()))
+
+
+def compare_accuracies(
+    first: Sequence[str | None],
+    second: Sequence[str | None],
+    human: Sequence[str | None],
+    groups: Sequence[Hashable | None] | None = None,
+    *,
+    ties: Ties = "class",
+    resampling: Resampling | None = None,
+) -> PairedBootstrap:
+    """The difference of two judges' accuracies against people's preferences, by the paired bootstrap.
+
+    Args:
+        first, second, human: ``1``, ``2`` or ``tie``; ``None`` where there is none.
+        groups: of each row; drawn as one.
+        ties: people's ties are a ``class`` of their own, ``left_out``, or count ``half`` whatever a judge says.
+        resampling: how the interval is made.
+
+    >>> found = compare_accuracies(["1", "2", "1", "2"], ["1", "1", "1", "1"], ["1", "2", "1", "tie"])
+    >>> found.first, found.second
+    (0.75, 0.5)
+    """
+    resampling = resampling or Resampling()
+    rows = _verdicts(first, second, human, groups, ties)
+    x, y, truth = rows.columns.values()
+    right = [np.where((truth == _CODES[TIE]) & (ties == "half"), 0.5, judge == truth) for judge in (x, y)]
+    drawn = resampled_means(right[0] - right[1], rows.units, resampling)
+    return _compared("accuracy", rows, (mean_of(right[0]), mean_of(right[1])), drawn, resampling)
+
+
+def compare_kappas(
+    first: Sequence[str | None],
+    second: Sequence[str | None],
+    human: Sequence[str | None],
+    groups: Sequence[Hashable | None] | None = None,
+    *,
+    resampling: Resampling | None = None,
+) -> PairedBootstrap:
+    """The difference of two judges' Cohen's kappa with people's preferences, by the paired bootstrap.
+
+    Args and result are those of ``compare_accuracies``; ties are a class of their own.
+
+    >>> found = compare_kappas(["1", "2", "1", "2"], ["1", "1", "2", "2"], ["1", "2", "1", "2"])
+    >>> found.first, found.second
+    (1.0, 0.0)
+    """
+    resampling = resampling or Resampling()
+    rows = _verdicts(first, second, human, groups, "class")
+    x, y, truth = rows.columns.values()
+    votes = np.eye(3)[truth.astype(np.intp)]
+    return _of_tables("kappa", rows, [counted(judge, votes, "class") for judge in (x, y)], resampling)
+
+
+def compare_on_votes(
+    first: Sequence[str],
+    second: Sequence[str],
+    votes: Sequence[Sequence[int]],
+    groups: Sequence[Hashable | None] | None = None,
+    *,
+    ties: Ties = "class",
+    resampling: Resampling | None = None,
+) -> dict[str, PairedBootstrap]:
+    """The differences of two judges' ``accuracy`` and ``kappa`` where several votes of people stand against a verdict.
+
+    Args:
+        first, second: ``1``, ``2`` or ``tie``.
+        votes: of each row how often people said 1, 2 and tie; rows without a vote that counts are left out.
+        groups: of each row; drawn as one.
+        ties: what a human tie is, as in ``compare_accuracies``.
+        resampling: how the intervals are made.
+
+    >>> found = compare_on_votes(["1", "2"], ["1", "1"], [(2, 1, 0), (0, 3, 1)], ties="left_out")["accuracy"]
+    >>> round(found.first, 3), round(found.second, 3), found.n
+    (0.833, 0.333, 2)
+    """
+    resampling = resampling or Resampling()
+    cast = counting(np.array(votes, dtype=np.float64).reshape(-1, 3), ties)
+    rows = _verdicts(first, second, ["1" if some else None for some in cast.sum(axis=1)], groups, "class")
+    x, y, _ = rows.columns.values()
+    tables = [counted(judge, cast[rows.kept], ties) for judge in (x, y)]
+    return {what: _of_tables(what, rows, tables, resampling) for what in _OF_TABLES}
+
+
+_OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
+
+
+def _of_tables(what: str, rows: Together, each: Sequence[Floats], resampling: Resampling) -> PairedBootstrap:
+    """Of how often, in each row, each judge said one thing and people another."""
+    tables = [by_unit(counts, rows.units).reshape(-1, 9) for counts in each]
+
+    def of(sums: Floats) -> Floats:
+        return _OF_TABLES[what](sums.reshape(-1, 3, 3))
+
+    def apart(weights: Weights) -> Floats:
+        found: Floats = of(weights @ tables[0]) - of(weights @ tables[1])
+        return found
+
+    first, second = (
+        None if np.isnan(value) else float(value) for table in tables for value in of(table.sum(axis=0))
+    )
+    return _compared(what, rows, (first, second), resampling.figures(len(tables[0]), apart), resampling)
+
+
+def _scored(
+    name: str,
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    human: Sequence[float | None],
+    groups: Sequence[Hashable | None] | None,
+) -> Together:
+    if name not in STATISTICS:
+        raise ValueError(f"no correlation {name!r}: there are {', '.join(STATISTICS)}")
+    return together({"first": first, "second": second, "human": human}, groups)
+
+
+_CODES = {"1": 0.0, "2": 1.0, TIE: 2.0}
+
+
+def _verdicts(
+    first: Sequence[str | None],
+    second: Sequence[str | None],
+    human: Sequence[str | None],
+    groups: Sequence[Hashable | None] | None,
+    ties: Ties,
+) -> Together:
+    if ties not in get_args(Ties):
+        raise ValueError(f"ties may be 'class', 'left_out' or 'half', not {ties!r}")
+    given = {"first": first, "second": second, "human": human}
+    coded = {
+        name: [_code(name, at, verdict) for at, verdict in enumerate(column)]
+        for name, column in given.items()
+    }
+    if ties != "left_out":
+        return together(coded, groups)
+    tied = sum(verdict == TIE for verdict in human)
+    coded["human"] = [None if value == _CODES[TIE] else value for value in coded["human"]]
+    rows = together({"human": coded["human"], "first": coded["first"], "second": coded["second"]}, groups)
+    missing = rows.left_out.get("no human", 0) - tied
+    reasons = {**rows.left_out, "no human": missing, "human tie": tied}
+    return replace(
+        rows,
+        columns={name: rows.columns[name] for name in given},
+        left_out={why: count for why, count in reasons.items() if count},
+    )
+
+
+def _code(name: str, at: int, verdict: str | None) -> float | None:
+    if verdict is not None and verdict not in _CODES:
+        raise ValueError(f"row {at + 1:,} of {name}: {verdict!r} is not '1', '2' or 'tie'")
+    return None if verdict is None else _CODES[verdict]
+
+
+def _compared(
+    what: str,
+    rows: Together,
+    values: tuple[float | None, float | None],
+    drawn: Floats,
+    resampling: Resampling,
+) -> PairedBootstrap:
+    first, second = values
+    difference = None if first is None or second is None else first - second
+    interval = resampling.interval(difference, drawn)
+    return PairedBootstrap(
+        what=what,
+        n=len(rows),
+        groups=rows.groups,
+        left_out=rows.left_out,
+        first=first,
+        second=second,
+        difference=interval,
+        p=None if interval.low is None else two_sided_p(drawn),
+        skipped=0,
+        resampling=resampling,
+    )
+
+
+AVERAGE = "average"
+"""The column that holds the mean over aspects."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much a figure exceeds that of the base.
+
+    Attributes:
+        value: the figure itself.
+        base: that of the base.
+        absolute: value - base; ``None`` where either is missing.
+        relative: absolute / base, as a share; ``None`` also where the base is not above 0, of which nothing is a share.
+
+    >>> round(gain(0.89, 0.82).relative, 3)
+    0.085
+    """
+
+    value: float | None
+    base: float | None
+    absolute: float | None
+    relative: float | None
+
+
+def gain(value: float | None, base: float | None) -> Gain:
+    """The gain of one figure over another."""
+    if value is None or base is None:
+        return Gain(value, base, None, None)
+    return Gain(value, base, value - base, (value - base) / base if base > 0 else None)
+
+
+def average(values: Mapping[str, float | None]) -> float | None:
+    """The mean over aspects; ``None`` where any is missing, since means over different aspects cannot be compared.
+
+    >>> average({"fluency": 0.4, "coherence": 0.6}), average({"fluency": 0.4, "coherence": None})
+    (0.5, None)
+    """
+    known = [value for value in values.values() if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def gains(figures: Mapping[str, Mapping[str, float | None]], base: str) -> dict[str, dict[str, Gain]]:
+    """Gains of protocols over a base protocol, by aspect and on average.
+
+    Args:
+        figures: by protocol, then by aspect; the same statistic throughout, of which more is better.
+        base: the protocol to hold the others against.
+
+    Returns:
+        by protocol (without the base), then by aspect of the base and, where it has several, ``average``: the gain
+        of the mean over aspects.
+
+    Raises:
+        ValueError: the base is not among the protocols.
+
+    >>> table = gains({"single": {"wit": 0.4, "tact": 0.2}, "debate": {"wit": 0.5, "tact": 0.2}}, base="single")
+    >>> {aspect: round(found.absolute, 3) for aspect, found in table["debate"].items()}
+    {'wit': 0.1, 'tact': 0.0, 'average': 0.05}
+    """
+    if base not in figures:
+        raise ValueError(f"no protocol {base!r} to compare with; there are {', '.join(figures) or 'none'}")
+    before = _with_average(figures[base], figures[base])
+    return {
+        name: {
+            aspect: gain(value, before[aspect]) for aspect, value in _with_average(own, figures[base]).items()
+        }
+        for name, own in figures.items()
+        if name != base
+    }
+
+
+def _with_average(own: Mapping[str, float | None], aspects: Mapping[str, object]) -> dict[str, float | None]:
+    shared = {aspect: own.get(aspect) for aspect in aspects}
+    return {**shared, AVERAGE: average(shared)} if len(shared) > 1 else shared

@@ -1,0 +1,218 @@
+"""Which scores a judge gives, beside those that people give (DEBATE, Table 2).
+
+A judge that hides in the middle of the scale, or at its top, is seen here at once, and by no correlation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...state.errors import UsageError
+from .alignment import UNLABELLED, Floats, Reasons, fields_of, numbered, unit_of, why_unjudged
+from .resampling import Resampling, Statistic, resampled_ratios
+
+_MOST_POINTS = 1000
+
+
+class Scale(NamedTuple):
+    """The points of a scale: ``low``, ``low + step`` and so on to ``high``."""
+
+    low: float = 1
+    high: float = 5
+    step: float = 1
+
+    def points(self) -> tuple[float, ...]:
+        """All points.
+
+        Raises:
+            UsageError: no whole number of steps leads from low to high.
+
+        >>> Scale(0, 1).points()
+        (0.0, 1.0)
+        """
+        steps = (self.high - self.low) / self.step if self.step > 0 else 0
+        if not 1 <= round(steps) <= _MOST_POINTS or abs(steps - round(steps)) > 1e-9:
+            raise UsageError(
+                f"no scale: from {self.low:g} to {self.high:g} in steps of {self.step:g}; "
+                f"give a low end, a high end and a step that leads from one to the other"
+            )
+        return tuple(float(self.low + self.step * at) for at in range(round(steps) + 1))
+
+    def nearest(self, score: float) -> int:
+        """The number of the nearest point, from 0; half way between two, the higher one."""
+        return math.floor(round((score - self.low) / self.step, 9) + 0.5)
+
+
+@dataclass(frozen=True)
+class ScalePoint:
+    """One point of the scale.
+
+    Attributes:
+        point: where it lies.
+        judge, human: percent of the judge's, and of people's, scores that lie there; intervals of groups drawn with
+            replacement.
+    """
+
+    point: float
+    judge: Statistic
+    human: Statistic
+
+
+@dataclass(frozen=True)
+class ScoreDistribution:
+    """How often each score is given.
+
+    Attributes:
+        n: rows that count; ``groups``: units drawn; ``left_out``: rows that do not count, by reason.
+        points: the scale, from low to high; people's share has no value where no row has their score.
+        annotations: people's values that are single annotations; ``means``: those that are means over annotators,
+            rounded half up because the row has nothing finer.
+        rounded: the judge's scores that lay between points (means, expectations) and were rounded half up.
+        distance: total variation, half the sum of the differences of shares: 0 for the same distribution, 1 for none in
+            common. It is never below 0, so chance alone makes it positive.
+        resampling: how intervals were made.
+    """
+
+    n: int
+    groups: int
+    left_out: Reasons
+    points: tuple[ScalePoint, ...]
+    annotations: int
+    means: int
+    rounded: int
+    distance: Statistic
+    resampling: Resampling
+
+
+def score_distributions(
+    rows: Iterable[Any], scales: Mapping[str, Scale] | None = None, resampling: Resampling | None = None
+) -> dict[str, ScoreDistribution]:
+    """The distribution of scores, judge beside people, by aspect.
+
+    Args:
+        rows: of one protocol, as in ``results.jsonl``: ``score``, ``annotations`` or ``human``, and ``group`` and
+            ``aspect`` if any. If no row of an aspect has people's score, the judge's shares stand alone; else rows
+            that lack it do not count. Scores off the scale do not count either, and are reported.
+        scales: of each aspect (``score`` where rows have none); 1 to 5 for one that is not named.
+        resampling: how intervals are made.
+
+    Raises:
+        UsageError: a scale that is none.
+
+    >>> rows = [{"item": item, "aspect": "wit", "score": score, "annotations": given}
+    ...     for item, score, given in [("a", 1.0, [1, 3]), ("b", 2.5, [3, 3])]]
+    >>> found = score_distributions(rows, {"wit": Scale(1, 3)})["wit"]
+    >>> [(each.point, each.judge.value, each.human.value) for each in found.points]
+    [(1.0, 50.0, 25.0), (2.0, 0.0, 0.0), (3.0, 50.0, 75.0)]
+    >>> found.rounded, found.distance.value
+    (1, 0.25)
+    """
+    found: dict[str, _Tally] = {}
+    for row in map(fields_of, rows):
+        if row.get("winner") is not None or isinstance(row.get("human"), str):
+            continue
+        aspect = row.get("aspect") or "score"
+        if aspect not in found:
+            found[aspect] = _Tally((scales or {}).get(aspect, Scale()))
+        found[aspect].add(row)
+    return {aspect: tally.distribution(resampling or Resampling()) for aspect, tally in found.items()}
+
+
+class _Row(NamedTuple):
+    unit: Hashable
+    judge: int
+    human: tuple[int, ...]
+    single: bool
+    rounded: bool
+
+
+@dataclass
+class _Tally:
+    """What is kept of the rows of an aspect: numbers of scale points."""
+
+    scale: Scale
+    rows: list[_Row] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.scale.points()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        score: Any = row.get("score")
+        given = list(row.get("annotations") or ())
+        values = given or [value for value in [row.get("human")] if value is not None]
+        if reason := why_unjudged(row, score):
+            self.left_out[reason] += 1
+        elif not self._on_scale(score):
+            self.left_out["score off the scale"] += 1
+        elif not all(map(self._on_scale, values)):
+            self.left_out["label off the scale"] += 1
+        else:
+            judge, people = self.scale.nearest(score), tuple(map(self.scale.nearest, values))
+            between = abs(self.scale.low + judge * self.scale.step - score) > 1e-9
+            self.rows.append(_Row(unit_of(row), judge, people, bool(given), between))
+
+    def distribution(self, resampling: Resampling) -> ScoreDistribution:
+        labelled = any(row.human for row in self.rows)
+        rows = [row for row in self.rows if row.human or not labelled]
+        reasons = dict(self.left_out)
+        if len(rows) < len(self.rows):
+            reasons[UNLABELLED] = len(self.rows) - len(rows)
+        points = self.scale.points()
+        tables = self._tables(rows, len(points))
+        shares, drawn = zip(*(_shares(table, resampling) for table in tables), strict=True)
+        return ScoreDistribution(
+            n=len(rows),
+            groups=len(tables[0]),
+            left_out=reasons,
+            points=tuple(
+                ScalePoint(
+                    point,
+                    _percent(shares[0][at], drawn[0][:, at], resampling),
+                    _percent(shares[1][at], drawn[1][:, at], resampling),
+                )
+                for at, point in enumerate(points)
+            ),
+            annotations=sum(len(row.human) for row in rows if row.single),
+            means=sum(len(row.human) for row in rows if not row.single),
+            rounded=sum(row.rounded for row in rows),
+            distance=_distance(shares, drawn, resampling),
+            resampling=resampling,
+        )
+
+    def _on_scale(self, value: object) -> bool:
+        numeric = isinstance(value, int | float) and not isinstance(value, bool)
+        return numeric and self.scale.low - 1e-9 <= value <= self.scale.high + 1e-9  # type: ignore[operator]
+
+    def _tables(self, rows: list[_Row], points: int) -> tuple[Floats, Floats]:
+        """How often each unit has each point, judge's and people's: shape (units, points)."""
+        units = numbered([row.unit for row in rows], len(rows))
+        shape = (int(units.max()) + 1 if len(units) else 0, points)
+        judge, human = np.zeros(shape), np.zeros(shape)
+        for unit, row in zip(units, rows, strict=True):
+            judge[unit, row.judge] += 1
+            for value in row.human:
+                human[unit, value] += 1
+        return judge, human
+
+
+def _shares(table: Floats, resampling: Resampling) -> tuple[Floats, Floats]:
+    """The share of each point, as it is (NaN of nothing) and in each resample."""
+    counts, total = table.sum(axis=0), table.sum()
+    own = counts / total if total else np.full(len(counts), np.nan)
+    return own, resampled_ratios(table, table.sum(axis=1, keepdims=True), resampling)
+
+
+def _percent(share: float, drawn: Floats, resampling: Resampling) -> Statistic:
+    return resampling.interval(None if np.isnan(share) else 100 * float(share), 100 * drawn)
+
+
+def _distance(shares: tuple[Floats, ...], drawn: tuple[Floats, ...], resampling: Resampling) -> Statistic:
+    own = float(np.abs(shares[0] - shares[1]).sum() / 2)
+    return resampling.interval(None if np.isnan(own) else own, np.abs(drawn[0] - drawn[1]).sum(axis=1) / 2)

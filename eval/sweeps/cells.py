@@ -1,0 +1,243 @@
+"""Axes of a sweep: what varies, which values it takes, and the cells that come of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from ...state.errors import UsageError
+from ..run.evaluation import Evaluation, Overview
+
+PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
+NAME_LENGTH = 100
+
+MOST_CELLS = 1000
+"""Each has a folder, and a line in every table; what has more is better asked in several sweeps."""
+_NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
+
+
+@dataclass(frozen=True)
+class Value:
+    """One place on an axis.
+
+    Attributes:
+        label: how it is called in tables, figures and folder names.
+        change: what is set there: a setting (``inner.n`` for one of those that a setting holds), ``protocol``,
+            ``model`` (of all roles) or ``model.ROLE``.
+    """
+
+    label: str
+    change: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What varies, and the values that it takes.
+
+    >>> axis = Axis.of("n", [1, 2, 3])
+    >>> axis.numbers, axis.values[0]
+    ((1.0, 2.0, 3.0), Value(label='1', change={'n': 1}))
+    >>> judges = Axis.of("judge", {"one": {"protocol": "single"}, "three": {"protocol": "ensemble", "referees": 3}})
+    >>> judges.labels, judges.numbers
+    (('one', 'three'), None)
+    """
+
+    name: str
+    values: tuple[Value, ...]
+
+    @classmethod
+    def of(cls, name: str, values: Iterable[Any] | Mapping[str, Mapping[str, Any]]) -> Axis:
+        """An axis by name: of one setting and its values, or of labels and all that is set under each.
+
+        Raises:
+            UsageError: no values, or one of them twice.
+        """
+        if isinstance(values, Mapping):
+            found = tuple(Value(label, dict(change)) for label, change in values.items())
+        else:
+            found = tuple(Value(_label(name, value), {name: value}) for value in values)
+        if not found:
+            raise UsageError(f"the axis {name} has no values")
+        axis = cls(name, found)
+        for label in axis.labels:
+            if axis.labels.count(label) > 1:
+                raise UsageError(f"the axis {name} has the value {label} twice")
+        return axis
+
+    @classmethod
+    def parse(cls, text: str) -> Axis:
+        """An axis as a command line gives it: ``KEY=V1,V2,...``, or ``KEY=[...]``, a JSON list of values.
+
+        Raises:
+            UsageError: neither of these.
+
+        >>> Axis.parse("n=1,2").labels
+        ('1', '2')
+        >>> Axis.parse('roles=["coding", ["critic", "scientist"]]').labels
+        ('coding', 'critic+scientist')
+        """
+        name, equals, listed = text.partition("=")
+        name = name.strip()
+        if not (name and equals):
+            raise UsageError(f"--axis {text!r} is not of the form KEY=V1,V2,...")
+        if listed.lstrip().startswith("["):
+            return cls.of(name, _from_json(name, listed))
+        values = [value.strip() for value in listed.split(",")]
+        if name != PROMPTS and "" in values:
+            raise UsageError(f"--axis {text!r}: a value is empty")
+        return cls.of(name, values)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of its values."""
+        return tuple(value.label for value in self.values)
+
+    @property
+    def numbers(self) -> tuple[float, ...] | None:
+        """Its values as numbers, where all of them are."""
+        try:
+            return tuple(float(label) for label in self.labels)
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of values.
+
+    Attributes:
+        labels: by axis.
+        change: what is set in it, on top of what all cells have in common.
+    """
+
+    labels: Mapping[str, str]
+    change: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The cell in a line.
+
+        >>> Cell({"n": "2", "persona": "plain"}).title
+        'n=2, persona=plain'
+        """
+        return ", ".join(f"{axis}={label}" for axis, label in self.labels.items())
+
+    @property
+    def folder(self) -> str:
+        """The same as the name of a folder, on any system.
+
+        >>> Cell({"model": "openai:gpt-4o?seed=1", "n": "2"}).folder
+        'model=openai-gpt-4o-seed=1,n=2'
+        """
+        parts = (f"{axis}={label}" for axis, label in self.labels.items())
+        return ",".join(_NOT_IN_NAMES.sub("-", part) for part in parts)[:NAME_LENGTH]
+
+
+def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
+    """Every combination of the axes' values; the last axis varies fastest.
+
+    Raises:
+        UsageError: no axis, one twice, two that set the same, or far too many cells.
+
+    >>> [cell.title for cell in cells([Axis.of("n", [1, 2]), Axis.of("persona", ["strict", "plain"])])]
+    ['n=1, persona=strict', 'n=1, persona=plain', 'n=2, persona=strict', 'n=2, persona=plain']
+    """
+    if not axes:
+        raise UsageError("a sweep needs an axis: --axis KEY=V1,V2,...")
+    names = [axis.name for axis in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"the axis {name} is given twice")
+    if (many := prod(len(axis.values) for axis in axes)) > MOST_CELLS:
+        sizes = " x ".join(f"{len(axis.values)} {axis.name}" for axis in axes)
+        raise UsageError(
+            f"{many:,} cells ({sizes}), where a sweep has {MOST_CELLS:,} at most: leave out values"
+        )
+    for chosen in product(*(axis.values for axis in axes)):
+        change: dict[str, Any] = {}
+        for axis, value in zip(axes, chosen, strict=True):
+            if both := change.keys() & value.change.keys():
+                raise UsageError(
+                    f"{', '.join(sorted(both))} is set by the axis {axis.name} and by another one"
+                )
+            change.update(value.change)
+        yield Cell(dict(zip(names, (value.label for value in chosen), strict=True)), change)
+
+
+def _from_json(name: str, text: str) -> list[Any]:
+    try:
+        values: list[Any] = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--axis {name}={text}: no JSON list: {error}") from None
+    return values
+
+
+def _label(name: str, value: Any) -> str:
+    """How a value is called: a model by its name, a folder by its last part, a list by its members."""
+    if name == PROMPTS:
+        return Path(value).name if value else "ours"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return "+".join(_label("", member) for member in value)
+    if isinstance(value, Mapping):
+        return str(
+            value.get("name") or "+".join(f"{key}={_label('', inner)}" for key, inner in value.items())
+        )
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What one cell came to.
+
+    Attributes:
+        cell: which it is.
+        protocol: the name of its protocol.
+        evaluation: its results; a run like any other.
+    """
+
+    cell: Cell
+    protocol: str
+    evaluation: Evaluation
+
+    def overviews(self) -> Iterator[Overview]:
+        """What was judged and what it took, by aspect."""
+        return iter(self.evaluation.figures.overviews.values())
+
+    @property
+    def judged(self) -> int:
+        """Verdicts."""
+        return sum(one.judged for one in self.overviews())
+
+    @property
+    def failed(self) -> int:
+        """Items that have none."""
+        return sum(one.failed for one in self.overviews())
+
+    @property
+    def calls(self) -> int:
+        """The calls behind its verdicts, whoever made them first."""
+        return sum(one.calls for one in self.overviews())
+
+    @property
+    def calls_each(self) -> float | None:
+        """Calls a verdict."""
+        return self._each(self.calls)
+
+    @property
+    def cost_each(self) -> float | None:
+        """US dollars a verdict; ``None`` where a price is unknown."""
+        costs = [one.cost_usd for one in self.overviews()]
+        known = [cost for cost in costs if cost is not None]
+        return self._each(sum(known)) if len(known) == len(costs) else None
+
+    def _each(self, total: float) -> float | None:
+        asked = self.judged + self.failed
+        return total / asked if asked else None

@@ -1,0 +1,239 @@
+"""What a sweep will take, told before it starts: its calls one cell by one, and with what cells have in common once.
+
+Bounds follow from protocols and settings. How much cells share depends on how debates go, so it is rehearsed: all
+cells on a few items, every call answered by the offline judge, and calls told apart as the journal does it. The
+rehearsal is held twice, with debates that end as the offline judge has it, and with Critics that are never content;
+a real model's debates end somewhere in between, or elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...graphs.registry import find_protocol
+from ...nodes.models.call import Call, Reply, Send, fingerprint
+from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.models.resolver import OFFLINE, load
+from ...nodes.models.send import Around, around_calls
+from ...nodes.planner import steps_kept
+from ...state.call_counts import CallRange, Range, exactly
+from ...state.errors import UsageError
+from ..estimate import aestimate
+from ..estimate.dry_run import objecting, panel_of, shaped
+from ..estimate.estimator import calls_of, some_tasks
+from .sweep_plan import PlannedCell, SweepPlan
+
+MOST, LEAST, ALTOGETHER = 4, 2, 100
+"""Verdicts that are rehearsed: of each cell, and about how many of all."""
+
+SAYS_SOMETHING = 40
+"""Characters from which on a reply is no bare value."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What all cells ask of models for a few verdicts each.
+
+    Attributes:
+        verdicts: of all cells together.
+        calls: with a journal for each cell.
+        distinct: with one journal for all of them.
+    """
+
+    verdicts: int
+    calls: int
+    distinct: int
+
+    @property
+    def share(self) -> float:
+        """Of the calls, those that have to be made."""
+        return self.distinct / self.calls if self.calls else 1.0
+
+    def scaled(self, verdicts: int) -> tuple[int, int]:
+        """Calls for so many verdicts: one cell by one, and together."""
+        times = verdicts / self.verdicts if self.verdicts else 0.0
+        return round(self.calls * times), round(self.distinct * times)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a sweep will take.
+
+    Attributes:
+        verdicts: still to be made, by cell.
+        alone: calls of each cell by itself: bounds, repairs of unreadable replies aside.
+        rehearsed: verdicts of each cell that were rehearsed; 0 where nothing was.
+        played: the rehearsal with debates that end as the offline judge has it.
+        drawn_out: the one with Critics that are never content.
+        cost_alone: dollars of all cells one by one; ``None`` where a price is unknown.
+    """
+
+    verdicts: tuple[int, ...]
+    alone: tuple[CallRange, ...]
+    rehearsed: int = 0
+    played: Rehearsal = Rehearsal(0, 0, 0)
+    drawn_out: Rehearsal = Rehearsal(0, 0, 0)
+    cost_alone: Range[float] | None = None
+
+    @property
+    def one_by_one(self) -> CallRange:
+        """Calls if every cell were run by itself."""
+        return sum(self.alone, start=exactly(0))
+
+    @property
+    def bounds(self) -> CallRange:
+        """Calls of the sweep, whatever cells share: no fewer than any one cell's, no more than one by one."""
+        return CallRange(max((calls.least for calls in self.alone), default=0), self.one_by_one.most)
+
+    @property
+    def together(self) -> CallRange:
+        """Calls of the sweep as rehearsed: what cells have in common is made once."""
+        return CallRange(*sorted(one.scaled(sum(self.verdicts))[1] for one in (self.played, self.drawn_out)))
+
+    @property
+    def saved(self) -> CallRange:
+        """Calls that are made in one cell and serve others, as rehearsed."""
+        both = (one.scaled(sum(self.verdicts)) for one in (self.played, self.drawn_out))
+        return CallRange(*sorted(alone - together for alone, together in both))
+
+    @property
+    def cost(self) -> Range[float] | None:
+        """Dollars as rehearsed, each call for as much as any."""
+        alone = self.cost_alone
+        if alone is None:
+            return None
+        return Range(alone.least * self.played.share, alone.most * self.drawn_out.share)
+
+
+async def bounds(planned: SweepPlan, done: Sequence[int]) -> Expected:
+    """What follows from protocols and settings alone; arguments as for ``expect``."""
+    pairs = list(zip(planned.cells, done, strict=True))
+    return Expected(
+        verdicts=tuple(len(one.plan) - there for one, there in pairs),
+        alone=tuple([await calls_of(one.plan, {one.protocol: there}) for one, there in pairs]),
+        cost_alone=None if planned.costs_money else Range(0.0, 0.0),
+    )
+
+
+async def expect(planned: SweepPlan, done: Sequence[int]) -> Expected:
+    """Work out what a sweep will take; no provider is called.
+
+    Args:
+        planned: the sweep.
+        done: how many verdicts each cell has already.
+
+    Raises:
+        UsageError: a setting that a protocol would stumble over at its first item.
+    """
+    known = await bounds(planned, done)
+    todo = [one for one, left in zip(planned.cells, known.verdicts, strict=True) if left]
+    size = min(MOST, max(LEAST, ALTOGETHER // max(1, len(todo))))
+    tasks = await asyncio.to_thread(lambda: list(some_tasks(planned.cells[0].plan, size)))
+    return replace(
+        known,
+        rehearsed=len(tasks) if todo else 0,
+        played=await rehearse(todo, tasks),
+        drawn_out=await rehearse(todo, tasks, content=False),
+        cost_alone=await _cost(planned, done, size) if planned.costs_money else known.cost_alone,
+    )
+
+
+async def rehearse(
+    cells: Sequence[PlannedCell], tasks: Sequence[Mapping[str, Any]], *, content: bool = True
+) -> Rehearsal:
+    """Have all cells judge a few items with the offline judge in everybody's place.
+
+    Args:
+        cells: of one sweep.
+        tasks: what each of them judges.
+        content: whether Critics may be content.
+    """
+    journal, calls = _Journal(load(OFFLINE, asyncio.get_running_loop()), content), 0
+    token = around_calls.set(journal)
+    try:
+        for one in cells:
+            journal.begin(one)
+            await _judge(one, tasks)
+            calls += len(journal.asked)
+    finally:
+        around_calls.reset(token)
+    return Rehearsal(len(cells) * len(tasks), calls, len(journal.replies))
+
+
+async def _judge(one: PlannedCell, tasks: Sequence[Mapping[str, Any]]) -> None:
+    (graph,) = one.plan.graphs.values()
+    with steps_kept():
+        for task in tasks:
+            try:
+                await graph.ainvoke({"task": task})
+            except UsageError:
+                raise
+            except Exception:  # the judge that stands in plays no part in the sweep itself
+                continue
+
+
+class _Journal(Around):
+    """The offline judge answers what has not been asked before; calls that serve a whole run are not counted.
+
+    Attributes:
+        replies: to what was asked, in all cells.
+        asked: what the present cell asked.
+    """
+
+    def __init__(self, stand_in: LoadedModel, content: bool) -> None:
+        self.replies: dict[bytes, Reply] = {}
+        self.asked: set[bytes] = set()
+        self._once: dict[bytes, Reply] = {}
+        self._roles_once: frozenset[str] = frozenset()
+        self._stand_in = stand_in
+        self._content = content
+
+    def begin(self, one: PlannedCell) -> None:
+        """Hear the next cell."""
+        self.asked = set()
+        (graph,) = one.plan.graphs.values()
+        protocol = find_protocol(one.protocol).protocol
+        once = protocol.calls_once(panel_of(graph).bound, one.plan.dataset.kind, lambda *_: False)
+        self._roles_once = frozenset(role.rpartition(".")[2] for role in once)
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        """The reply from before, else the offline judge's in the shape that the real model was asked for."""
+        key = fingerprint(call)
+        serves_all = call.metadata.get("role") in self._roles_once
+        replies = self._once if serves_all else self.replies
+        if not serves_all:
+            self.asked.add(key)
+        if key not in replies:
+            reply = await send(replace(call, model=self._stand_in, parameters={}))
+            if not self._content and call.metadata["form"] == "critique":
+                reply = objecting(reply)
+            reply = shaped(call, reply)
+            replies[key] = reply if call.model.plays_roles else _told_apart(reply, key)
+        return replies[key]
+
+
+def _told_apart(reply: Reply, key: bytes) -> Reply:
+    """With a word of its own in front, since two agents who are told different things do not say the same.
+
+    The offline judge often does, and what follows in two debates would look shared. What is short is a value.
+    """
+    mark = "".join(chr(ord("a") + byte % 26) for byte in key[:8])
+
+    def marked(text: Any) -> Any:
+        return f"{mark}\n{text}" if isinstance(text, str) and len(text) >= SAYS_SOMETHING else text
+
+    if reply.fields is None:
+        return replace(reply, text=marked(reply.text))
+    return replace(reply, fields={name: marked(value) for name, value in reply.fields.items()})
+
+
+async def _cost(planned: SweepPlan, done: Sequence[int], size: int) -> Range[float] | None:
+    parts = [
+        (await aestimate(one.plan, {one.protocol: there}, size)).total.cost_usd
+        for one, there in zip(planned.cells, done, strict=True)
+    ]
+    known = [part for part in parts if part is not None]
+    return sum(known, start=Range(0.0, 0.0)) if len(known) == len(parts) else None

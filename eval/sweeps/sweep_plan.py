@@ -1,0 +1,385 @@
+"""Every cell a run of its own, checked before any call; sweep.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self, TypedDict, Unpack
+from uuid import uuid4
+
+from ...nodes.bound_judge import Models
+from ...state.errors import DataError, UsageError
+from ..datasets.dataset import Data, Dataset, choose_aspects, load_dataset
+from ..plan import Plan, judged, plan, read_recording
+from ..replay.recording import Recording
+from ..run.config import Conduct
+from ..run.folder import FILE as MANIFEST
+from .cells import MODEL, PROMPTS, PROTOCOL, Axis, Cell, cells
+
+CELLS = "cells"
+JOURNAL = "calls.sqlite"
+
+
+class SweepOptions(TypedDict, total=False):
+    """What the cells of a sweep have in common.
+
+    Attributes:
+        aspects: which aspects to score; default: all that the dataset has labels for.
+        settings: settings by name, for all cells.
+        models: role to chat model or model name, ``"*"`` for all.
+        limit: judge the first so many items only.
+        repeats: judge everything so many times.
+        out: a folder for the sweep; one that holds it already is completed.
+        replies: recorded replies, or the folder of a past run: every cell scores them again, and no model is called.
+    """
+
+    aspects: Sequence[str]
+    settings: Mapping[str, Any]
+    models: Models | None
+    limit: int | None
+    repeats: int
+    out: str | Path | None
+    replies: str | Path | Recording | None
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One cell: which it is, and the run that judges it."""
+
+    cell: Cell
+    plan: Plan
+
+    @property
+    def protocol(self) -> str:
+        """The name of its protocol."""
+        return next(iter(self.plan.graphs))
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """A sweep that has been checked and not begun.
+
+    Attributes:
+        axes: what varies.
+        cells: the run of each combination.
+        folder: where all of it is kept, if anywhere.
+        run: the id that all cells' calls are counted under.
+        name: of the ready-made plan that it follows, if any.
+    """
+
+    axes: tuple[Axis, ...]
+    cells: tuple[PlannedCell, ...]
+    folder: Path | None
+    run: str
+    name: str | None = None
+
+    def __len__(self) -> int:
+        """How many verdicts are wanted."""
+        return sum(len(cell.plan) for cell in self.cells)
+
+    @property
+    def dataset(self) -> Dataset:
+        """What is judged in every cell."""
+        return self.cells[0].plan.dataset
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether recorded replies are scored again, and nobody is asked."""
+        return self.cells[0].plan.recording is not None
+
+    @property
+    def costs_money(self) -> bool:
+        """Whether any model but the offline judge is asked."""
+        return any(cell.plan.costs_money for cell in self.cells)
+
+    @cached_property
+    def models(self) -> dict[str, str]:
+        """Cell, protocol and role to the name of a model, without its parameters."""
+        return {
+            f"{one.cell.title}: {role}": model
+            for one in self.cells
+            for role, model in one.plan.models().items()
+        }
+
+    def conduct(self, conduct: Conduct) -> Conduct:
+        """The same for every cell: one journal for all, in the sweep's folder unless another one was named.
+
+        A replay makes no call that could be kept.
+        """
+        if conduct.fresh or conduct.replace or conduct.batch:
+            raise UsageError("a sweep knows no fresh, replace and batch: choose another folder to begin anew")
+        if conduct.journal is not None or self.folder is None or self.is_replay:
+            return conduct
+        return replace(conduct, journal=self.folder / JOURNAL)
+
+    def done(self, conduct: Conduct) -> list[int]:
+        """How many verdicts each cell has already.
+
+        Raises:
+            UsageError: a cell's folder holds another run.
+        """
+        return [sum(judged(cell.plan, conduct).values()) for cell in self.cells]
+
+
+def plan_sweep(
+    protocol: str,
+    axes: Sequence[Axis] | Mapping[str, Any],
+    data: Data | None = None,
+    **options: Unpack[SweepOptions],
+) -> SweepPlan:
+    """Check every cell, as far as it can be without calling a model.
+
+    Args:
+        protocol: of the cells whose axes name none.
+        axes: what varies; as a mapping, name to values, or to labels and what is set under each.
+        data: a dataset, its name, or a file; may be left out where there are ``replies``.
+        **options: what all cells have in common.
+
+    Raises:
+        UsageError: bad input; names the cell where it is one cell's.
+
+    >>> wanted = plan_sweep("debate", {"n": [1, 2], "persona": ["strict", "plain"]}, "demo", limit=3)
+    >>> len(wanted.cells), len(wanted)
+    (4, 48)
+    """
+    listed = (
+        tuple(Axis.of(name, values) for name, values in axes.items())
+        if isinstance(axes, Mapping)
+        else tuple(axes)
+    )
+    combinations = list(cells(listed))
+    if isinstance(replies := options.get("replies"), str | Path):
+        options["replies"] = read_recording(replies)
+    dataset = dataset_of(data, options)
+    if options.get("replies") is None:
+        choose_aspects(dataset, options.get("aspects", ()))
+        data = dataset
+    out = options.get("out")
+    folder = Path(out) if out is not None else None
+    run = _run_of(folder, dataset)
+    protocols = {cell.change.get(PROTOCOL, protocol) for cell in combinations}
+    _check_common(listed, options.get("settings") or {}, protocols)
+    planned = [
+        PlannedCell(cell, _planned(protocol, cell, data, options, place, protocols))
+        for cell, place in zip(combinations, _folders(folder, combinations), strict=True)
+    ]
+    named = [
+        replace(one, plan=replace(one.plan, manifest={**one.plan.manifest, "run": run})) for one in planned
+    ]
+    return SweepPlan(listed, tuple(named), folder, run)
+
+
+def dataset_of(data: Data | None, options: SweepOptions) -> Dataset:
+    """What is judged: the data, else what was recorded."""
+    if data is not None:
+        return data if isinstance(data, Dataset) else load_dataset(data)
+    replies = options.get("replies")
+    if replies is None:
+        raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
+    return (replies if isinstance(replies, Recording) else read_recording(replies)).dataset
+
+
+def _check_common(axes: Sequence[Axis], settings: Mapping[str, Any], protocols: Set[str]) -> None:
+    """See that nothing is set for all cells, or all of a protocol, which an axis sets anew in each of them."""
+    given = [settings, *(settings.get(name) for name in protocols)]
+    for axis in axes:
+        for key in set.intersection(*(set(value.change) for value in axis.values)):
+            if any(_holds(each, key.split(".")) for each in given):
+                raise UsageError(
+                    f"{key} is varied by the axis {axis.name}, and set for all cells as well; give one of them"
+                )
+
+
+def _holds(settings: Any, path: Sequence[str]) -> bool:
+    return not path or (
+        isinstance(settings, Mapping) and path[0] in settings and _holds(settings[path[0]], path[1:])
+    )
+
+
+def _run_of(folder: Path | None, dataset: Dataset) -> str:
+    """The id of the sweep that a folder holds, else a new one; its cells may become more, its data stays."""
+    record = read_record(folder) if folder is not None else None
+    if record is None:
+        return uuid4().hex
+    before, now = (f"{name}@{digest}" for name, digest in (record.of_data, (dataset.name, dataset.digest)))
+    if before != now:
+        raise UsageError(f"{folder} holds a sweep over {before}, not over {now}: choose another --out")
+    return record.run
+
+
+def _planned(
+    protocol: str, cell: Cell, data: Data | None, options: SweepOptions, folder: Path | None, others: Set[str]
+) -> Plan:
+    """The run of a cell: what is set for all, over it what is set for its protocol, over it what the cell changes.
+
+    What is set for one of the ``others``, the sweep's protocols, alone is none of its concern.
+    """
+    protocol = cell.change.get(PROTOCOL, protocol)
+    common, models = dict(options.get("settings") or {}), dict(options.get("models") or {})
+    settings = {key: value for key, value in common.items() if key not in others}
+    settings |= _own(protocol, common)
+    for key, value in cell.change.items():
+        if key == PROTOCOL:
+            continue
+        if key == MODEL:
+            models["*"] = value
+        elif key.startswith(f"{MODEL}."):
+            models[key.removeprefix(f"{MODEL}.")] = value
+        elif key == PROMPTS and not value:
+            settings.pop(key, None)
+        else:
+            _set(settings, key.split("."), value)
+    try:
+        return plan(
+            protocol,
+            data,
+            aspects=options.get("aspects", ()),
+            settings=settings,
+            models=models or None,
+            limit=options.get("limit"),
+            repeats=options.get("repeats", 1),
+            out=folder,
+            replies=options.get("replies"),
+        )
+    except UsageError as error:
+        raise UsageError(f"{cell.title}: {error}") from error
+
+
+def _own(protocol: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is set for a protocol alone; what is no mapping stays under its name, where ``plan`` complains of it."""
+    own = settings.get(protocol, {})
+    return own if isinstance(own, Mapping) else {protocol: own}
+
+
+def _set(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Set one thing, deep inside where the path says so, without touching what other cells hold."""
+    *outer, name = path
+    for part in outer:
+        held = settings.get(part, {})
+        if not isinstance(held, Mapping):
+            raise UsageError(f"{'.'.join(path)}: {part} was given as a whole before; give one of them")
+        settings[part] = dict(held)
+        settings = settings[part]
+    settings[name] = value
+
+
+def _folders(folder: Path | None, combinations: Sequence[Cell]) -> Iterator[Path | None]:
+    """One for each cell; cells whose names would be the same, or nearly, are numbered."""
+    times: Counter[str] = Counter()
+    for cell in combinations:
+        if folder is None:
+            yield None
+            continue
+        times[cell.folder.lower()] += 1
+        again = times[cell.folder.lower()]
+        yield folder / CELLS / (cell.folder if again == 1 else f"{cell.folder}~{again}")
+
+
+FILE = "sweep.json"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A sweep as its file has it.
+
+    Attributes:
+        run: the id that all its calls are counted under in the journal.
+        created: when it was first planned, UTC.
+        plan: the ready-made plan that it follows, if any.
+        axes: name to labels, and to what is set under each.
+        cells: in order: ``labels`` by axis, ``folder`` (inside the sweep's), ``signature``.
+        data: name, digest, kind and labels of the dataset.
+    """
+
+    run: str
+    created: str
+    plan: str | None
+    axes: Mapping[str, Mapping[str, Any]]
+    cells: tuple[Mapping[str, Any], ...]
+    data: Mapping[str, Any]
+
+    @property
+    def of_data(self) -> tuple[str, str]:
+        """The dataset's name, and the digest of its content."""
+        return str(self.data.get("name")), str(self.data.get("digest"))
+
+    @classmethod
+    def of(cls, planned: SweepPlan) -> Self:
+        """The record of a sweep that is about to begin."""
+        return cls(
+            run=planned.run,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            plan=planned.name,
+            axes={
+                axis.name: {value.label: _plain(value.change) for value in axis.values}
+                for axis in planned.axes
+            },
+            cells=tuple(
+                {
+                    "labels": dict(one.cell.labels),
+                    "folder": _inside(one.plan.folder, planned.folder),
+                    "signature": one.plan.manifest["signatures"][one.protocol],
+                }
+                for one in planned.cells
+            ),
+            data=planned.cells[0].plan.manifest["data"],
+        )
+
+    def write(self, folder: Path) -> None:
+        """Put it into the sweep's folder; all of it or nothing. A sweep that goes on keeps its date."""
+        before = read_record(folder)
+        fields = {**asdict(self), "created": before.created if before else self.created}
+        fresh = folder / f"{FILE}.tmp"
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(fields, ensure_ascii=False, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(folder / FILE)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of a sweep, where there is none.
+
+    Raises:
+        UsageError: a file stands there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UsageError(f"{folder} is a file: --out takes a folder") from None
+
+
+def read_record(folder: Path) -> Record | None:
+    """The record of the sweep that a folder holds; none where it holds nothing.
+
+    Raises:
+        UsageError: it holds a single run.
+        DataError: its record cannot be read.
+    """
+    path = folder / FILE
+    if not path.exists():
+        if (folder / MANIFEST).exists():
+            raise UsageError(f"{folder} holds a run, not a sweep: choose another --out")
+        return None
+    try:
+        return Record(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"{path}: no record of a sweep: {error}; choose another --out") from error
+
+
+def _inside(path: Path | None, folder: Path | None) -> str | None:
+    return None if path is None or folder is None else path.relative_to(folder).as_posix()
+
+
+def _plain(change: Mapping[str, Any]) -> dict[str, Any]:
+    """What is no JSON, such as a chat model, by its class."""
+    return {
+        key: json.loads(json.dumps(value, default=lambda one: type(one).__name__))
+        for key, value in change.items()
+    }

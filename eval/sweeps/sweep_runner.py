@@ -1,0 +1,144 @@
+"""Carrying out a sweep: one cell after another, over one journal, one budget, one count and one way to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Unpack, cast
+
+from filelock import FileLock, Timeout
+
+from ...nodes.sync_bridge import run_blocking
+from ...state.errors import UsageError
+from ..datasets.dataset import Data
+from ..journal import Totals
+from ..run.config import Conduct, Limits
+from ..run.progress_counters import Counts
+from ..run.shutdown import Stop
+from ..runner import carry_out
+from .cells import Axis, CellResult
+from .sweep_plan import JOURNAL, Record, SweepOptions, SweepPlan, make_folder, plan_sweep
+from .sweep_result import Sweep
+
+LOCK = "sweep.lock"
+
+
+class SweepRunOptions(SweepOptions, Limits, total=False):
+    """What the cells have in common, and how the sweep is to be carried out."""
+
+
+@dataclass
+class SweepCounts(Counts):
+    """Of all cells together; ``wanted`` is set before the first of them begins."""
+
+    def take_up(self, wanted: int, resumed: int, spent: Totals) -> None:
+        """One more cell begins. What was paid is the whole sweep's: all cells' calls are counted under one run."""
+        self.resumed += resumed
+        self.judged += resumed
+        self.calls, self.cost_usd = spent.requests, spent.cost_usd
+        self.tokens = spent.input_tokens + spent.output_tokens
+
+
+def sweep(
+    protocol: str,
+    axes: Sequence[Axis] | Mapping[str, Any],
+    data: Data | None = None,
+    **options: Unpack[SweepRunOptions],
+) -> Sweep:
+    """Judge a dataset in every combination of settings, also from a notebook; ``asweep`` is the same for async code.
+
+    Args:
+        protocol: of the cells whose axes name none.
+        axes: name to values, such as ``{"n": [1, 2, 3], "persona": ["strict", "plain"]}``; a name may also be
+            ``protocol``, ``model``, ``model.ROLE``, ``prompts``, or one's own with labels and what is set under each.
+        data: a dataset, its name, or a file; may be left out where there are ``replies``.
+        **options: see ``SweepOptions`` and ``Limits``; limits hold for all cells together.
+
+    Raises:
+        UsageError: bad input, told before any call.
+
+    >>> done = sweep("debate", {"n": [1, 2]}, "demo", aspects=["consistency"], limit=4)
+    >>> [len(one.evaluation.results) for one in done.cells], done.calls_made < done.calls_alone
+    ([4, 4], True)
+    """
+    return run_blocking(asweep(protocol, axes, data, **options))
+
+
+async def asweep(
+    protocol: str,
+    axes: Sequence[Axis] | Mapping[str, Any],
+    data: Data | None = None,
+    **options: Unpack[SweepRunOptions],
+) -> Sweep:
+    """``sweep`` for async code; the same arguments and errors."""
+    limits = {name: value for name, value in options.items() if name not in SweepOptions.__annotations__}
+    wanted = {name: value for name, value in options.items() if name in SweepOptions.__annotations__}
+    conduct = Conduct.of(cast("Limits", limits))
+    planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **cast("SweepOptions", wanted))
+    return await carry_out_sweep(planned, conduct)
+
+
+async def carry_out_sweep(
+    planned: SweepPlan,
+    conduct: Conduct | None = None,
+    counts: SweepCounts | None = None,
+    stop: Stop | None = None,
+) -> Sweep:
+    """Do what was planned; arguments as for ``runner.carry_out``.
+
+    Raises:
+        UsageError: another process has the folder, or a cell's folder holds another run.
+    """
+    conduct, counts, stop = planned.conduct(conduct or Conduct()), counts or SweepCounts(), stop or Stop()
+    conduct.budget.check(planned.models)
+    planned.done(conduct)
+    counts.wanted = len(planned)
+    done: list[CellResult] = []
+    with _kept(planned, conduct) as conduct:
+        for one in planned.cells:
+            counts.phase = one.cell.title
+            evaluation = await carry_out(one.plan, conduct, counts, stop)
+            done.append(CellResult(one.cell, one.protocol, evaluation))
+            if stop.is_asked:
+                break
+    return Sweep(
+        axes=planned.axes,
+        cells=tuple(done),
+        wanted=len(planned.cells),
+        folder=planned.folder,
+        calls_made=counts.calls,
+        cost_made=counts.cost_usd,
+        stopped=stop.reason if _unfinished(planned, done) else None,
+    )
+
+
+def _unfinished(planned: SweepPlan, done: Sequence[CellResult]) -> bool:
+    there = sum(len(one.evaluation.results) for one in done)
+    return there < len(planned)
+
+
+@contextmanager
+def _kept(planned: SweepPlan, conduct: Conduct) -> Iterator[Conduct]:
+    """The sweep's folder, locked and with its record in it; without one, a journal that lasts as long as the sweep."""
+    if planned.folder is None and planned.is_replay:
+        yield conduct
+        return
+    if planned.folder is None:
+        with TemporaryDirectory(prefix="jurygraph-") as folder:
+            yield replace(conduct, journal=conduct.journal or Path(folder) / JOURNAL)
+        return
+    make_folder(planned.folder)
+    lock = FileLock(planned.folder / LOCK, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UsageError(
+            f"{planned.folder} is in use by another sweep that is on; wait for it, or choose another --out"
+        ) from None
+    with lock:
+        Record.of(planned).write(planned.folder)
+        yield conduct

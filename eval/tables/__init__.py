@@ -1,0 +1,16 @@
+"""Tables in every form: a ``Grid`` is what a table says, and a format how it is written down."""
+
+from .formats import to_csv, to_latex, to_lines, to_markdown, to_rich
+from .grid import CellValue, Column, Grid, text_column
+
+__all__ = [
+    "CellValue",
+    "Column",
+    "Grid",
+    "text_column",
+    "to_csv",
+    "to_latex",
+    "to_lines",
+    "to_markdown",
+    "to_rich",
+]

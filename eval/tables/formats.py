@@ -1,0 +1,207 @@
+"""Tables for a terminal, for Markdown, for a spreadsheet and for a paper."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from ..statistics.resampling import Statistic
+from .grid import CellValue, Column, Grid, Written, printable
+
+
+def to_rich(grid: Grid, width: int | None = None) -> Table:
+    """A table for a terminal: notes below it; intervals where their column wants them and they fit into the width."""
+    rows, notes, gap = list(grid.written()), grid.notes, 2
+    if width is not None and _width(grid, rows, gap) > width:
+        rows = [tuple(cell._replace(interval="") for cell in row) for row in rows]
+        notes = (*(note for note in notes if not note.startswith("[ ]")), *_NO_ROOM)
+        gap = 2 if _width(grid, rows, 2) <= width else 1
+        if _width(grid, rows, gap) > width:
+            rows = [tuple(cell._replace(text=_with_room(cell.text)) for cell in row) for row in rows]
+    table = Table(
+        title=Text(printable(grid.title), "bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, gap - 1, 0, 0),
+        caption=Text("\n".join(map(printable, notes)), "dim") if notes else None,
+        caption_justify="left",
+    )
+    for place, column in enumerate(grid.columns):
+        longest = max((len(row[place].text) for row in rows), default=0)
+        table.add_column(
+            Text(printable(column.name)),
+            justify=column.align,
+            no_wrap=column.align == "right" or longest <= _SHORT,
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*map(_rich_cell, row, grid.columns))
+    return table
+
+
+def to_lines(grid: Grid, width: int | None = None) -> Group:
+    """The same for a terminal, title and notes as wide as the terminal is, however narrow the table."""
+    table = to_rich(grid, width)
+    title, notes = table.title, table.caption
+    table.title = table.caption = None
+    return Group(*(part for part in (title, table, notes) if part is not None))
+
+
+_SHORT = 28
+_NO_ROOM = ("intervals are left out, for there is no room for them here",)
+
+
+def _with_room(text: str) -> str:
+    """Long words may be broken where they have commas: a sweep's cells are called ``n=1,persona=plain``."""
+    return re.sub(r",(?=[^\s\d])", ", ", text) if len(text) > _SHORT else text
+
+
+def width_of(grid: Grid, gap: int = 2) -> int:
+    """How many characters wide a table is, with all intervals that its columns want."""
+    return _width(grid, list(grid.written()), gap)
+
+
+def _width(grid: Grid, rows: list[tuple[Written, ...]], gap: int) -> int:
+    cells = [[column.name for column in grid.columns]]
+    for row in rows:
+        shown = (
+            f"{cell.text} {cell.interval}" if cell.interval and column.interval else cell.text
+            for cell, column in zip(row, grid.columns, strict=True)
+        )
+        cells.append(list(shown))
+    return sum(max(map(len, column)) + gap for column in zip(*cells, strict=True))
+
+
+def _rich_cell(cell: Written, column: Column) -> Text:
+    text = Text(cell.text, "bold" if cell.best else "")
+    if cell.interval and column.interval:
+        text.append(f" {cell.interval}", "not bold dim")
+    return text
+
+
+def to_markdown(grid: Grid) -> str:
+    """A table as GitHub reads it, its title above and its notes below; intervals stand beside their values."""
+    from tabulate import tabulate
+
+    rows = [[_markdown_cell(cell) for cell in row] for row in grid.written()]
+    table = tabulate(
+        rows,
+        headers=[_markdown_text(column.name) for column in grid.columns],
+        tablefmt="github",
+        colalign=[column.align for column in grid.columns] if rows else None,
+        disable_numparse=True,
+    )
+    notes = "\n".join(f"{_markdown_text(note)}  " for note in grid.notes)
+    return "\n\n".join(filter(None, (f"### {_markdown_text(grid.title)}", table, notes))) + "\n"
+
+
+def _markdown_cell(cell: Written) -> str:
+    text = _markdown_text(cell.text)
+    return " ".join(filter(None, (f"**{text}**" if cell.best else text, cell.interval)))
+
+
+def _markdown_text(text: str) -> str:
+    """Text that is text: nothing in it begins a column, a link, a tag or emphasis."""
+    return re.sub(r"([\\`*_<>|\[\]#])", r"\\\1", printable(text))
+
+
+def to_csv(grid: Grid) -> str:
+    """A table for programs: values in full precision; a statistic gives three columns: value, low, high."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    wide = [any(isinstance(row[place], Statistic) for row in grid.rows) for place in range(len(grid.columns))]
+    writer.writerow(
+        name
+        for column, statistic in zip(grid.columns, wide, strict=True)
+        for name in (
+            [column.name, f"{column.name} low", f"{column.name} high"] if statistic else [column.name]
+        )
+    )
+    for row in grid.rows:
+        writer.writerow(
+            value for cell, statistic in zip(row, wide, strict=True) for value in _values(cell, statistic)
+        )
+    return out.getvalue()
+
+
+def _values(cell: CellValue, wide: bool) -> Iterator[str | int | float | None]:
+    if isinstance(cell, Statistic):
+        yield from (cell.value, cell.low, cell.high)
+    else:
+        yield cell.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(cell, str) else cell
+        yield from (None, None) if wide else ()
+
+
+def to_latex(grid: Grid) -> str:
+    """A table as papers print it: the best value of a column bold, intervals small, never wider than the text.
+
+    The document needs the packages ``booktabs`` and ``graphicx``.
+    """
+    lines = [
+        r"\begin{table}[t]",
+        r"\centering",
+        rf"\caption{{{latex_text(grid.title)}}}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"\begin{{tabular}}{{@{{}}{''.join(column.align[0] for column in grid.columns)}@{{}}}}",
+        r"\toprule",
+        _latex_row(rf"\textbf{{{latex_text(column.name)}}}" for column in grid.columns),
+        r"\midrule",
+        *(_latex_row(map(_latex_cell, row)) for row in grid.written()),
+        r"\bottomrule",
+        r"\end{tabular}}",
+    ]
+    if grid.notes:
+        lines += [r"\par\smallskip", r"\parbox{\linewidth}{\footnotesize\raggedright"]
+        lines += [rf"{_breakable(latex_text(note))}\par" for note in grid.notes]
+        lines += ["}"]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _breakable(text: str) -> str:
+    """A signature is one long word: it may be broken between its parts."""
+    return re.sub(r"\\textbar\{\}|[+,]", r"\g<0>\\allowbreak{}", text)
+
+
+def _latex_row(cells: Iterator[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _latex_cell(cell: Written) -> str:
+    if cell.text == "-":
+        return "--"
+    text = latex_text(cell.text)
+    text = re.sub(r"^-(?=[\d.])", "$-$", text)
+    text = rf"\textbf{{{text}}}" if cell.best else text
+    interval = latex_text(cell.interval).replace("-", "$-$")
+    return rf"{text} {{\small {interval}}}" if interval else text
+
+
+_LATEX = {
+    **{character: rf"\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "[": "{[}",
+    "]": "{]}",
+}
+
+
+def latex_text(text: str) -> str:
+    """Text that LaTeX prints as it is, on one line.
+
+    >>> latex_text("50% of a_b")
+    '50\\\\% of a\\\\_b'
+    """
+    return "".join(_LATEX.get(character, character) for character in printable(text))

@@ -1,0 +1,172 @@
+"""A table before it has a form: figures in rows and columns, which every format lays out alike.
+
+Figures are computed elsewhere. Here stands how they are written: digits, intervals, money, a dash where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal, NamedTuple
+
+from ..statistics.resampling import Statistic
+
+CellValue = str | int | float | Statistic | None
+Form = Literal["plain", "money", "percent", "p", "short"]
+NONE = "-"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column holds, and how its figures are written.
+
+    Attributes:
+        name: its heading.
+        digits: decimals of a figure that is no whole number.
+        align: where texts stand; figures are aligned to the right by default.
+        form: ``plain``; ``money`` (US dollars); ``percent`` (of 1); ``p`` (a p-value); ``short`` (as 2.64M).
+        best: which value is the best one, where one is: formats that can, set it in bold.
+        interval: whether a statistic's interval is written beside it where there is little room.
+        about: what the figure is, in a sentence.
+    """
+
+    name: str
+    digits: int = 3
+    align: Literal["left", "right"] = "right"
+    form: Form = "plain"
+    best: Literal["high", "low"] | None = None
+    interval: bool = True
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: a title, columns, rows of as many cells, and notes that belong under it.
+
+    Raises:
+        ValueError: a row has more or fewer cells than there are columns.
+
+    >>> grid = Grid("Agreement", (text_column("judge"), Column("rho")), (("debate", Statistic(0.5, 0.25, 0.75)),))
+    >>> [cell.text for cell in next(grid.written())]
+    ['debate', '0.500']
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[CellValue, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows, start=1):
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"{self.title}: row {number} has {len(row)} cells for {len(self.columns)} columns: {row!r}"
+                )
+
+    def written(self) -> Iterator[tuple[Written, ...]]:
+        """The rows as they are read: each cell's text, its interval, and whether it is the best of its column."""
+        best = [self._best(place) for place in range(len(self.columns))]
+        for row in self.rows:
+            yield tuple(
+                written(cell, column)._replace(best=mark is not None and _value(cell) == mark)
+                for cell, column, mark in zip(row, self.columns, best, strict=True)
+            )
+
+    def _best(self, place: int) -> float | None:
+        """The best value of a column; none where it stands alone or all are the same."""
+        column = self.columns[place]
+        values = [value for row in self.rows if (value := _value(row[place])) is not None]
+        if column.best is None or len(set(values)) < 2:
+            return None
+        return max(values) if column.best == "high" else min(values)
+
+
+class Written(NamedTuple):
+    """A cell as it is read."""
+
+    text: str
+    interval: str = ""
+    best: bool = False
+
+
+def text_column(name: str, about: str = "") -> Column:
+    """A column of words."""
+    return Column(name, align="left", about=about)
+
+
+def written(cell: CellValue, column: Column) -> Written:
+    """A cell as it is read, without a view of its neighbours.
+
+    >>> written(Statistic(0.5, 0.25, 0.75), Column("rho", digits=2))
+    Written(text='0.50', interval='[0.25, 0.75]', best=False)
+    >>> written(None, Column("rho")).text, written(1234, Column("calls")).text
+    ('-', '1,234')
+    """
+    if isinstance(cell, Statistic):
+        text = figure(cell.value, column)
+        if cell.value is None or cell.low is None or cell.high is None:
+            return Written(text)
+        return Written(text, f"[{figure(cell.low, column)}, {figure(cell.high, column)}]")
+    return Written(printable(cell) if isinstance(cell, str) else figure(cell, column))
+
+
+def figure(value: float | None, column: Column) -> str:
+    """A figure as its column has it.
+
+    >>> figure(0.00021, Column("cost", form="money")), figure(0, Column("cost", form="money"))
+    ('$0.0002', '$0')
+    >>> figure(0.0004, Column("p", form="p")), figure(0.25, Column("share", form="percent", digits=0))
+    ('<0.001', '25%')
+    """
+    if value is None or not isfinite(value):
+        return NONE
+    match column.form:
+        case "money":
+            return money(value)
+        case "percent":
+            return f"{value:.{column.digits}%}"
+        case "p":
+            least = 10**-column.digits
+            return f"<{least:.{column.digits}f}" if value < least else f"{value:.{column.digits}f}"
+        case "short":
+            return short(value)
+        case _:
+            return f"{value:,}" if isinstance(value, int) else f"{value:z.{column.digits}f}"
+
+
+def money(dollars: float) -> str:
+    """A price; what cost nothing is told from what cost very little.
+
+    >>> money(0), money(0.00021), money(12.5)
+    ('$0', '$0.0002', '$12.5000')
+    """
+    return f"${dollars:.4f}" if dollars else "$0"
+
+
+def short(count: float) -> str:
+    """A count in three figures.
+
+    >>> short(182_049), short(950), short(2_638_772)
+    ('182k', '950', '2.64M')
+    """
+    if count < 1_000:
+        return f"{count:.0f}"
+    return f"{count / 1_000:.3g}k" if count < 999_500 else f"{count / 1_000_000:.3g}M"
+
+
+def printable(text: str) -> str:
+    """A text in one line, without characters that steer a terminal or a page.
+
+    >>> printable("a\\x1b[31mb\\nc")
+    'a�[31mb c'
+    """
+    return "".join(
+        character if character.isprintable() else " " if character in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for character in text
+    )
+
+
+def _value(cell: CellValue) -> float | None:
+    value = cell.value if isinstance(cell, Statistic) else cell
+    return value if isinstance(value, int | float) and isfinite(value) else None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jurygraph.nodes.delimiters import Section
-from jurygraph.nodes.offline.offline_roles import TEMPERS, as_text, speak
+from jurygraph.nodes.offline.offline_roles import THRESHOLDS_BY_PERSONA, as_text, respond
 from scipy import stats
 
 DATA = Path(os.environ.get("JURYGRAPH_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -119,7 +119,9 @@ def debate(item: Item, about: dict[str, Any], persona: str) -> Debate:
 
     def ask(role: str, turn: int) -> tuple[tuple[float, ...], bool]:
         last = scores[-1] if scores else None
-        said, form = speak({**about, "role": role, "round": turn, "last_value": last}, [*item.sections, *log])
+        said, form = respond(
+            {**about, "role": role, "round": turn, "last_value": last}, [*item.sections, *log]
+        )
         log.append(Section(f"{role}, round {turn}", as_text(said, form)))
         return said.values, said.no_issue
 
@@ -184,7 +186,7 @@ def ending_rows() -> Iterable[tuple[str, ...]]:
         for aspect in aspects:
             low, high = SCALES.get(aspect, usual)
             about = {"kind": "score", "aspect": aspect, "low": low, "high": high}
-            for persona in TEMPERS:
+            for persona in THRESHOLDS_BY_PERSONA:
                 held = [debate(item, about, persona) for item in items]
                 ends = Counter(len(d.scores) if d.content else 0 for d in held)
                 changed = sum(d.scores[0] != d.scores[-1] for d in held)
@@ -195,7 +197,7 @@ def ending_rows() -> Iterable[tuple[str, ...]]:
 def comparison_rows() -> Iterable[tuple[str, ...]]:
     """Persona; right winners of 60, by the first pair and after the debate; how the debates ended."""
     items = faireval()
-    for persona in TEMPERS:
+    for persona in THRESHOLDS_BY_PERSONA:
         held = [debate(item, {"kind": "compare", "low": 1, "high": 10}, persona) for item in items]
         first = sum(winner(d.scores[0]) == i.winner for d, i in zip(held, items, strict=True))
         after = sum(winner(d.scores[-1]) == i.winner for d, i in zip(held, items, strict=True))

@@ -23,8 +23,8 @@ from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.delimiters import fence, fenced_sections
 from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.scripted_model import Line, ScriptedModel
-from jurygraph.nodes.models.send import Around, around_calls
-from jurygraph.nodes.planner import StepsBook, steps_kept
+from jurygraph.nodes.models.send import CallMiddleware, call_middleware
+from jurygraph.nodes.planner import EvaluationStepsCache, keep_steps_in
 from jurygraph.nodes.prompt_templates import Prompt
 from rich.console import Console
 from rich.table import Table
@@ -154,7 +154,7 @@ _TICKS = 50
 
 
 @dataclass
-class Recording(Around):
+class Recording(CallMiddleware):
     """The calls of one item, in the order in which they were sent and in that in which they were answered."""
 
     sent: list[Sent] = field(default_factory=list)
@@ -175,19 +175,21 @@ class Recording(Around):
         return answer
 
 
-def record(protocol: str, task: Task, *, book: StepsBook | None = None, **settings: Any) -> Recording:
+def record(
+    protocol: str, task: Task, *, book: EvaluationStepsCache | None = None, **settings: Any
+) -> Recording:
     """Judge one item and keep what its agents are sent; plain text unless ``structured`` says otherwise."""
     models = {"*": ScriptedModel(script=reply)}
     graph = find_protocol(protocol).build(models=models, **{"structured": "off", **settings}).compile()
     recording = Recording()
 
     async def judge() -> None:
-        around_calls.set(recording)
+        call_middleware.set(recording)
         await graph.ainvoke({"task": task})
 
     # A seam of two characters, as the empty line that stands there: lengths stay what they are.
     seamed = property(lambda prompt: f"{prompt.shared}{_SEAM}{prompt.own}")
-    with mock.patch.object(Prompt, "user", seamed), steps_kept(book):
+    with mock.patch.object(Prompt, "user", seamed), keep_steps_in(book):
         asyncio.run(judge())
     return recording
 
@@ -275,7 +277,7 @@ def cases(names: Iterable[str] = ()) -> Iterator[Case]:
 
 def measure(case: Case) -> Layout:
     """Judge the case's item, and those that have something in common with it; count."""
-    given, book = tasks(case.kind), StepsBook()
+    given, book = tasks(case.kind), EvaluationStepsCache()
     run = {name: record(case.protocol, task, book=book, **case.settings) for name, task in given.items()}
     item = run["item"]
     as_json = record(case.protocol, given["item"], structured="auto", **case.settings)

@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=2.0, help="of a call, in seconds")
     arguments = parser.parse_args()
     items = (arguments.calls // 10 if arguments.quick else arguments.calls) // CALLS_OF_AN_ITEM
-    patience = ("--timeout", str(arguments.timeout), "--attempts", str(arguments.attempts))
+    retry_policy = ("--timeout", str(arguments.timeout), "--attempts", str(arguments.attempts))
     show_machine()
     _, core = two_cores()
     with scratch() as folder:
@@ -88,7 +88,7 @@ def main() -> None:
                 folder / faults,
                 *FIVE_CALLS,
                 *ASPECT,
-                *patience,
+                *retry_policy,
                 *("--concurrency", str(arguments.concurrency)),
             )
             came[faults] = weather(folder, faults, command, arguments.latency_ms, core)

@@ -15,10 +15,10 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from ..graphs.base import Graph
-from ..graphs.nested import everybody, kinds_of
+from ..graphs.nested import all_judges, kinds_of
 from ..graphs.registry import find_protocol
 from ..graphs.registry import protocols as protocols_by_name
-from ..nodes.bound_judge import Models, Panel
+from ..nodes.bound_judge import BoundJudge, Models
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.offline import DISCLOSURE
 from ..nodes.prompt_templates import Prompts
@@ -27,10 +27,10 @@ from ..state.errors import DataError, UsageError
 from ..state.settings import DebateSettings, Settings
 from .datasets.dataset import Data, Dataset, choose_aspects, describe_data, explain, load_dataset
 from .datasets.items import Item
-from .replay.from_file import RecordedLines
+from .replay.from_file import RecordedFile
 from .replay.from_run import PastRun
 from .replay.recording import Recording
-from .run.config import Conduct
+from .run.config import RunConfig
 from .run.folder import check_manifest
 from .run.results import FILE as RESULTS
 from .run.results import Key, ResultsFile
@@ -126,14 +126,14 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     dataset = _dataset(data, recording)
     names = options.get("aspects", ())
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
-    graphs, panels = {}, {}
+    graphs, bound_judges = {}, {}
     chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))
     for name in chosen:
         given = _settings_for(name, chosen, options.get("settings", {}))
         settings, models = _bound(name, given, options, recording)
-        graphs[name], panels[name] = _ready(name, dataset, settings, models)
+        graphs[name], bound_judges[name] = _ready(name, dataset, settings, models)
     shown = dataset.first(limit)
-    manifest = describe_run(panels, shown, aspects, limit, repeats, recording)
+    manifest = describe_run(bound_judges, shown, aspects, limit, repeats, recording)
     folder = Path(out) if out is not None else None
     if (
         recording is not None
@@ -187,7 +187,7 @@ def _bound(
 
 def _ready(
     name: str, dataset: Dataset, settings: Mapping[str, Any], models: Models | None
-) -> tuple[Graph, Panel[Any]]:
+) -> tuple[Graph, BoundJudge[Any]]:
     module = find_protocol(name)
     known = module.protocol.settings.model_fields
     if unknown := [key for key in settings if key not in known]:
@@ -196,16 +196,16 @@ def _ready(
         builder = module.build(models=models, **settings)
     except ValidationError as error:
         raise UsageError(f"{name}: {explain(error)}") from error
-    graph, panel = builder.compile(name=name), builder.panel
+    graph, bound_judge = builder.compile(name=name), builder.bound_judge
     if dataset.kind not in kinds_of(graph):
         raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has nothing else")
-    if any(_waits_for_a_person(judge.bound) for judge in everybody(panel)):
+    if any(_waits_for_a_person(judge.bound) for judge in all_judges(bound_judge)):
         raise UsageError(
             f"{name}: on_unresolved=human pauses for a person, which a batch cannot; "
             "invoke the graph from Python or Studio, or take on_unresolved=tie_breaker"
         )
-    panel.check()
-    return graph, panel
+    bound_judge.check()
+    return graph, bound_judge
 
 
 def _waits_for_a_person(settings: Settings) -> bool:
@@ -232,11 +232,11 @@ def read_recording(where: str | Path) -> Recording:
         if only:
             raise UsageError(f"{path} is a run: lines of a file alone are chosen with ?{'&'.join(only)}")
         return PastRun(path if path.is_dir() else path.parent)
-    return RecordedLines(path, only)
+    return RecordedFile(path, only)
 
 
 def describe_run(
-    panels: Mapping[str, Panel[Any]],
+    bound_judges: Mapping[str, BoundJudge[Any]],
     dataset: Dataset,
     aspects: Sequence[Aspect],
     limit: int | None,
@@ -244,15 +244,22 @@ def describe_run(
     recording: Recording | None = None,
 ) -> dict[str, Any]:
     """The manifest of a run, as plain JSON."""
-    signatures = {name: signature(name, panel, dataset, aspects, recording) for name, panel in panels.items()}
+    signatures = {
+        name: signature(name, bound_judge, dataset, aspects, recording)
+        for name, bound_judge in bound_judges.items()
+    }
     return {
         "run": uuid4().hex,
         "signatures": signatures,
-        "note": recording.note if recording else _note(panels),
+        "note": recording.note if recording else _note(bound_judges),
         **({"replies": recording.described()} if recording else {}),
-        "protocols": {name: panel.bound.model_dump(mode="json") for name, panel in panels.items()},
-        "models": {name: _models(panel) for name, panel in panels.items()},
-        "prompts": {name: _prompts_digest(name, panel.bound) for name, panel in panels.items()},
+        "protocols": {
+            name: bound_judge.bound.model_dump(mode="json") for name, bound_judge in bound_judges.items()
+        },
+        "models": {name: _models(bound_judge) for name, bound_judge in bound_judges.items()},
+        "prompts": {
+            name: _prompts_digest(name, bound_judge.bound) for name, bound_judge in bound_judges.items()
+        },
         "data": describe_data(dataset),
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
         "limit": limit,
@@ -262,20 +269,20 @@ def describe_run(
     }
 
 
-def _note(panels: Mapping[str, Panel[Any]]) -> str | None:
-    offline = any("offline" in _models(panel).values() for panel in panels.values())
+def _note(bound_judges: Mapping[str, BoundJudge[Any]]) -> str | None:
+    offline = any("offline" in _models(bound_judge).values() for bound_judge in bound_judges.values())
     return DISCLOSURE if offline else None
 
 
 def signature(
     name: str,
-    panel: Panel[Any],
+    bound_judge: BoundJudge[Any],
     dataset: Dataset,
     aspects: Sequence[Aspect],
     recording: Recording | None = None,
 ) -> str:
     """One line that holds every setting that changes a number, as sacreBLEU prints one."""
-    bound = panel.bound
+    bound = bound_judge.bound
     settings = bound.model_dump(mode="json", exclude={"models", "prompts"}, exclude_none=True)
     parts = {
         "protocol": name,
@@ -283,7 +290,7 @@ def signature(
         **({"rule": rule} if (rule := dataset.rule.signature) else {}),
         "aspects": "+".join(aspect.name for aspect in aspects) or "-",
         **{key: str(value).lower() for key, value in settings.items()},
-        "models": ",".join(f"{role}={label}" for role, label in _models(panel).items()),
+        "models": ",".join(f"{role}={label}" for role, label in _models(bound_judge).items()),
         "prompts": _prompts_digest(name, bound),
         **({"replies": recording.signature} if recording else {}),
         "version": _versions()["jurygraph"],
@@ -291,10 +298,10 @@ def signature(
     return "|".join(f"{key}:{value}" for key, value in parts.items())
 
 
-def _models(panel: Panel[Any]) -> dict[str, str]:
+def _models(bound_judge: BoundJudge[Any]) -> dict[str, str]:
     return {
         role: model.label if isinstance(model, LoadedModel) else str(model)
-        for role, model in panel.chosen().items()
+        for role, model in bound_judge.chosen().items()
     }
 
 
@@ -322,7 +329,7 @@ _PACKAGES = (
 )
 
 
-def judged(prepared: Plan, conduct: Conduct) -> dict[str, int]:
+def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
     """How many verdicts each protocol has in the folder already; a run that is on may hold it.
 
     Raises:
@@ -331,7 +338,7 @@ def judged(prepared: Plan, conduct: Conduct) -> dict[str, int]:
     folder = prepared.folder
     if folder is not None and folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: --out takes a folder")
-    if folder is None or conduct.fresh or conduct.replace:
+    if folder is None or config.fresh or config.replace:
         return {}
     check_manifest(folder, prepared.manifest)
     if not (folder / RESULTS).exists():

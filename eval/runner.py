@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Unpack, cast
 
 from ..graphs.base import Graph
-from ..nodes.models.send import Around, around_calls
-from ..nodes.planner import steps_kept
+from ..nodes.models.send import CallMiddleware, call_middleware
+from ..nodes.planner import keep_steps_in
 from ..nodes.sync_bridge import run_blocking
 from ..state.aspects import Aspect
 from ..state.errors import StoppedError, UsageError
@@ -22,14 +22,14 @@ from .datasets.dataset import Data
 from .datasets.items import CompareItem, Item, ScoreItem
 from .journal import Journal, JournalError
 from .plan import Options, Plan, plan
-from .replay.replay_pipeline import ReplayDesk
-from .run.call_pipeline import Desk, Judge, judging
-from .run.config import Conduct, Limits
+from .replay.replay_pipeline import ReplayPipeline
+from .run.call_pipeline import CallPipeline, JudgeItem, judgement_scope
+from .run.config import Limits, RunConfig
 from .run.evaluation import Evaluation
 from .run.folder import RunFolder, run_folder
-from .run.progress_counters import Counts
+from .run.progress_counters import ProgressCounters
 from .run.results import Key, Result
-from .run.shutdown import Stop
+from .run.shutdown import StopSignal
 from .run.tracing import traced
 
 log = logging.getLogger("jurygraph.run")
@@ -66,12 +66,15 @@ async def aevaluate(
     """``evaluate`` for async code; the same arguments and errors."""
     limits = {name: value for name, value in options.items() if name not in Options.__annotations__}
     wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
-    conduct = Conduct.of(cast("Limits", limits))
-    return await carry_out(await asyncio.to_thread(plan, protocols, data, **cast("Options", wanted)), conduct)
+    config = RunConfig.of(cast("Limits", limits))
+    return await execute(await asyncio.to_thread(plan, protocols, data, **cast("Options", wanted)), config)
 
 
-async def carry_out(
-    prepared: Plan, conduct: Conduct | None = None, counts: Counts | None = None, stop: Stop | None = None
+async def execute(
+    prepared: Plan,
+    config: RunConfig | None = None,
+    counts: ProgressCounters | None = None,
+    stop: StopSignal | None = None,
 ) -> Evaluation:
     """Do what was planned.
 
@@ -81,31 +84,31 @@ async def carry_out(
         counts: kept up while the run is on, for whoever looks on.
         stop: ends the run before its work is done when it is asked to.
     """
-    conduct, counts, stop = conduct or Conduct(), counts or Counts(), stop or Stop()
-    check_conduct(prepared, conduct)
-    if conduct.batch:
+    config, counts, stop = config or RunConfig(), counts or ProgressCounters(), stop or StopSignal()
+    check_config(prepared, config)
+    if config.batch:
         from .batch_api.batch_pipeline import check_batch
 
         check_batch(prepared)
-    async with run_folder(prepared.folder, prepared.manifest, conduct) as folder:
-        if not conduct.batch:
+    async with run_folder(prepared.folder, prepared.manifest, config) as folder:
+        if not config.batch:
             await _check_batches(folder.journal)
-        run = _Run(prepared, folder, conduct, counts, stop)
+        run = _Run(prepared, folder, config, counts, stop)
         await run.carry_out()
         return run.evaluation()
 
 
-def check_conduct(prepared: Plan, conduct: Conduct) -> None:
+def check_config(prepared: Plan, config: RunConfig) -> None:
     """See that what was planned can be carried out in this way.
 
     Raises:
         UsageError: a price that is not known where dollars are limited, or calls wanted of a replay, which makes none.
     """
     if prepared.recording is None:
-        conduct.budget.check(prepared.models())
+        config.budget.check(prepared.models())
         return
     for name in ("batch", "journal"):
-        if getattr(conduct, name):
+        if getattr(config, name):
             raise UsageError(
                 f"recorded replies are scored without a call: --{name} means nothing with --replies"
             )
@@ -115,14 +118,19 @@ class _Run:
     """A run that is on."""
 
     def __init__(
-        self, prepared: Plan, folder: RunFolder, conduct: Conduct, counts: Counts, stop: Stop
+        self,
+        prepared: Plan,
+        folder: RunFolder,
+        config: RunConfig,
+        counts: ProgressCounters,
+        stop: StopSignal,
     ) -> None:
         self._prepared = prepared
         self._folder = folder
-        self._conduct = conduct
+        self._config = config
         self._counts = counts
         self._stop = stop
-        self._desk = _desk(prepared, folder, conduct, counts, stop)
+        self._pipeline = _pipeline(prepared, folder, config, counts, stop)
         self._there = folder.results.ok_keys() if folder.results else frozenset[Key]()
         self._done: set[Key] = set()
         self._in_memory: dict[Key, Result] = {}
@@ -134,21 +142,21 @@ class _Run:
         ending = asyncio.create_task(self._end_when_asked())
         try:
             with (
-                traced(self._folder.manifest, self._counts, self._desk, self._judged) as (calls, judge),
+                traced(self._folder.manifest, self._counts, self._pipeline, self._judged) as (calls, judge),
                 _around(calls),
-                steps_kept(self._folder.steps),
+                keep_steps_in(self._folder.steps),
             ):
-                await self._desk.carry_out(partial(self._work, judge))
+                await self._pipeline.carry_out(partial(self._work, judge))
         finally:
             ending.cancel()
-            await self._desk.come_home(0)
-            await self._desk.finish()
+            await self._pipeline.drain(0)
+            await self._pipeline.finish()
         log.info("run ended", extra={"stopped": self._stop.reason, **self._counts.summary()})
 
     async def _judged(self, graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
         # A recording is asked for a verdict, repeat and all: what is counted inside begins at 0.
         repeat = key.repeat if self._prepared.recording is None else 0
-        with judging(key):
+        with judgement_scope(key):
             return await _judge(graph, key, item, aspect, repeat)
 
     def evaluation(self) -> Evaluation:
@@ -175,7 +183,7 @@ class _Run:
             "run": self._folder.manifest["run"],
             "protocols": ", ".join(self._prepared.graphs),
             "models": ", ".join(sorted(set(self._prepared.models().values()))),
-            "concurrency": self._conduct.allowance.in_flight,
+            "concurrency": self._config.rate_limits.in_flight,
             "wanted": self._counts.wanted,
             "there": self._counts.resumed,
         }
@@ -185,7 +193,7 @@ class _Run:
             return 0
         return sum(unit[0] in self._there for unit in self._prepared.units())
 
-    async def _work(self, judge: Judge) -> None:
+    async def _work(self, judge: JudgeItem) -> None:
         """Workers that share one iterator: no more items are under way than there are workers."""
         todo = (unit for unit in self._prepared.units() if self._is_open(unit[0]))
 
@@ -199,7 +207,7 @@ class _Run:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._conduct.allowance.in_flight, self._counts.wanted)):
+                for _ in range(min(self._config.rate_limits.in_flight, self._counts.wanted)):
                     group.create_task(worker())
         except ExceptionGroup as several:
             # What is wrong is one thing, such as a data file that was changed meanwhile.
@@ -216,7 +224,7 @@ class _Run:
             self._stop.ask_for(error, self._prepared.folder)
             return
         self._counts.finished(result)
-        if self._conduct.batch:
+        if self._config.batch:
             self._done.add(result.key)
         if result.status == "failed":
             log.warning("item failed", extra={**result.key._asdict(), "reason": result.error})
@@ -229,7 +237,7 @@ class _Run:
     async def _end_when_asked(self) -> None:
         await self._stop.asked()
         log.warning("stopping", extra={"reason": self._stop.reason, "explanation": self._stop.explanation})
-        await self._desk.come_home(self._conduct.grace)
+        await self._pipeline.drain(self._config.grace)
 
 
 async def _check_batches(journal: Journal) -> None:
@@ -241,27 +249,30 @@ async def _check_batches(journal: Journal) -> None:
         )
 
 
-def _desk(prepared: Plan, folder: RunFolder, conduct: Conduct, counts: Counts, stop: Stop) -> Desk:
+def _pipeline(
+    prepared: Plan, folder: RunFolder, config: RunConfig, counts: ProgressCounters, stop: StopSignal
+) -> CallPipeline:
     if prepared.recording is not None:
-        return ReplayDesk(prepared.recording, folder.journal, conduct, counts, stop)
-    if not conduct.batch:
-        return Desk(folder.journal, conduct, counts, stop)
-    from .batch_api.batch_pipeline import BatchDesk
+        return ReplayPipeline(prepared.recording, folder.journal, config, counts, stop)
+    if not config.batch:
+        return CallPipeline(folder.journal, config, counts, stop)
 
-    return BatchDesk(prepared, folder, conduct, counts, stop)
+    from .batch_api.batch_pipeline import BatchPipeline
+
+    return BatchPipeline(prepared, folder, config, counts, stop)
 
 
 @contextmanager
-def _around(desk: Around) -> Iterator[None]:
-    token = around_calls.set(desk)
+def _around(pipeline: CallMiddleware) -> Iterator[None]:
+    token = call_middleware.set(pipeline)
     try:
         yield
     finally:
-        around_calls.reset(token)
+        call_middleware.reset(token)
 
 
 @dataclass
-class _Heard:
+class _TurnsSoFar:
     """What the agents of one item have said so far; an item that fails has paid for it all the same."""
 
     turns: list[Turn] = field(default_factory=list)
@@ -285,7 +296,7 @@ class _Heard:
 
 async def _judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None, repeat: int) -> Result | None:
     """The result of one item; none where the run ended in the middle of it. Calls are marked with the repeat."""
-    heard = _Heard()
+    heard = _TurnsSoFar()
     verdict: Verdict | None = None
     problem = ""
     try:
@@ -326,7 +337,7 @@ def _comparison(item: Item) -> Any:
     return item.task()
 
 
-def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, heard: _Heard) -> Result:
+def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, heard: _TurnsSoFar) -> Result:
     if isinstance(item, ScoreItem):
         known = {"human": item.label(key.aspect or ""), **item.about(key.aspect or "")}
     else:

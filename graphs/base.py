@@ -13,8 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 
-from ..nodes.agent_runtime import Hearing
-from ..nodes.bound_judge import Models, Panel
+from ..nodes.agent_runtime import AgentRuntime
+from ..nodes.bound_judge import BoundJudge, Models
 from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.sync_bridge import run_blocking
 from ..state.call_counts import CallsByRole, Can, CountCalls
@@ -23,7 +23,7 @@ from ..state.settings import Settings, SettingsT, make_settings
 from ..state.tasks import TaskKind
 
 Update = dict[str, Any]
-Agent = Callable[[JudgeState, Hearing[SettingsT]], Awaitable[Update]]
+Agent = Callable[[JudgeState, AgentRuntime[SettingsT]], Awaitable[Update]]
 Router = Callable[[JudgeState, SettingsT], str]
 
 
@@ -81,7 +81,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         names = {role: m for role, m in (models or {}).items() if role not in chats}
         given = {**(fields or {}), **({"models": names} if names else {})}
         bound = make_settings(settings_class, settings, given)
-        self.panel: Panel[SettingsT] = Panel(protocol.name, protocol.roles, bound, chats)
+        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(protocol.name, protocol.roles, bound, chats)
         self._add_ends(protocol)
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:
@@ -89,23 +89,23 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
         async def act(state: JudgeState) -> Update:
             runtime = get_runtime()
-            return await body(state, await self.panel.hearing(runtime.context, runtime.stream_writer))
+            return await body(state, await self.bound_judge.runtime(runtime.context, runtime.stream_writer))
 
-        self.add_node(name, _BothWays(name, act))
+        self.add_node(name, AsyncNode(name, act))
 
     def route(self, source: str, router: Router[SettingsT], targets: Sequence[str]) -> None:
         """Add a conditional edge: a pure function of the state and the settings names the next node."""
 
         def choose(state: JudgeState) -> str:
-            return router(state, self.panel.settings(get_runtime().context))
+            return router(state, self.bound_judge.settings(get_runtime().context))
 
-        self.add_conditional_edges(source, Pure(router.__name__, choose), list(targets))
+        self.add_conditional_edges(source, SyncFunction(router.__name__, choose), list(targets))
 
     def _add_ends(self, protocol: Protocol[Any]) -> None:
-        async def opening(state: JudgeState, _hearing: Hearing[SettingsT]) -> Update:
+        async def opening(state: JudgeState, _runtime: AgentRuntime[SettingsT]) -> Update:
             return prepare(state, protocol.name, protocol.kinds)
 
-        async def closing(state: JudgeState, _hearing: Hearing[SettingsT]) -> Update:
+        async def closing(state: JudgeState, _runtime: AgentRuntime[SettingsT]) -> Update:
             return conclude(state, protocol.name)
 
         self.agent("prepare", opening)
@@ -114,7 +114,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         self.add_edge("conclude", END)
 
 
-class _BothWays(Runnable[Any, Any]):
+class AsyncNode(Runnable[Any, Any]):
     """An async function as a node of a graph that may also be run with ``.invoke()``."""
 
     def __init__(self, name: str, body: Callable[[Any], Awaitable[Any]]) -> None:
@@ -128,7 +128,7 @@ class _BothWays(Runnable[Any, Any]):
         return run_blocking(self.ainvoke(input))
 
 
-class Pure(Runnable[Any, Any]):
+class SyncFunction(Runnable[Any, Any]):
     """A pure function as a conditional edge or a node; run where it stands, in async graphs too, not in a thread."""
 
     def __init__(self, name: str, work: Callable[[Any], Any]) -> None:

@@ -24,8 +24,16 @@ from ..state.settings import CalibratedSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import Protocol
-from .nested import TEMPLATES, NamedJudges, calls_of, calls_once_of, judged, roles_of, under
-from .position_calibration import Compiled, Orders, OrdersState, _compiled, comparison, weigh_orders
+from .nested import (
+    TEMPLATES,
+    NestedJudges,
+    calls_of,
+    calls_once_of,
+    nested_judge_node,
+    rename_verdict,
+    roles_of,
+)
+from .position_calibration import BothOrders, Compiled, OrdersState, _compiled, comparison, weigh_orders
 
 
 def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
@@ -53,25 +61,27 @@ protocol = Protocol(
 
 def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
     """As around any graph, under this protocol's name."""
-    return under(protocol.name, weigh_orders(straight, mapped))
+    return rename_verdict(protocol.name, weigh_orders(straight, mapped))
 
 
-class CalibratedGraph(Orders):
+class CalibratedGraph(BothOrders):
     """The graph whose judge the settings name.
 
     Attributes:
         panel: the settings that are bound to it, and its judge.
     """
 
-    def __init__(self, panel: NamedJudges[CalibratedSettings]) -> None:
+    def __init__(self, bound_judge: NestedJudges[CalibratedSettings]) -> None:
         def check(state: OrdersState) -> dict[str, Any]:
             checked = comparison(state)
-            panel.check_run(get_runtime().context, "compare")
+            bound_judge.check_run(get_runtime().context, "compare")
             return checked
 
-        inner = judged(panel.inside["of"].seat, lambda task: task, lambda _task, outcome: outcome)
+        inner = nested_judge_node(
+            bound_judge.inside["of"].slot, lambda task: task, lambda _task, outcome: outcome
+        )
         super().__init__(inner, CalibratedSettings, weigh, check)
-        self.panel = panel
+        self.bound_judge = bound_judge
         self.add_edge("prepare", "straight")
         self.add_edge("prepare", "swapped")
 
@@ -89,7 +99,7 @@ def build(
     >>> verdict["protocol"], verdict["details"]["of"]
     ('calibrated', 'multiagent')
     """
-    return CalibratedGraph(NamedJudges(protocol, CalibratedSettings, settings, models, fields))
+    return CalibratedGraph(NestedJudges(protocol, CalibratedSettings, settings, models, fields))
 
 
 graph = build().compile(name="calibrated")
@@ -108,7 +118,7 @@ def calibrated(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> StateGraph[A
     True
     """
     inner = _compiled(graph)
-    both = Orders(inner, inner.builder.context_schema, weigh_orders, comparison)
+    both = BothOrders(inner, inner.builder.context_schema, weigh_orders, comparison)
     both.add_edge("prepare", "straight")
     both.add_edge("prepare", "swapped")
     return both

@@ -28,8 +28,17 @@ from ..state.settings import CascadeSettings, Reason, WrapperSettings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Turn
 from ..state.verdict import Verdict, add_usage
-from .base import Protocol, Pure
-from .nested import TEMPLATES, AnyGraph, NamedJudges, Seat, calls_of, calls_once_of, judged, roles_of
+from .base import Protocol, SyncFunction
+from .nested import (
+    TEMPLATES,
+    AnyGraph,
+    JudgeSlot,
+    NestedJudges,
+    calls_of,
+    calls_once_of,
+    nested_judge_node,
+    roles_of,
+)
 
 When = Sequence[Reason] | Callable[[Verdict], bool]
 
@@ -49,11 +58,11 @@ class CascadeState(TypedDict):
     transcript: NotRequired[list[Turn]]
 
 
-class Pair(NamedTuple):
+class CascadeJudges(NamedTuple):
     """The two judges of a cascade."""
 
-    cheap: Seat
-    expensive: Seat
+    cheap: JudgeSlot
+    expensive: JudgeSlot
 
 
 def cascade(
@@ -76,14 +85,16 @@ def cascade(
     >>> graph.invoke({"task": task})["verdict"]["details"]["asked"]
     ['single', 'debate']
     """
-    pair = Pair(Seat.of(cheap), Seat.of(expensive))
+    pair = CascadeJudges(JudgeSlot.of(cheap), JudgeSlot.of(expensive))
     if callable(when):
         return Cascade(pair, pair.cheap.graph.builder.context_schema, _asking(when))
     settings = CascadeSettings(when=tuple(when), gap=gap)
-    return Cascade(pair, pair.cheap.graph.builder.context_schema, lambda verdict, _: doubt(verdict, settings))
+    return Cascade(
+        pair, pair.cheap.graph.builder.context_schema, lambda verdict, _: escalation_reason(verdict, settings)
+    )
 
 
-def doubt(verdict: Verdict, settings: CascadeSettings) -> str | None:
+def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None:
     """Why a verdict is in doubt: the first of the reasons that the settings name."""
     reasons = {"unresolved": _unresolved, "inconsistent": _inconsistent, "gap": _gap}
     found = (reasons[name](verdict, settings) for name in settings.when)
@@ -95,7 +106,7 @@ class Cascade(StateGraph[CascadeState, Any, Any, Any]):
 
     def __init__(
         self,
-        pair: Pair,
+        pair: CascadeJudges,
         context_schema: type[Any] | None,
         why: Doubt,
         name: str | None = None,
@@ -114,13 +125,13 @@ class Cascade(StateGraph[CascadeState, Any, Any, Any]):
             verdict = Verdict.of(cast("Mapping[str, Any]", outcome))
             return {"cheap": outcome, "because": why(verdict, get_runtime().context)}
 
-        self.add_node("prepare", Pure("prepare", prepare))
-        self.add_node("cheap", judged(pair.cheap, _task, first))
-        self.add_node("expensive", judged(pair.expensive, _task, _second))
-        self.add_node("conclude", Pure("conclude", lambda state: _concluded(state, name)))
+        self.add_node("prepare", SyncFunction("prepare", prepare))
+        self.add_node("cheap", nested_judge_node(pair.cheap, _task, first))
+        self.add_node("expensive", nested_judge_node(pair.expensive, _task, _second))
+        self.add_node("conclude", SyncFunction("conclude", lambda state: _concluded(state, name)))
         self.add_edge(START, "prepare")
         self.add_edge("prepare", "cheap")
-        self.add_conditional_edges("cheap", Pure("in_doubt", _in_doubt), ["expensive", "conclude"])
+        self.add_conditional_edges("cheap", SyncFunction("in_doubt", _in_doubt), ["expensive", "conclude"])
         self.add_edge("expensive", "conclude")
         self.add_edge("conclude", END)
 
@@ -188,7 +199,7 @@ def _gap(verdict: Verdict, settings: CascadeSettings) -> str | None:
 Count = Callable[[WrapperSettings, str, TaskKind, Can], CallsByRole]
 
 
-def doubts(settings: CascadeSettings, kind: TaskKind) -> bool:
+def can_escalate(settings: CascadeSettings, kind: TaskKind) -> bool:
     """Whether a verdict can be in doubt: of one text there are neither two orders nor two scores that are close."""
     return "unresolved" in settings.when if kind == "score" else bool(settings.when)
 
@@ -206,7 +217,7 @@ def calls_once(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRo
 def _by_place(settings: CascadeSettings, kind: TaskKind, can: Can, count: Count) -> CallsByRole:
     cheap = count(settings, "cheap", kind, _within("cheap", can))
     expensive = count(settings, "expensive", kind, _within("expensive", can))
-    asked = 1 if doubts(settings, kind) else 0
+    asked = 1 if can_escalate(settings, kind) else 0
     return {
         **{f"cheap.{role}": of_role for role, of_role in cheap.items()},
         **{f"expensive.{role}": CallRange(0, of_role.most * asked) for role, of_role in expensive.items()},
@@ -237,13 +248,13 @@ class CascadeGraph(Cascade):
         panel: the settings that are bound to it, and its judges.
     """
 
-    def __init__(self, panel: NamedJudges[CascadeSettings]) -> None:
+    def __init__(self, bound_judge: NestedJudges[CascadeSettings]) -> None:
         def why(verdict: Verdict, context: object) -> str | None:
-            return doubt(verdict, panel.settings(context))
+            return escalation_reason(verdict, bound_judge.settings(context))
 
-        pair = Pair(panel.inside["cheap"].seat, panel.inside["expensive"].seat)
-        super().__init__(pair, CascadeSettings, why, protocol.name, panel.check_run)
-        self.panel = panel
+        pair = CascadeJudges(bound_judge.inside["cheap"].slot, bound_judge.inside["expensive"].slot)
+        super().__init__(pair, CascadeSettings, why, protocol.name, bound_judge.check_run)
+        self.bound_judge = bound_judge
 
 
 def build(
@@ -262,7 +273,7 @@ def build(
     >>> graph.invoke({"task": task})["verdict"]["details"]["because"]
     'gap: 0 between the answers is less than 3'
     """
-    return CascadeGraph(NamedJudges(protocol, CascadeSettings, settings, models, fields))
+    return CascadeGraph(NestedJudges(protocol, CascadeSettings, settings, models, fields))
 
 
 graph = build().compile(name="cascade")

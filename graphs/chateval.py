@@ -27,14 +27,14 @@ from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
 from ..nodes.referee import referee, turn_is_over
 from ..nodes.summarizer import summarizer
-from ..nodes.vote_aggregation import elected, scores_over_orders, vote
+from ..nodes.vote_aggregation import majority_vote, scores_over_orders, vote
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import Protocol, ProtocolGraph
-from .position_calibration import PositionGraph, orders_held, weigh_orders
+from .position_calibration import PositionGraph, number_of_orders, weigh_orders
 
 
 def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
@@ -44,7 +44,7 @@ def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
         "referee": exactly(settings.referees * settings.turns),
         "summarizer": exactly(summarized if settings.strategy == "summarizer" else 0),
     }
-    return {role: of_role * orders_held(settings, kind) for role, of_role in discussion.items()}
+    return {role: of_role * number_of_orders(settings, kind) for role, of_role in discussion.items()}
 
 
 protocol = Protocol(
@@ -80,7 +80,7 @@ def after_summarizer(state: JudgeState, settings: ChatEvalSettings) -> str:
 
 def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
     """Each referee's scores are averaged over the two orders, then it votes."""
-    winner, details = elected(scores_over_orders(straight["transcript"], mapped["transcript"]))
+    winner, details = majority_vote(scores_over_orders(straight["transcript"], mapped["transcript"]))
     roles = straight["verdict"]["details"]["roles"]
     return weigh_orders(straight, mapped, winner, {"roles": roles, **details})
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
-from ..nodes.referee import unheard_referees
+from ..nodes.referee import independent_referees
 from ..nodes.vote_aggregation import average, scores_over_orders
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput
@@ -26,12 +26,12 @@ from ..state.settings import EnsembleSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import Protocol, ProtocolGraph
-from .position_calibration import PositionGraph, orders_held, weigh_orders
+from .position_calibration import PositionGraph, number_of_orders, weigh_orders
 
 
 def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     """One for each referee and order of the answers."""
-    return {"referee": exactly(settings.referees * orders_held(settings, kind))}
+    return {"referee": exactly(settings.referees * number_of_orders(settings, kind))}
 
 
 protocol = Protocol(
@@ -66,7 +66,7 @@ def build(
     """
     bound = with_roles(make_settings(EnsembleSettings, settings, fields))
     core = ProtocolGraph(protocol, EnsembleSettings, bound, models)
-    core.agent("referees", unheard_referees)
+    core.agent("referees", independent_referees)
     core.agent("average", average)
     core.add_edge("prepare", "referees")
     core.add_edge("referees", "average")

@@ -27,12 +27,12 @@ from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
 from .base import Protocol, ProtocolGraph
-from .position_calibration import PositionGraph, orders_held, weigh_orders
+from .position_calibration import PositionGraph, number_of_orders, weigh_orders
 
 
 def calls(settings: FairEvalSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """The samples of each order of the answers."""
-    return {"scorer": sampled(settings.k, can("scorer", SEVERAL)) * orders_held(settings, kind)}
+    return {"scorer": sampled(settings.k, can("scorer", SEVERAL)) * number_of_orders(settings, kind)}
 
 
 protocol = Protocol(

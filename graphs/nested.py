@@ -22,7 +22,7 @@ from langgraph.runtime import get_runtime
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
-from ..nodes.bound_judge import Models, Panel
+from ..nodes.bound_judge import BoundJudge, Models
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.prompt_templates import Prompts
 from ..state.call_counts import CallsByRole, Can
@@ -41,21 +41,21 @@ Choice = tuple[Compiled | None, Settings | None]
 WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
 
 
-class Seat(NamedTuple):
+class JudgeSlot(NamedTuple):
     """Where a judge sits: its graph as it is drawn, and the one that a run's context asks for."""
 
     graph: Compiled
     choose: Callable[[object], Choice]
 
     @classmethod
-    def of(cls, graph: AnyGraph) -> Seat:
+    def of(cls, graph: AnyGraph) -> JudgeSlot:
         """The seat of a graph that is given, compiled or not."""
         compiled = graph.compile() if isinstance(graph, StateGraph) else graph
         return cls(compiled, lambda _context: (None, None))
 
 
-def judged(
-    seat: Seat,
+def nested_judge_node(
+    slot: JudgeSlot,
     before: Callable[[Any], Any],
     after: Callable[[Any, Any], Any],
     metadata: Callable[[Any, Mapping[str, Any]], dict[str, Any]] | None = None,
@@ -69,19 +69,19 @@ def judged(
         metadata: what every call of the judge is marked with, from the state and the marks that are there.
     """
     # A name in both functions below, which is how LangGraph finds out that it is a sub-graph.
-    graph = seat.graph
+    graph = slot.graph
 
     def marked(state: Any, config: RunnableConfig) -> RunnableConfig:
         marks = metadata(state, config.get("metadata") or {}) if metadata else {}
         return merge_configs(config, {"metadata": marks})
 
     def judge(state: Any, config: RunnableConfig) -> Any:
-        other, context = seat.choose(get_runtime().context)
+        other, context = slot.choose(get_runtime().context)
         chosen = other or graph
         return after(state, chosen.invoke(before(state), marked(state, config), context=context))
 
     async def ajudge(state: Any, config: RunnableConfig) -> Any:
-        other, context = seat.choose(get_runtime().context)
+        other, context = slot.choose(get_runtime().context)
         chosen = other or graph
         outcome = await chosen.ainvoke(before(state), marked(state, config), context=context)
         return after(state, outcome)
@@ -89,7 +89,7 @@ def judged(
     return RunnableLambda(judge, ajudge)
 
 
-class NamedJudge(Generic[WrapperSettingsT]):
+class NestedJudge(Generic[WrapperSettingsT]):
     """The protocol that a wrapper's settings name: built with what is bound, run with what a context adds.
 
     Attributes:
@@ -109,10 +109,10 @@ class NamedJudge(Generic[WrapperSettingsT]):
         self._roles, self._all_roles = roles[place], [role for of_one in roles.values() for role in of_one]
         name = self._named(bound)
         graph = self._build(name, bound.handed_to(place))
-        self.panel: Panel[Any] = graph.builder.panel  # type: ignore[attr-defined]
+        self.bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
         self.kinds = kinds_of(graph)
         self._graphs = {name: graph}
-        self.seat = Seat(graph, self.choose)
+        self.slot = JudgeSlot(graph, self.choose)
 
     def choose(self, context: object) -> tuple[Compiled, Settings]:
         """The graph that a run asks for and its context; a context of another class asks for nothing.
@@ -141,7 +141,7 @@ class NamedJudge(Generic[WrapperSettingsT]):
         """All settings of the judge as bound, beside those that all protocols share."""
         own = self._bound.handed_to(self._place)
         skipped = {name for name in Settings.model_fields if name not in own or name == "models"}
-        described: dict[str, Any] = self.panel.bound.model_dump(mode="json", exclude=skipped)
+        described: dict[str, Any] = self.bound_judge.bound.model_dump(mode="json", exclude=skipped)
         return described
 
     def _named(self, settings: WrapperSettingsT) -> str:
@@ -169,7 +169,7 @@ class NamedJudge(Generic[WrapperSettingsT]):
         return is_role(role, roles) or not is_role(role, self._all_roles)
 
 
-class NamedJudges(Panel[WrapperSettingsT]):
+class NestedJudges(BoundJudge[WrapperSettingsT]):
     """The panel of a registered wrapper: that of its judges, under the wrapper's name.
 
     Attributes:
@@ -190,7 +190,7 @@ class NamedJudges(Panel[WrapperSettingsT]):
         given = make_settings(settings_class, settings, {**fields, **({"models": names} if names else {})})
         roles = dict.fromkeys(role for of_one in roles_by_place(given).values() for role in of_one)
         super().__init__(protocol.name, tuple(roles), given, chats)
-        self.inside = {place: NamedJudge(given, place, chats) for place in given.places}
+        self.inside = {place: NestedJudge(given, place, chats) for place in given.places}
         held = {given.places[place]: judge.described() for place, judge in self.inside.items()}
         self.bound = given.model_copy(update=held)
 
@@ -203,16 +203,18 @@ class NamedJudges(Panel[WrapperSettingsT]):
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """The model of each role; where there are several judges, told apart by their places."""
         if len(self.inside) == 1:
-            return next(iter(self.inside.values())).panel.chosen()
-        panels = {place: judge.panel.chosen() for place, judge in self.inside.items()}
+            return next(iter(self.inside.values())).bound_judge.chosen()
+        bound_judges = {place: judge.bound_judge.chosen() for place, judge in self.inside.items()}
         return {
-            f"{place}.{role}": model for place, chosen in panels.items() for role, model in chosen.items()
+            f"{place}.{role}": model
+            for place, chosen in bound_judges.items()
+            for role, model in chosen.items()
         }
 
     def check(self) -> None:
         """As for every panel, of each judge."""
         for judge in self.inside.values():
-            judge.panel.check()
+            judge.bound_judge.check()
 
     def check_run(self, context: object, kind: TaskKind) -> None:
         """Say what is wrong with a run before anybody is asked.
@@ -225,26 +227,30 @@ class NamedJudges(Panel[WrapperSettingsT]):
             judge.check_run(context, kind)
 
 
-def under(name: str, verdict: Verdict) -> Verdict:
+def rename_verdict(name: str, verdict: Verdict) -> Verdict:
     """A wrapper's verdict under its own name; the details tell whose it is."""
     return verdict.model_copy(
         update={"protocol": name, "details": {"of": verdict.protocol, **verdict.details}}
     )
 
 
-def everybody(panel: Panel[Any]) -> Iterator[Panel[Any]]:
+def all_judges(bound_judge: BoundJudge[Any]) -> Iterator[BoundJudge[Any]]:
     """A panel, and those of the judges inside, and inside of them."""
-    yield panel
-    if isinstance(panel, NamedJudges):
-        for judge in panel.inside.values():
-            yield from everybody(judge.panel)
+    yield bound_judge
+    if isinstance(bound_judge, NestedJudges):
+        for judge in bound_judge.inside.values():
+            yield from all_judges(judge.bound_judge)
 
 
 def kinds_of(graph: Compiled) -> tuple[TaskKind, ...]:
     """The kinds of task that a registered protocol's graph takes; a wrapper's judges have to take them, too."""
-    panel = getattr(graph.builder, "panel", None)
+    bound_judge = getattr(graph.builder, "bound_judge", None)
     own: tuple[TaskKind, ...] = find_protocol(graph.name).protocol.kinds
-    return tuple(kind for kind in own if kind in panel.kinds) if isinstance(panel, NamedJudges) else own
+    return (
+        tuple(kind for kind in own if kind in bound_judge.kinds)
+        if isinstance(bound_judge, NestedJudges)
+        else own
+    )
 
 
 def is_role(name: str, roles: Sequence[str]) -> bool:

@@ -21,15 +21,15 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from ..nodes.bound_judge import Panel
-from ..state.aggregation import higher, mean_pair, swapped
+from ..nodes.bound_judge import BoundJudge
+from ..state.aggregation import mean_pair, swapped, winner_by_mean
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import PositionSettings
 from ..state.tasks import ScoreTask, TaskKind, parse_task
 from ..state.transcript import Turn
 from ..state.verdict import StopReason, Verdict, Winner, add_usage
-from .base import ProtocolGraph, Pure
+from .base import ProtocolGraph, SyncFunction
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -48,7 +48,7 @@ class OrdersState(TypedDict):
     transcript: NotRequired[list[Turn]]
 
 
-def orders_held(settings: PositionSettings, kind: TaskKind) -> int:
+def number_of_orders(settings: PositionSettings, kind: TaskKind) -> int:
     """In how many orders of the answers a task is judged: a text has one order only.
 
     >>> orders_held(PositionSettings(), "compare"), orders_held(PositionSettings(), "score")
@@ -78,7 +78,7 @@ def weigh_orders(
         protocol=one.protocol,
         kind="compare",
         scores=scores,
-        winner=winner or higher(scores),
+        winner=winner or winner_by_mean(scores),
         stop_reason=_stop_reason(one, two),
         rounds=max(one.rounds, two.rounds),
         score_by_round=_mean_by_round(one, two),
@@ -94,7 +94,7 @@ def weigh_orders(
     )
 
 
-class Orders(StateGraph[OrdersState, Any, Any, Any]):
+class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
     """An inner graph twice, side by side, and what weighs the two; which of them follow ``prepare`` is left open."""
 
     def __init__(
@@ -107,17 +107,22 @@ class Orders(StateGraph[OrdersState, Any, Any, Any]):
         super().__init__(
             OrdersState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
         )
-        self.add_node("prepare", Pure("prepare", check))
-        self.add_node("straight", _as_node(inner, Pure("as_given", _as_given), Pure("hand_in", _straight)))
-        self.add_node("swapped", _as_node(inner, Pure("swap", _swap), Pure("map_back", _mapped_back)))
-        self.add_node("weigh", Pure("weigh", lambda state: _weighed(state, weigh)))
+        self.add_node("prepare", SyncFunction("prepare", check))
+        self.add_node(
+            "straight",
+            _as_node(inner, SyncFunction("as_given", _as_given), SyncFunction("hand_in", _straight)),
+        )
+        self.add_node(
+            "swapped", _as_node(inner, SyncFunction("swap", _swap), SyncFunction("map_back", _mapped_back))
+        )
+        self.add_node("weigh", SyncFunction("weigh", lambda state: _weighed(state, weigh)))
         self.add_edge(START, "prepare")
         self.add_edge("straight", "weigh")
         self.add_edge("swapped", "weigh")
         self.add_edge("weigh", END)
 
 
-class PositionGraph(Orders, Generic[PositionSettingsT]):
+class PositionGraph(BothOrders, Generic[PositionSettingsT]):
     """A protocol whose settings say whether comparisons are held in both orders; one order is all else takes.
 
     Attributes:
@@ -126,20 +131,22 @@ class PositionGraph(Orders, Generic[PositionSettingsT]):
 
     def __init__(self, core: ProtocolGraph[PositionSettingsT], weigh: Weigh = weigh_orders) -> None:
         super().__init__(_compiled(core), core.context_schema, weigh, _checked)
-        self.panel: Panel[PositionSettingsT] = core.panel
+        self.bound_judge: BoundJudge[PositionSettingsT] = core.bound_judge
 
         def orders(state: OrdersState) -> Sequence[str]:
-            settings = self.panel.settings(get_runtime().context)
-            return ["straight", "swapped"][: orders_held(settings, state["task"]["kind"])]
+            settings = self.bound_judge.settings(get_runtime().context)
+            return ["straight", "swapped"][: number_of_orders(settings, state["task"]["kind"])]
 
-        self.add_conditional_edges("prepare", Pure("orders", orders), ["straight", "swapped"])
+        self.add_conditional_edges("prepare", SyncFunction("orders", orders), ["straight", "swapped"])
 
 
 def _compiled(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> Compiled:
     return graph.compile() if isinstance(graph, StateGraph) else graph
 
 
-def _as_node(inner: Runnable[Any, Any], before: Pure, after: Pure) -> RunnableSequence[Any, Any]:
+def _as_node(
+    inner: Runnable[Any, Any], before: SyncFunction, after: SyncFunction
+) -> RunnableSequence[Any, Any]:
     return RunnableSequence(before, inner, after)
 
 

@@ -21,15 +21,25 @@ from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import Models
-from ..state.aggregation import higher, majority, mean_by_round, mean_of, spread_of
+from ..state.aggregation import majority, mean_by_round, mean_of, standard_deviation, winner_by_mean
 from ..state.call_counts import CallsByRole, Can
 from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Score, Turn, append
 from ..state.verdict import Verdict, add_usage
-from .base import Protocol, Pure
-from .nested import TEMPLATES, AnyGraph, NamedJudges, Seat, calls_of, calls_once_of, judged, roles_of, under
+from .base import Protocol, SyncFunction
+from .nested import (
+    TEMPLATES,
+    AnyGraph,
+    JudgeSlot,
+    NestedJudges,
+    calls_of,
+    calls_once_of,
+    nested_judge_node,
+    rename_verdict,
+    roles_of,
+)
 
 T = TypeVar("T")
 
@@ -71,8 +81,8 @@ def repeated(
     >>> verdict["details"]["repeated"], verdict["details"]["spread"]
     (2, 0.0)
     """
-    seat, settings = Seat.of(graph), RepeatedSettings(k=k, by=by)
-    return Repeats(seat, seat.graph.builder.context_schema, lambda _context: settings)
+    slot, settings = JudgeSlot.of(graph), RepeatedSettings(k=k, by=by)
+    return Repeats(slot, slot.graph.builder.context_schema, lambda _context: settings)
 
 
 class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
@@ -80,7 +90,7 @@ class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
 
     def __init__(
         self,
-        seat: Seat,
+        slot: JudgeSlot,
         context_schema: type[Any] | None,
         settings: Callable[[object], RepeatedSettings],
         name: str | None = None,
@@ -102,11 +112,11 @@ class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
         def weigh(state: RepeatsState) -> JudgeOutput:
             return _weighed(state["outcomes"], settings(get_runtime().context), name)
 
-        self.add_node("prepare", Pure("prepare", prepare))
-        self.add_node("judge", judged(seat, _task, _marked, _metadata))
-        self.add_node("weigh", Pure("weigh", weigh))
+        self.add_node("prepare", SyncFunction("prepare", prepare))
+        self.add_node("judge", nested_judge_node(slot, _task, _marked, _metadata))
+        self.add_node("weigh", SyncFunction("weigh", weigh))
         self.add_edge(START, "prepare")
-        self.add_conditional_edges("prepare", Pure("runs", runs), ["judge"])
+        self.add_conditional_edges("prepare", SyncFunction("runs", runs), ["judge"])
         self.add_edge("judge", "weigh")
         self.add_edge("weigh", END)
 
@@ -121,7 +131,7 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
     """
     verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in outcomes]
     scores = [_score(verdict) for verdict in verdicts]
-    together = _together(verdicts, scores, by)
+    together = _aggregate(verdicts, scores, by)
     return Verdict(
         protocol=verdicts[0].protocol,
         kind=verdicts[0].kind,
@@ -135,7 +145,7 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
             "by": by,
             "decided_by": together.decided_by,
             "scores": scores,
-            "spread": spread_of(scores),
+            "spread": standard_deviation(scores),
             **_told(verdicts),
         },
         warnings=tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings)),
@@ -143,33 +153,35 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
     )
 
 
-class _Together(NamedTuple):
+class _Aggregate(NamedTuple):
     """What several runs say together: the verdict's score and winner, and what decided them."""
 
     outcome: dict[str, Any]
     decided_by: Literal["all", "majority", "average"]
 
 
-def _together(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) -> _Together:
+def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) -> _Aggregate:
     mean = mean_of(scores)
     if not isinstance(mean, list):
         most = majority(scores) if by == "vote" else None
         return (
-            _Together({"score": mean}, "average") if most is None else _Together({"score": most}, "majority")
+            _Aggregate({"score": mean}, "average")
+            if most is None
+            else _Aggregate({"score": most}, "majority")
         )
     winners = [verdict.winner or "tie" for verdict in verdicts]
     outcome = {"scores": (mean[0], mean[1])}
     if winner := _shared(winners):
-        return _Together({**outcome, "winner": winner}, "all")
+        return _Aggregate({**outcome, "winner": winner}, "all")
     if by == "vote" and (winner := majority(winners)):
-        return _Together({**outcome, "winner": winner}, "majority")
-    return _Together({**outcome, "winner": higher(mean)}, "average")
+        return _Aggregate({**outcome, "winner": winner}, "majority")
+    return _Aggregate({**outcome, "winner": winner_by_mean(mean)}, "average")
 
 
 def _weighed(outcomes: Sequence[JudgeOutput], settings: RepeatedSettings, name: str | None) -> JudgeOutput:
     verdict = weigh_repeats(outcomes, settings.by)
     if name is not None:
-        verdict = under(name, verdict)
+        verdict = rename_verdict(name, verdict)
     turns = [turn for outcome in outcomes for turn in outcome["transcript"]]
     return JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=turns)
 
@@ -255,10 +267,10 @@ class RepeatedGraph(Repeats):
         panel: the settings that are bound to it, and its judge.
     """
 
-    def __init__(self, panel: NamedJudges[RepeatedSettings]) -> None:
-        seat = panel.inside["of"].seat
-        super().__init__(seat, RepeatedSettings, panel.settings, protocol.name, panel.check_run)
-        self.panel = panel
+    def __init__(self, bound_judge: NestedJudges[RepeatedSettings]) -> None:
+        slot = bound_judge.inside["of"].slot
+        super().__init__(slot, RepeatedSettings, bound_judge.settings, protocol.name, bound_judge.check_run)
+        self.bound_judge = bound_judge
 
 
 def build(
@@ -281,7 +293,7 @@ def build(
     >>> verdict["details"]["of"], verdict["calls"]
     ('single', 4)
     """
-    return RepeatedGraph(NamedJudges(protocol, RepeatedSettings, settings, models, fields))
+    return RepeatedGraph(NestedJudges(protocol, RepeatedSettings, settings, models, fields))
 
 
 graph = build().compile(name="repeated")

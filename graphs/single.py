@@ -17,17 +17,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..nodes.bound_judge import Models
-from ..nodes.referee import lone_scorer
+from ..nodes.referee import single_scorer
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
 from .base import Protocol, ProtocolGraph
-from .position_calibration import PositionGraph, orders_held
+from .position_calibration import PositionGraph, number_of_orders
 
 
 def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     """One for each order of the answers."""
-    return {"scorer": exactly(orders_held(settings, kind))}
+    return {"scorer": exactly(number_of_orders(settings, kind))}
 
 
 protocol = Protocol(
@@ -53,7 +53,7 @@ def build(
     2
     """
     core = ProtocolGraph(protocol, SingleSettings, settings, models, fields)
-    core.agent("scorer", lone_scorer)
+    core.agent("scorer", single_scorer)
     core.add_edge("prepare", "scorer")
     core.add_edge("scorer", "conclude")
     return PositionGraph(core)

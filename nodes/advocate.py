@@ -8,45 +8,54 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings, SamreSettings
 from ..state.transcript import Turn
-from .agent_runtime import Answer, Hearing, Question
+from .agent_runtime import AgentRuntime, Answer, Question
 from .court_summarizer import memory
-from .courtroom import CRITERIA, SIDES, court_details, court_prompt, heard, record_of, side_of, totals_so_far
-from .output_schemas import TextForm
+from .courtroom import (
+    CRITERIA,
+    SIDES,
+    court_details,
+    court_prompt,
+    merge_answers,
+    record_of,
+    side_of,
+    totals_so_far,
+)
+from .output_schemas import TextSchema
 from .prompt_templates import Prompt
 
 
-async def lone_advocates(state: JudgeState, hearing: Hearing[SamreSettings]) -> dict[str, Any]:
+async def lone_advocates(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
     """Ask both advocates at once for their arguments of a new round.
 
     Shown: the case, and the memory of earlier rounds with both sides' arguments, the scores and the feedback.
     """
     round = state["round"] + 1
-    given = {"round": round, "rounds": hearing.settings.max_rounds, "totals": totals_so_far(state["scores"])}
+    given = {"round": round, "rounds": runtime.settings.max_rounds, "totals": totals_so_far(state["scores"])}
     questions = [
         _question(
             f"advocate_{side}",
             round,
-            court_prompt(state, hearing.prompts, _own(hearing, "alone", side, **given), memory(state)),
+            court_prompt(state, runtime.prompts, _own(runtime, "alone", side, **given), memory(state)),
             side,
         )
         for side in SIDES
     ]
-    return {**heard(await hearing.ask_all(questions)), "round": round}
+    return {**merge_answers(await runtime.ask_all(questions)), "round": round}
 
 
-async def teams_of_advocates(state: JudgeState, hearing: Hearing[MoreSettings]) -> dict[str, Any]:
+async def teams_of_advocates(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
     """Ask both teams for their defences of a new round, all advocates at once; or in turn if they collaborate.
 
     Shown: the case; from round 2 on the team's record; if they collaborate, what team mates have just said.
     """
-    numbers = range(1, hearing.settings.advocates + 1)
+    numbers = range(1, runtime.settings.advocates + 1)
     answers: list[Answer] = []
-    for wave in [[number] for number in numbers] if hearing.settings.collaborate else [list(numbers)]:
+    for wave in [[number] for number in numbers] if runtime.settings.collaborate else [list(numbers)]:
         spoken = [answer.turn for answer in answers]
-        questions = [_of_team(state, hearing, side, number, spoken) for side in SIDES for number in wave]
-        answers += await hearing.ask_all(questions)
+        questions = [_of_team(state, runtime, side, number, spoken) for side in SIDES for number in wave]
+        answers += await runtime.ask_all(questions)
     in_order = sorted(answers, key=lambda answer: side_of(answer.turn))
-    return {**heard(in_order), "round": state["round"] + 1}
+    return {**merge_answers(in_order), "round": state["round"] + 1}
 
 
 def leading_criteria(number: int, advocates: int) -> list[str]:
@@ -65,9 +74,9 @@ def leading_criteria(number: int, advocates: int) -> list[str]:
 
 
 def _of_team(
-    state: JudgeState, hearing: Hearing[MoreSettings], side: int, number: int, spoken: Sequence[Turn]
+    state: JudgeState, runtime: AgentRuntime[MoreSettings], side: int, number: int, spoken: Sequence[Turn]
 ) -> Question:
-    settings, round = hearing.settings, state["round"] + 1
+    settings, round = runtime.settings, state["round"] + 1
     mates = [turn for turn in spoken if side_of(turn) == side]
     given = {
         "number": number,
@@ -77,15 +86,15 @@ def _of_team(
         "round": round,
         "rounds": settings.rounds,
     }
-    own = _own(hearing, "in_team", side, **given)
+    own = _own(runtime, "in_team", side, **given)
     record = [*record_of(state, side, round), *mates]
-    prompt = court_prompt(state, hearing.prompts, own, record)
+    prompt = court_prompt(state, runtime.prompts, own, record)
     return _question(f"advocate_{side}_{number}", round, prompt, side)
 
 
-def _own(hearing: Hearing[Any], kind: str, side: int, **given: Any) -> str:
-    return hearing.prompts.render(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
+def _own(runtime: AgentRuntime[Any], kind: str, side: int, **given: Any) -> str:
+    return runtime.prompts.render(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
 
 
 def _question(agent: str, round: int, prompt: Prompt, side: int) -> Question:
-    return Question(agent, "advocate", round, prompt, TextForm(), court_details(side=side))
+    return Question(agent, "advocate", round, prompt, TextSchema(), court_details(side=side))

@@ -15,11 +15,11 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from ..state.errors import ReplyError
 from ..state.settings import SettingsT
 from ..state.transcript import Turn
-from .models.call import Call, NotTakenError, Reply
+from .models.call import Call, Reply, UnsupportedParameterError
 from .models.capabilities import SEVERAL
 from .models.loaded_model import LoadedModel
-from .models.send import disown, send
-from .output_schemas import Form, TextForm, Value
+from .models.send import invalidate, send
+from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_templates import Prompt, Prompts
 
 
@@ -35,7 +35,7 @@ class Question:
     role: str
     round: int
     prompt: Prompt
-    form: Form
+    form: OutputSchema
     details: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
@@ -60,7 +60,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Hearing(Generic[SettingsT]):
+class AgentRuntime(Generic[SettingsT]):
     """One run of a protocol: what its nodes need beside the state."""
 
     settings: SettingsT
@@ -91,7 +91,7 @@ class Hearing(Generic[SettingsT]):
         """
         model = self.model_of(question.role, question.agent)
         heated = replace(question, parameters={**question.parameters, **self._heat(question)})
-        drawn = await draw(self._call(heated, model, self._messages(question, model)), size)
+        drawn = await draw_samples(self._call(heated, model, self._messages(question, model)), size)
         turns = [_sampled(heated, reply, model.label) for _, reply in drawn]
         untold, warnings = turns, tuple(model.warnings)
         if all(turn["value"] is None for turn in turns):
@@ -103,13 +103,13 @@ class Hearing(Generic[SettingsT]):
             self.tell(turn)
         return Samples(tuple(turns), (*warnings, *_unread(question, turns)))
 
-    async def _mended(self, question: Question, drawn: Sequence[Drawn]) -> Answer:
+    async def _mended(self, question: Question, drawn: Sequence[SampledReply]) -> Answer:
         """The first sample, asked for again; if that is of no use either, none of them is."""
         first = replace(question, details={**question.details, "sample": 1})
         try:
             return await self._settled(first, *drawn[0])
         except ReplyError:
-            disown([call for call, _ in drawn[1:]])
+            invalidate([call for call, _ in drawn[1:]])
             raise
 
     async def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
@@ -143,8 +143,8 @@ class Hearing(Generic[SettingsT]):
     def _structured(self, model: LoadedModel) -> bool:
         return self.settings.structured == "auto" and model.takes_structure()
 
-    def _form_text(self, form: Form, model: LoadedModel) -> str:
-        structured = self._structured(model) and not isinstance(form, TextForm)
+    def _form_text(self, form: OutputSchema, model: LoadedModel) -> str:
+        structured = self._structured(model) and not isinstance(form, TextSchema)
         return self.prompts.render(form.template, structured=structured, **form.limits())
 
     async def _settled(self, question: Question, call: Call, reply: Reply) -> Answer:
@@ -157,7 +157,7 @@ class Hearing(Generic[SettingsT]):
                 turn = _turn(question, replies, replies[-1].text, None, model.label)
                 self.tell(turn, error.problem)
                 if len(replies) > self.settings.repair:
-                    disown(calls)
+                    invalidate(calls)
                     error.agent, error.round, error.turn = question.agent, question.round, turn
                     raise
                 messages = [*calls[-1].messages, *self._repair(question, error, model)]
@@ -208,7 +208,7 @@ class Hearing(Generic[SettingsT]):
         self.publish({"turn": turn, "problem": problem})
 
 
-def read(form: Form, reply: Reply) -> tuple[str, Value]:
+def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
     """Words and value of a reply; one that was refused or cut off is never read as whole.
 
     Raises:
@@ -289,14 +289,14 @@ class Samples:
         return len(self.turns) - len(self.read)
 
 
-class Drawn(NamedTuple):
+class SampledReply(NamedTuple):
     """A reply, and the call that it answers."""
 
     call: Call
     reply: Reply
 
 
-async def draw(call: Call, size: int) -> list[Drawn]:
+async def draw_samples(call: Call, size: int) -> list[SampledReply]:
     """So many replies to one call, each with an index of its own, which is part of what identifies it.
 
     Raises:
@@ -306,12 +306,12 @@ async def draw(call: Call, size: int) -> list[Drawn]:
     return [*drawn, *await _side_by_side(call, range(len(drawn) + 1, size + 1))]
 
 
-async def _at_once(call: Call, size: int) -> list[Drawn]:
+async def _at_once(call: Call, size: int) -> list[SampledReply]:
     """What one request yields: all of them, some, or none where the provider refuses."""
     asked = _numbered(replace(call, parameters={**call.parameters, SEVERAL: size}), 1)
     try:
         first = await send(asked)
-    except NotTakenError:
+    except UnsupportedParameterError:
         return []
     if not first.others:
         call.model.drop(SEVERAL, asked.parameters)
@@ -319,17 +319,19 @@ async def _at_once(call: Call, size: int) -> list[Drawn]:
         call.model.warn(
             f"{call.model.label} gave fewer replies to one request than asked for; the rest was asked for"
         )
-    return [Drawn(asked, reply) for reply in [first, *first.others][:size]]
+    return [SampledReply(asked, reply) for reply in [first, *first.others][:size]]
 
 
-async def _side_by_side(call: Call, numbers: Iterable[int]) -> list[Drawn]:
+async def _side_by_side(call: Call, numbers: Iterable[int]) -> list[SampledReply]:
     calls = [_numbered(_reseeded(call, number), number) for number in numbers]
     replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
     for reply in replies:
         if isinstance(reply, BaseException):
             raise reply
     return [
-        Drawn(sent, reply) for sent, reply in zip(calls, replies, strict=True) if isinstance(reply, Reply)
+        SampledReply(sent, reply)
+        for sent, reply in zip(calls, replies, strict=True)
+        if isinstance(reply, Reply)
     ]
 
 

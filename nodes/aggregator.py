@@ -6,24 +6,24 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
-from .agent_runtime import Hearing, Question
-from .courtroom import SIDES, court_details, court_prompt, heard, record_of
-from .output_schemas import TextForm
+from .agent_runtime import AgentRuntime, Question
+from .courtroom import SIDES, court_details, court_prompt, merge_answers, record_of
+from .output_schemas import TextSchema
 
 
-async def aggregators(state: JudgeState, hearing: Hearing[MoreSettings]) -> dict[str, Any]:
+async def aggregators(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
     """Ask both sides' aggregators at once. Shown: the case and the team's record, this round's defences included."""
-    return heard(await hearing.ask_all([_question(state, hearing, side) for side in SIDES]))
+    return merge_answers(await runtime.ask_all([_question(state, runtime, side) for side in SIDES]))
 
 
-def _question(state: JudgeState, hearing: Hearing[MoreSettings], side: int) -> Question:
+def _question(state: JudgeState, runtime: AgentRuntime[MoreSettings], side: int) -> Question:
     round = state["round"]
-    own = hearing.prompts.render("courtroom/aggregator", side=side, other=3 - side, round=round)
+    own = runtime.prompts.render("courtroom/aggregator", side=side, other=3 - side, round=round)
     return Question(
         agent=f"aggregator_{side}",
         role="aggregator",
         round=round,
-        prompt=court_prompt(state, hearing.prompts, own, record_of(state, side, round)),
-        form=TextForm(),
+        prompt=court_prompt(state, runtime.prompts, own, record_of(state, side, round)),
+        form=TextSchema(),
         details=court_details(side=side),
     )

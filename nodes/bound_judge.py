@@ -10,8 +10,8 @@ from typing import Any, Generic
 from langchain_core.language_models import BaseChatModel
 
 from ..state.errors import UsageError
-from ..state.settings import ModelSpec, Settings, SettingsT, in_force
-from .agent_runtime import Hearing
+from ..state.settings import ModelSpec, Settings, SettingsT, resolve_settings
+from .agent_runtime import AgentRuntime
 from .models import prices, resolver
 from .models.loaded_model import LoadedModel
 from .prompt_templates import Prompts
@@ -23,7 +23,7 @@ Models = Mapping[str, "str | dict[str, Any] | ModelSpec | BaseChatModel"]
 """Role (or one agent's name, or ``"*"`` for all) to a chat model or the name of one."""
 
 
-class Panel(Generic[SettingsT]):
+class BoundJudge(Generic[SettingsT]):
     """The agents of one graph, from ``build`` on; each run gets its ``Hearing`` from here."""
 
     def __init__(
@@ -37,10 +37,10 @@ class Panel(Generic[SettingsT]):
         self._check_roles([*bound.models, *chats])
 
     def settings(self, context: object) -> SettingsT:
-        """The settings of a run; see ``in_force``."""
-        return in_force(self.bound, context)
+        """The settings of a run; see ``resolve_settings``."""
+        return resolve_settings(self.bound, context)
 
-    async def hearing(self, context: object, publish: Callable[[Any], None]) -> Hearing[SettingsT]:
+    async def runtime(self, context: object, publish: Callable[[Any], None]) -> AgentRuntime[SettingsT]:
         """What the agents of one run need. Whatever reads files is done off the event loop.
 
         Raises:
@@ -52,8 +52,8 @@ class Panel(Generic[SettingsT]):
         prompts = self._prompts.get(settings.prompts)
         seated = _at_hand(chosen, loop)
         if prompts is not None and seated is not None:
-            return Hearing(settings, prompts, seated, publish)
-        return Hearing(settings, *await asyncio.to_thread(self._load, settings, chosen, loop), publish)
+            return AgentRuntime(settings, prompts, seated, publish)
+        return AgentRuntime(settings, *await asyncio.to_thread(self._load, settings, chosen, loop), publish)
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """The model of each role as bound by ``build``; ``"*"`` stands for all others."""

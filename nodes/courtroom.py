@@ -55,7 +55,7 @@ def court_details(**more: Any) -> dict[str, Any]:
     return {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **more}
 
 
-def heard(answers: Sequence[Answer]) -> dict[str, Any]:
+def merge_answers(answers: Sequence[Answer]) -> dict[str, Any]:
     """The state update of several answers at once."""
     return {
         "transcript": [answer.turn for answer in answers],
@@ -160,20 +160,20 @@ def _complete(found: dict[tuple[int, int], float], answer: int) -> list[float] |
     return points if all(LOWEST <= value <= HIGHEST for value in points) else None
 
 
-def spoken_in(state: JudgeState, role: str, round: int) -> list[Turn]:
+def turns_of_round(state: JudgeState, role: str, round: int) -> list[Turn]:
     """A role's turns of one round."""
     return [turn for turn in state["transcript"] if turn["role"] == role and turn["round"] == round]
 
 
-def presented(state: JudgeState, round: int) -> list[Turn]:
+def presented_defences(state: JudgeState, round: int) -> list[Turn]:
     """What both sides put before the judge: one defence made of all, the picked one, or all of them."""
-    defences = spoken_in(state, "advocate", round)
-    picked = picked_in(state, round)
+    defences = turns_of_round(state, "advocate", round)
+    picked = selected_advocates(state, round)
     best = [turn for turn in defences if turn["agent"] in picked]
-    return spoken_in(state, "aggregator", round) or best or defences
+    return turns_of_round(state, "aggregator", round) or best or defences
 
 
-def picked_in(state: JudgeState, round: int) -> list[str]:
+def selected_advocates(state: JudgeState, round: int) -> list[str]:
     """The advocates who represent their sides where the best defence of each is picked."""
     held = state["details"].get("best", ())
     return next((entry["picked"] for entry in held if entry["round"] == round), [])
@@ -183,7 +183,7 @@ def record_of(state: JudgeState, side: int, round: int) -> list[Turn]:
     """All that a team knows in a round: its own turns; of earlier rounds also what the other side put before the
     judge, and what the judge said to both.
     """
-    public = _names(turn for earlier in range(1, round) for turn in presented(state, earlier))
+    public = _names(turn for earlier in range(1, round) for turn in presented_defences(state, earlier))
     return [
         turn
         for turn in state["transcript"]

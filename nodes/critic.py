@@ -6,28 +6,32 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
-from ..state.transcript import last_by
-from .agent_runtime import Hearing, Question
-from .output_schemas import CritiqueForm
-from .prompt_context import handed_over, particulars, prompt_for, spoken, task_of
+from ..state.transcript import last_turn
+from .agent_runtime import AgentRuntime, Question
+from .output_schemas import CritiqueSchema
+from .prompt_context import build_prompt, call_metadata, commander_message, debate_turns, task_of
 
 
-async def critic(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str, Any]:
+async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Ask for criticism of the latest score, in the persona that the settings name.
 
     Shown: the material, the rubric, the debate so far with the latest score and rationale, the Commander's
     message. Its declaration of no issue is the turn's value; the last one decides why the debate stops.
     """
-    settings = hearing.settings
-    own = f"{handed_over(state)}\n{hearing.prompts.render(f'debate/critic_{settings.persona}')}"
-    details = {**particulars(task_of(state)), "persona": settings.persona, "last_value": state["scores"][-1]}
-    answer = await hearing.ask(
+    settings = runtime.settings
+    own = f"{commander_message(state)}\n{runtime.prompts.render(f'debate/critic_{settings.persona}')}"
+    details = {
+        **call_metadata(task_of(state)),
+        "persona": settings.persona,
+        "last_value": state["scores"][-1],
+    }
+    answer = await runtime.ask(
         Question(
             agent="critic",
             role="critic",
             round=state["round"],
-            prompt=prompt_for(state, hearing.prompts, own, spoken(state)),
-            form=CritiqueForm(literal=settings.termination == "substring"),
+            prompt=build_prompt(state, runtime.prompts, own, debate_turns(state)),
+            form=CritiqueSchema(literal=settings.termination == "substring"),
             details=details,
         )
     )
@@ -36,5 +40,5 @@ async def critic(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[st
 
 def is_satisfied(state: JudgeState) -> bool:
     """Whether the Critic's latest word was that there is no issue."""
-    turn = last_by(state["transcript"], "critic")
+    turn = last_turn(state["transcript"], "critic")
     return turn is not None and turn["value"] is True

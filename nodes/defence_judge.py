@@ -9,38 +9,38 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
 from ..state.transcript import Turn
-from .agent_runtime import Answer, Hearing, Question
+from .agent_runtime import AgentRuntime, Answer, Question
 from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
     SIDES,
     court_details,
     court_prompt,
-    heard,
+    merge_answers,
     read_points,
     side_of,
-    spoken_in,
     sums_that_differ,
     totals_so_far,
+    turns_of_round,
 )
-from .output_schemas import TotalForm
+from .output_schemas import TotalSchema
 
 
-async def judge_of_each(state: JudgeState, hearing: Hearing[MoreSettings]) -> dict[str, Any]:
+async def judge_of_each(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
     """Ask for the total of every defence at once, each by itself; the best of either side make the round's pair.
 
     Shown: the case and one defence. ``details["best"]`` keeps all totals, whom they pick, and softmax weights.
     """
-    defences = spoken_in(state, "advocate", state["round"])
-    answers = await hearing.ask_all([_question(state, hearing, defence) for defence in defences])
-    entry = picked(answers, hearing.settings.tau)
+    defences = turns_of_round(state, "advocate", state["round"])
+    answers = await runtime.ask_all([_question(state, runtime, defence) for defence in defences])
+    entry = picked(answers, runtime.settings.tau)
     best = [*state["details"].get("best", ()), {"round": state["round"], **entry}]
-    update = heard(answers)
+    update = merge_answers(answers)
     return {
         **update,
         "warnings": [*update["warnings"], *_sums(answers)],
         "scores": [[max(totals) for totals in entry["totals"]]],
-        "details": {"best": best, "tau": hearing.settings.tau},
+        "details": {"best": best, "tau": runtime.settings.tau},
     }
 
 
@@ -68,20 +68,20 @@ def softmax(totals: Sequence[float], tau: float) -> list[float]:
     return [weight / sum(raw) for weight in raw]
 
 
-def _question(state: JudgeState, hearing: Hearing[MoreSettings], defence: Turn) -> Question:
+def _question(state: JudgeState, runtime: AgentRuntime[MoreSettings], defence: Turn) -> Question:
     side = side_of(defence)
     given = {
         "round": state["round"],
-        "rounds": hearing.settings.rounds,
+        "rounds": runtime.settings.rounds,
         "totals": totals_so_far(state["scores"]),
     }
-    own = hearing.prompts.render("courtroom/judge_of_one", side=side, **given)
+    own = runtime.prompts.render("courtroom/judge_of_one", side=side, **given)
     return Question(
         agent=defence["agent"].replace("advocate", "judge", 1),
         role="judge",
         round=state["round"],
-        prompt=court_prompt(state, hearing.prompts, own, [defence]),
-        form=TotalForm(LOWEST_TOTAL, HIGHEST_TOTAL),
+        prompt=court_prompt(state, runtime.prompts, own, [defence]),
+        form=TotalSchema(LOWEST_TOTAL, HIGHEST_TOTAL),
         details=court_details(side=side),
     )
 

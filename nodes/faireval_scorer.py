@@ -8,23 +8,23 @@ from ..state.aggregation import mean_pair
 from ..state.graph_state import JudgeState
 from ..state.settings import FairEvalSettings
 from ..state.transcript import Turn
-from .agent_runtime import Hearing, Question
-from .prompt_context import particulars, prompt_for, score_form, task_of
+from .agent_runtime import AgentRuntime, Question
+from .prompt_context import build_prompt, call_metadata, score_schema, task_of
 
 
-async def scorer(state: JudgeState, hearing: Hearing[FairEvalSettings]) -> dict[str, Any]:
+async def scorer(state: JudgeState, runtime: AgentRuntime[FairEvalSettings]) -> dict[str, Any]:
     """Ask ``k`` times for evidence and a score for each answer; the pairs that can be read are averaged."""
     task = task_of(state)
-    samples = await hearing.sample(
+    samples = await runtime.sample(
         Question(
             agent="scorer",
             role="scorer",
             round=1,
-            prompt=prompt_for(state, hearing.prompts, hearing.prompts.render("faireval/scorer")),
-            form=score_form(task),
-            details=particulars(task),
+            prompt=build_prompt(state, runtime.prompts, runtime.prompts.render("faireval/scorer")),
+            form=score_schema(task),
+            details=call_metadata(task),
         ),
-        hearing.settings.k,
+        runtime.settings.k,
     )
     pairs = pairs_in(samples.turns)
     return {

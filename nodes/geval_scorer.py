@@ -12,12 +12,12 @@ from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask
 from ..state.transcript import Turn
-from .agent_runtime import Answer, Hearing, Question
-from .models.call import NotTakenError
+from .agent_runtime import AgentRuntime, Answer, Question
+from .models.call import UnsupportedParameterError
 from .models.capabilities import LOGPROBS
-from .output_schemas import RatingForm
+from .output_schemas import RatingSchema
 from .planner import rubric
-from .prompt_context import particulars, task_of
+from .prompt_context import call_metadata, task_of
 from .prompt_templates import Prompt
 
 TOP_LOGPROBS = 20
@@ -42,7 +42,7 @@ class NoProbabilitiesError(Exception):
         self.turns = turns
 
 
-async def scorer(state: JudgeState, hearing: Hearing[GEvalSettings]) -> dict[str, Any]:
+async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
     """Ask for the score, and weigh it by the likelihood of all scores.
 
     Shown: the task, the criteria, the evaluation steps, the material. Answers with a number alone; the state is
@@ -50,8 +50,8 @@ async def scorer(state: JudgeState, hearing: Hearing[GEvalSettings]) -> dict[str
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
-    steps = list(hearing.settings.steps) or state["details"]["steps"]
-    weighed = await _weigh(_question(task, steps, hearing), task, hearing)
+    steps = list(runtime.settings.steps) or state["details"]["steps"]
+    weighed = await _weigh(_question(task, steps, runtime), task, runtime)
     found = weighed.expectation
     return {
         "transcript": list(weighed.turns),
@@ -62,8 +62,8 @@ async def scorer(state: JudgeState, hearing: Hearing[GEvalSettings]) -> dict[str
     }
 
 
-def _question(task: ScoreTask, steps: Sequence[str], hearing: Hearing[GEvalSettings]) -> Question:
-    prompts, aspect = hearing.prompts, task.aspect
+def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEvalSettings]) -> Question:
+    prompts, aspect = runtime.prompts, task.aspect
     texts = {"source": task.source, "fact": task.fact, "candidate": task.candidate}
     material = prompts.render("geval/task", aspect=aspect, steps=steps, **texts)
     return Question(
@@ -75,38 +75,38 @@ def _question(task: ScoreTask, steps: Sequence[str], hearing: Hearing[GEvalSetti
             shared=f"{rubric(aspect, prompts)}\n\n{material}",
             own=prompts.render("geval/scorer", aspect=aspect),
         ),
-        form=RatingForm(aspect),
-        details=particulars(task),
+        form=RatingSchema(aspect),
+        details=call_metadata(task),
     )
 
 
-async def _weigh(question: Question, task: ScoreTask, hearing: Hearing[GEvalSettings]) -> Weighed:
+async def _weigh(question: Question, task: ScoreTask, runtime: AgentRuntime[GEvalSettings]) -> Weighed:
     """By token log-probabilities, by samples, or by what the model allows.
 
     Raises:
         UsageError: log-probabilities are asked for, and are not to be had.
     """
-    wish = hearing.settings.weighting
+    wish = runtime.settings.weighting
     if wish == "sampling":
-        return await _by_samples(question, hearing)
+        return await _by_samples(question, runtime)
     try:
-        return await _by_logprobs(question, task, hearing)
+        return await _by_logprobs(question, task, runtime)
     except NoProbabilitiesError as error:
         if wish == "logprobs":
             raise UsageError(f"weighting=logprobs: {error}; take weighting=sampling, or auto") from error
-        weighed = await _by_samples(question, hearing)
-        said = f"{error}: the score is the mean of {hearing.settings.samples} samples"
+        weighed = await _by_samples(question, runtime)
+        said = f"{error}: the score is the mean of {runtime.settings.samples} samples"
         return replace(weighed, turns=[*error.turns, *weighed.turns], warnings=[*weighed.warnings, said])
 
 
-async def _by_logprobs(question: Question, task: ScoreTask, hearing: Hearing[GEvalSettings]) -> Weighed:
-    model = hearing.model_of(question.role)
+async def _by_logprobs(question: Question, task: ScoreTask, runtime: AgentRuntime[GEvalSettings]) -> Weighed:
+    model = runtime.model_of(question.role)
     if not model.gives(LOGPROBS):
         raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities")
     asked = replace(question, parameters={LOGPROBS: True, "top_logprobs": TOP_LOGPROBS})
     try:
-        answer = await hearing.ask(asked)
-    except NotTakenError as error:
+        answer = await runtime.ask(asked)
+    except UnsupportedParameterError as error:
         raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities") from error
     if answer.tokens is None:
         model.drop(LOGPROBS, asked.parameters)
@@ -128,8 +128,8 @@ def _expected(answer: Answer, task: ScoreTask) -> Expectation:
         ) from error
 
 
-async def _by_samples(question: Question, hearing: Hearing[GEvalSettings]) -> Weighed:
-    samples = await hearing.sample(question, hearing.settings.samples)
+async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) -> Weighed:
+    samples = await runtime.sample(question, runtime.settings.samples)
     found = expected_from_samples(value for turn in samples.read if isinstance(value := turn["value"], float))
     details = {"weighting": "sampling", "samples": len(samples.turns), "unread_samples": samples.unread}
     return Weighed(found, samples.turns, samples.warnings, details)

@@ -10,13 +10,13 @@ from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import CompareTask, ScoreTask
 from ..state.transcript import Score, turn_without_model
-from .agent_runtime import Hearing
+from .agent_runtime import AgentRuntime
 from .output_schemas import describe
-from .prompt_context import score_form, spoken, task_of, wanted
+from .prompt_context import debate_turns, requested_output, score_schema, task_of
 from .replies import ReplyError, read_pair, read_score
 
 
-async def human(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str, Any]:
+async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Pause until somebody resumes the graph with ``Command(resume=...)``.
 
     The answer is a number, or a pair such as ``[8, 6]`` for two answers, or text that states either. One that
@@ -24,7 +24,7 @@ async def human(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str
     """
     task = task_of(state)
     question = {
-        "question": f"Scorer and Critic do not agree. Please give {wanted(task)}.",
+        "question": f"Scorer and Critic do not agree. Please give {requested_output(task)}.",
         **_shown(state, task),
     }
     while True:
@@ -35,18 +35,18 @@ async def human(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str
             question = {**question, "problem": error.problem}
         else:
             turn = turn_without_model(state["round"], "human", "human", describe(value), value)
-            hearing.tell(turn)
+            runtime.tell(turn)
             return {"transcript": [turn], "final": value, "stop_reason": "human"}
 
 
 def _shown(state: JudgeState, task: ScoreTask | CompareTask) -> dict[str, Any]:
-    form = score_form(task)
-    log = [{key: turn[key] for key in ("round", "agent", "content")} for turn in spoken(state)]
+    form = score_schema(task)
+    log = [{key: turn[key] for key in ("round", "agent", "content")} for turn in debate_turns(state)]
     return {"low": form.low, "high": form.high, "task": state["task"], "scores": state["scores"], "log": log}
 
 
 def _read(reply: Any, task: ScoreTask | CompareTask) -> Score:
-    form = score_form(task)
+    form = score_schema(task)
     if isinstance(task, ScoreTask):
         return read_score(_text(reply, "score"), form.low, form.high)
     return list(read_pair(_pair_text(reply), form.low, form.high))

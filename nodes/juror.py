@@ -7,19 +7,19 @@ from typing import Any
 from ..state.errors import ReplyError
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
-from .agent_runtime import Answer, Hearing, Question
+from .agent_runtime import AgentRuntime, Answer, Question
 from .court_summarizer import memory
 from .courtroom import HIGHEST, LOWEST, court_details, court_prompt
-from .output_schemas import Form, PairForm, VoteForm
+from .output_schemas import OutputSchema, PairSchema, VoteSchema
 
 
-async def jury(state: JudgeState, hearing: Hearing[SamreSettings]) -> dict[str, Any]:
+async def jury(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
     """Ask all jurors at once for their votes, or their scores. Shown: the case and the whole memory.
 
     A vote that cannot be read is void: it is counted and told, and ends nothing.
     """
-    questions = [_question(state, hearing, number) for number in range(1, hearing.settings.jurors + 1)]
-    answers = await hearing.poll(questions)
+    questions = [_question(state, runtime, number) for number in range(1, runtime.settings.jurors + 1)]
+    answers = await runtime.poll(questions)
     void = [answer for answer in answers if isinstance(answer, ReplyError)]
     cast = [answer for answer in answers if isinstance(answer, Answer)]
     warnings = [warning for answer in cast for warning in answer.warnings]
@@ -33,17 +33,17 @@ async def jury(state: JudgeState, hearing: Hearing[SamreSettings]) -> dict[str, 
     }
 
 
-def _question(state: JudgeState, hearing: Hearing[SamreSettings], number: int) -> Question:
-    settings = hearing.settings
+def _question(state: JudgeState, runtime: AgentRuntime[SamreSettings], number: int) -> Question:
+    settings = runtime.settings
     background = settings.backgrounds[(number - 1) % len(settings.backgrounds)]
     given = {"number": number, "jurors": settings.jurors, "background": background}
-    own = hearing.prompts.render(f"courtroom/juror_{settings.ballot}", **given)
-    form: Form = PairForm(LOWEST, HIGHEST) if settings.ballot == "score" else VoteForm()
+    own = runtime.prompts.render(f"courtroom/juror_{settings.ballot}", **given)
+    form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
     return Question(
         agent=f"juror_{number}",
         role="juror",
         round=state["round"],
-        prompt=court_prompt(state, hearing.prompts, own, memory(state)),
+        prompt=court_prompt(state, runtime.prompts, own, memory(state)),
         form=form,
         details=court_details(low=LOWEST, high=HIGHEST, background=background),
     )

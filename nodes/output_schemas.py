@@ -18,7 +18,7 @@ Value = float | list[float] | bool | str | None
 
 
 @dataclass(frozen=True)
-class Form(ABC):
+class OutputSchema(ABC):
     """What an agent is asked to hand in."""
 
     name: ClassVar[str]
@@ -42,7 +42,7 @@ class Form(ABC):
 
 
 @dataclass(frozen=True)
-class ScoreForm(Form):
+class ScoreSchema(OutputSchema):
     """One number on a scale; ``aspect`` is whose line counts where a reply rates several."""
 
     low: float
@@ -66,7 +66,7 @@ class ScoreForm(Form):
 
 
 @dataclass(frozen=True)
-class PairForm(ScoreForm):
+class PairSchema(ScoreSchema):
     """A score for each of two answers."""
 
     name: ClassVar[str] = "pair"
@@ -86,7 +86,7 @@ class PairForm(ScoreForm):
 
 
 @dataclass(frozen=True)
-class CritiqueForm(Form):
+class CritiqueSchema(OutputSchema):
     """An objection, or the declaration that there is none (value ``True``).
 
     With ``literal`` the words NO ISSUE anywhere count, as in DEBATE's Algorithm 1.
@@ -120,7 +120,7 @@ class CritiqueForm(Form):
 
 
 @dataclass(frozen=True)
-class TextForm(Form):
+class TextSchema(OutputSchema):
     """Words alone; always asked for as plain text."""
 
     name: ClassVar[str] = "text"
@@ -174,14 +174,14 @@ def _words(fields: Mapping[str, Any], key: str) -> str:
     return words.strip() if isinstance(words, str) else ""
 
 
-def _stated(value: str, scale: ScoreForm, raw: str) -> float:
+def _stated(value: str, scale: ScoreSchema, raw: str) -> float:
     try:
         return read_score(value, scale.low, scale.high)
     except ReplyError as error:
         raise ReplyError(error.problem, raw, error.fault) from error
 
 
-def _number(fields: Mapping[str, Any], key: str, scale: ScoreForm, raw: str) -> float:
+def _number(fields: Mapping[str, Any], key: str, scale: ScoreSchema, raw: str) -> float:
     value = fields.get(key)
     if isinstance(value, str):
         return _stated(value, scale, raw)
@@ -194,7 +194,7 @@ def _number(fields: Mapping[str, Any], key: str, scale: ScoreForm, raw: str) -> 
 
 
 @dataclass(frozen=True)
-class TotalsForm(PairForm):
+class TotalsSchema(PairSchema):
     """A total for each answer, with its points on every criterion.
 
     ``feedback``: some words for each advocate as well; ``explained``: and why one answer is better.
@@ -223,14 +223,14 @@ class TotalsForm(PairForm):
 
 
 @dataclass(frozen=True)
-class TotalForm(ScoreForm):
+class TotalSchema(ScoreSchema):
     """The total of one defence, with its points on every criterion."""
 
     template: ClassVar[str] = "courtroom/form_total"
 
 
 @dataclass(frozen=True)
-class VoteForm(Form):
+class VoteSchema(OutputSchema):
     """A vote for one of the two answers (value ``"1"`` or ``"2"``)."""
 
     name: ClassVar[str] = "vote"
@@ -268,7 +268,7 @@ _MARKUP = re.compile(r"\*\*|__|`")
 
 
 @dataclass(frozen=True)
-class StepsForm(Form):
+class StepsSchema(OutputSchema):
     """Evaluation steps; the reply's words are kept, and ``read_steps`` finds the steps in them."""
 
     name: ClassVar[str] = "steps"
@@ -286,7 +286,7 @@ class StepsForm(Form):
 
 
 @dataclass(frozen=True)
-class RatingForm(Form):
+class RatingSchema(OutputSchema):
     """One number of a scale and nothing else, so that its token can be looked at; never JSON."""
 
     aspect: Aspect

@@ -18,7 +18,7 @@ from .prompt_templates import Prompts
 
 
 @dataclass(frozen=True)
-class Seat:
+class Referee:
     """A referee: its place in the order of speakers, and who sits there."""
 
     number: int
@@ -58,14 +58,14 @@ class Seat:
         )
 
 
-async def cast(settings: RefereeSettings) -> list[Seat]:
+async def load_referees(settings: RefereeSettings) -> list[Referee]:
     """The referees of a run, in the order in which they speak. A file of roles is read off the event loop."""
     if names_a_file(settings):
         settings = await asyncio.to_thread(with_roles, settings)
     roles = settings.roles
     if isinstance(roles, str):
         roles = ("annotator",) * settings.referees if roles == SAME else GROUPS[roles]
-    return [Seat(number, role) for number, role in enumerate(roles[: settings.referees], start=1)]
+    return [Referee(number, role) for number, role in enumerate(roles[: settings.referees], start=1)]
 
 
 def names_a_file(settings: RefereeSettings) -> bool:

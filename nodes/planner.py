@@ -19,9 +19,9 @@ from ..state.aspects import Aspect
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask
-from .agent_runtime import Answer, Hearing, Question
-from .output_schemas import StepsForm, read_steps
-from .prompt_context import particulars, task_of
+from .agent_runtime import AgentRuntime, Answer, Question
+from .output_schemas import StepsSchema, read_steps
+from .prompt_context import call_metadata, task_of
 from .prompt_templates import Prompt, Prompts
 
 
@@ -36,7 +36,7 @@ class PlannedSteps(BaseModel):
     steps: tuple[str, ...]
 
 
-class StepsBook:
+class EvaluationStepsCache:
     """Steps that are written once and kept.
 
     Args:
@@ -75,11 +75,11 @@ class StepsBook:
             return self._known[key].steps
 
 
-_open_book: ContextVar[StepsBook | None] = ContextVar("_open_book", default=None)
+_open_book: ContextVar[EvaluationStepsCache | None] = ContextVar("_open_book", default=None)
 
 
 @contextmanager
-def steps_kept(book: StepsBook | None = None) -> Iterator[StepsBook]:
+def keep_steps_in(book: EvaluationStepsCache | None = None) -> Iterator[EvaluationStepsCache]:
     """Have all judgements inside share their evaluation steps.
 
     >>> from jurygraph.graphs import geval
@@ -89,7 +89,7 @@ def steps_kept(book: StepsBook | None = None) -> Iterator[StepsBook]:
     >>> sum(turn["agent"] == "planner" for result in results for turn in result["transcript"]), len(book.all)
     (1, 1)
     """
-    book = StepsBook() if book is None else book
+    book = EvaluationStepsCache() if book is None else book
     token = _open_book.set(book)
     try:
         yield book
@@ -97,24 +97,24 @@ def steps_kept(book: StepsBook | None = None) -> Iterator[StepsBook]:
         _open_book.reset(token)
 
 
-async def planner(state: JudgeState, hearing: Hearing[GEvalSettings]) -> dict[str, Any]:
+async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
     """Ask for the evaluation steps, unless a book is open that holds them.
 
     Shown: the task and the aspect's criteria, no text that is to be judged.
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
-    question = _question(task, hearing.prompts)
+    question = _question(task, runtime.prompts)
     answers: list[Answer] = []
 
     async def write() -> PlannedSteps:
-        answers.append(await hearing.ask(question))
+        answers.append(await runtime.ask(question))
         steps = read_steps(answers[0].turn["content"])
         return PlannedSteps(aspect=task.aspect.name, model=label, key=key, steps=steps)
 
-    label = hearing.model_of("planner").label
+    label = runtime.model_of("planner").label
     key = _key(label, question.prompt)
-    book = _open_book.get() or StepsBook()
+    book = _open_book.get() or EvaluationStepsCache()
     steps = await book.steps(key, write)
     update = answers[0].update if answers else {}
     return {**update, "details": {"steps": list(steps)}}
@@ -137,8 +137,8 @@ def _question(task: ScoreTask, prompts: Prompts) -> Question:
         role="planner",
         round=0,
         prompt=Prompt(prompts.render("geval/system"), rubric(task.aspect, prompts), own),
-        form=StepsForm(),
-        details=particulars(task),
+        form=StepsSchema(),
+        details=call_metadata(task),
     )
 
 

@@ -9,7 +9,7 @@ from ..state.graph_state import JudgeState
 from ..state.tasks import CompareTask, ScoreTask, parse_task
 from ..state.transcript import Turn
 from .delimiters import fence
-from .output_schemas import PairForm, ScoreForm
+from .output_schemas import PairSchema, ScoreSchema
 from .prompt_templates import Prompt, Prompts
 
 
@@ -18,7 +18,7 @@ def task_of(state: JudgeState) -> ScoreTask | CompareTask:
     return parse_task(state["task"])
 
 
-def prompt_for(state: JudgeState, prompts: Prompts, own: str, log: Iterable[Turn] = ()) -> Prompt:
+def build_prompt(state: JudgeState, prompts: Prompts, own: str, log: Iterable[Turn] = ()) -> Prompt:
     """Material and log as all agents see them, byte for byte, then what is the agent's own."""
     shared = [_material(task_of(state), prompts)]
     turns = list(log)
@@ -27,39 +27,39 @@ def prompt_for(state: JudgeState, prompts: Prompts, own: str, log: Iterable[Turn
     return Prompt(system=prompts.render("shared/system"), shared="\n\n".join(shared), own=own)
 
 
-def score_form(task: ScoreTask | CompareTask) -> ScoreForm:
+def score_schema(task: ScoreTask | CompareTask) -> ScoreSchema:
     """The form of a judgement on this task: a number, or a number for each answer."""
     if isinstance(task, CompareTask):
-        return PairForm(task.low, task.high)
-    return ScoreForm(task.aspect.low, task.aspect.high, task.aspect.name)
+        return PairSchema(task.low, task.high)
+    return ScoreSchema(task.aspect.low, task.aspect.high, task.aspect.name)
 
 
-def wanted(task: ScoreTask | CompareTask) -> str:
+def requested_output(task: ScoreTask | CompareTask) -> str:
     """What a scorer is to give, in words."""
     return (
         "one score for each answer" if isinstance(task, CompareTask) else f"one score for {task.aspect.name}"
     )
 
 
-def particulars(task: ScoreTask | CompareTask) -> dict[str, Any]:
+def call_metadata(task: ScoreTask | CompareTask) -> dict[str, Any]:
     """The task's particulars as metadata of a call."""
-    form = score_form(task)
+    form = score_schema(task)
     aspect = {"aspect": task.aspect.name} if isinstance(task, ScoreTask) else {}
     return {"kind": task.kind, **aspect, "low": form.low, "high": form.high}
 
 
 def _material(task: ScoreTask | CompareTask, prompts: Prompts) -> str:
-    form = score_form(task)
+    form = score_schema(task)
     values: dict[str, Any] = {name: getattr(task, name) for name in type(task).model_fields}
     return prompts.render(f"shared/{task.kind}_task", **{**values, **form.limits()})
 
 
-def spoken(state: JudgeState) -> list[Turn]:
+def debate_turns(state: JudgeState) -> list[Turn]:
     """The debate proper: what Scorer and Critic have said."""
     return [turn for turn in state["transcript"] if turn["role"] in {"scorer", "critic"}]
 
 
-def handed_over(state: JudgeState) -> str:
+def commander_message(state: JudgeState) -> str:
     """The Commander's latest message, as its recipient is shown it: a model's words as data."""
     turn = state["transcript"][-1]
     if turn["model"] is None:

@@ -11,104 +11,116 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import ChatEvalSettings, EnsembleSettings, SingleSettings
-from ..state.transcript import Turn, last_by
-from .agent_runtime import Answer, Hearing, Question
-from .output_schemas import TextForm
-from .personas import Seat, cast
-from .prompt_context import particulars, prompt_for, score_form, task_of, wanted
+from ..state.transcript import Turn, last_turn
+from .agent_runtime import AgentRuntime, Answer, Question
+from .output_schemas import TextSchema
+from .personas import Referee, load_referees
+from .prompt_context import build_prompt, call_metadata, requested_output, score_schema, task_of
 
 
-async def referee(state: JudgeState, hearing: Hearing[ChatEvalSettings]) -> dict[str, Any]:
+async def referee(state: JudgeState, runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
     """Have the next referee speak; where they talk simultaneously, all of them at the same time.
 
     Shown: the material, the rubric, the discussion so far (or its summary), who the referee is. Argues in words;
     asked for scores in the last turn, or in each where the settings say so.
     """
-    settings = hearing.settings
-    seats = await cast(settings)
-    said = len(spoken(state))
-    round = said // len(seats) + 1
-    speakers = [seats[said % len(seats)]] if settings.strategy == "one_by_one" else seats
-    questions = [_contribution(state, hearing, seat, round) for seat in speakers]
-    return {**_heard(await hearing.ask_all(questions), seats), "round": round}
+    settings = runtime.settings
+    referee_personas = await load_referees(settings)
+    said = len(referee_turns(state))
+    round = said // len(referee_personas) + 1
+    speakers = (
+        [referee_personas[said % len(referee_personas)]]
+        if settings.strategy == "one_by_one"
+        else referee_personas
+    )
+    questions = [_contribution(state, runtime, referee_persona, round) for referee_persona in speakers]
+    return {**_heard(await runtime.ask_all(questions), referee_personas), "round": round}
 
 
-async def unheard_referees(state: JudgeState, hearing: Hearing[EnsembleSettings]) -> dict[str, Any]:
+async def independent_referees(state: JudgeState, runtime: AgentRuntime[EnsembleSettings]) -> dict[str, Any]:
     """Have all referees of an ensemble score at the same time, none knowing of the others."""
-    seats = await cast(hearing.settings)
-    questions = [_verdict(state, hearing, seat) for seat in seats]
-    return {**_heard(await hearing.ask_all(questions), seats), "round": 1}
+    referee_personas = await load_referees(runtime.settings)
+    questions = [_verdict(state, runtime, referee_persona) for referee_persona in referee_personas]
+    return {**_heard(await runtime.ask_all(questions), referee_personas), "round": 1}
 
 
-async def lone_scorer(state: JudgeState, hearing: Hearing[SingleSettings]) -> dict[str, Any]:
+async def single_scorer(state: JudgeState, runtime: AgentRuntime[SingleSettings]) -> dict[str, Any]:
     """Have one scorer answer, who has neither a role nor anybody to talk to."""
-    answer = await hearing.ask(_verdict(state, hearing))
+    answer = await runtime.ask(_verdict(state, runtime))
     return {**answer.update, "scores": [answer.value], "round": 1}
 
 
-def spoken(state: JudgeState) -> list[Turn]:
+def referee_turns(state: JudgeState) -> list[Turn]:
     """What the referees have said."""
     return [turn for turn in state["transcript"] if turn["role"] == "referee"]
 
 
 def turn_is_over(state: JudgeState) -> bool:
     """Whether every referee has spoken in this turn."""
-    return len(spoken(state)) % len(state["details"]["roles"]) == 0
+    return len(referee_turns(state)) % len(state["details"]["roles"]) == 0
 
 
-def shown(state: JudgeState, settings: ChatEvalSettings) -> list[Turn]:
+def visible_history(state: JudgeState, settings: ChatEvalSettings) -> list[Turn]:
     """The discussion as a referee sees it: all that was said, or the latest summary in its place."""
     if settings.strategy == "summarizer" and settings.summary == "replace":
-        latest = last_by(state["transcript"], "summarizer")
+        latest = last_turn(state["transcript"], "summarizer")
         return [latest] if latest else []
     return state["transcript"]
 
 
-def _contribution(state: JudgeState, hearing: Hearing[ChatEvalSettings], seat: Seat, round: int) -> Question:
-    settings, task = hearing.settings, task_of(state)
+def _contribution(
+    state: JudgeState, runtime: AgentRuntime[ChatEvalSettings], referee_persona: Referee, round: int
+) -> Question:
+    settings, task = runtime.settings, task_of(state)
     last = round == settings.turns
     scored = last or settings.score_each_turn
-    own = _own(state, hearing, seat, others=True, last=last, scored=scored)
+    own = _own(state, runtime, referee_persona, others=True, last=last, scored=scored)
     return Question(
-        agent=seat.agent,
+        agent=referee_persona.agent,
         role="referee",
         round=round,
-        prompt=prompt_for(state, hearing.prompts, own, shown(state, settings)),
-        form=score_form(task) if scored else TextForm(),
-        details={**particulars(task), "persona": seat.name},
+        prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings)),
+        form=score_schema(task) if scored else TextSchema(),
+        details={**call_metadata(task), "persona": referee_persona.name},
     )
 
 
-def _verdict(state: JudgeState, hearing: Hearing[Any], seat: Seat | None = None) -> Question:
+def _verdict(
+    state: JudgeState, runtime: AgentRuntime[Any], referee_persona: Referee | None = None
+) -> Question:
     task = task_of(state)
-    own = _own(state, hearing, seat, others=False, last=True, scored=True)
+    own = _own(state, runtime, referee_persona, others=False, last=True, scored=True)
     return Question(
-        agent=seat.agent if seat else "scorer",
-        role="referee" if seat else "scorer",
+        agent=referee_persona.agent if referee_persona else "scorer",
+        role="referee" if referee_persona else "scorer",
         round=1,
-        prompt=prompt_for(state, hearing.prompts, own),
-        form=score_form(task),
-        details={**particulars(task), **({"persona": seat.name} if seat else {})},
+        prompt=build_prompt(state, runtime.prompts, own),
+        form=score_schema(task),
+        details={**call_metadata(task), **({"persona": referee_persona.name} if referee_persona else {})},
     )
 
 
-def _own(state: JudgeState, hearing: Hearing[Any], seat: Seat | None, **flags: bool) -> str:
+def _own(
+    state: JudgeState, runtime: AgentRuntime[Any], referee_persona: Referee | None, **flags: bool
+) -> str:
     """What is the agent's own in the prompt: who it is, and what it is to do now."""
-    task, prompts = task_of(state), hearing.prompts
+    task, prompts = task_of(state), runtime.prompts
     return prompts.render(
         "chateval/referee",
-        role=seat.words(prompts, task) if seat else "",
-        title=seat.title if seat else "",
-        agent=seat.agent if seat else "",
-        wanted=wanted(task),
+        role=referee_persona.words(prompts, task) if referee_persona else "",
+        title=referee_persona.title if referee_persona else "",
+        agent=referee_persona.agent if referee_persona else "",
+        wanted=requested_output(task),
         **flags,
     )
 
 
-def _heard(answers: Sequence[Answer], seats: Sequence[Seat]) -> dict[str, Any]:
-    alone = ["there is only one referee: nobody to discuss with"] if len(seats) == 1 else []
+def _heard(answers: Sequence[Answer], referee_personas: Sequence[Referee]) -> dict[str, Any]:
+    alone = ["there is only one referee: nobody to discuss with"] if len(referee_personas) == 1 else []
     return {
         "transcript": [answer.turn for answer in answers],
         "warnings": [*alone, *(warning for answer in answers for warning in answer.warnings)],
-        "details": {"roles": {seat.agent: seat.name for seat in seats}},
+        "details": {
+            "roles": {referee_persona.agent: referee_persona.name for referee_persona in referee_personas}
+        },
     }

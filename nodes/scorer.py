@@ -6,11 +6,19 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
-from .agent_runtime import Hearing, Question
-from .prompt_context import handed_over, particulars, prompt_for, score_form, spoken, task_of, wanted
+from .agent_runtime import AgentRuntime, Question
+from .prompt_context import (
+    build_prompt,
+    call_metadata,
+    commander_message,
+    debate_turns,
+    requested_output,
+    score_schema,
+    task_of,
+)
 
 
-async def scorer(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str, Any]:
+async def scorer(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Ask for a score: the first, or one revised in the light of the Critic's feedback.
 
     Shown: the material, the rubric, the debate so far, the Commander's message. Answers with a score (a pair
@@ -18,16 +26,16 @@ async def scorer(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[st
     """
     task = task_of(state)
     template = "debate/scorer_again" if state["scores"] else "debate/scorer_first"
-    own = f"{handed_over(state)}\n{hearing.prompts.render(template, wanted=wanted(task))}"
+    own = f"{commander_message(state)}\n{runtime.prompts.render(template, wanted=requested_output(task))}"
     last = state["scores"][-1] if state["scores"] else None
-    answer = await hearing.ask(
+    answer = await runtime.ask(
         Question(
             agent="scorer",
             role="scorer",
             round=state["round"],
-            prompt=prompt_for(state, hearing.prompts, own, spoken(state)),
-            form=score_form(task),
-            details={**particulars(task), "last_value": last},
+            prompt=build_prompt(state, runtime.prompts, own, debate_turns(state)),
+            form=score_schema(task),
+            details={**call_metadata(task), "last_value": last},
         )
     )
     return {**answer.update, "scores": [answer.value]}

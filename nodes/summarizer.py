@@ -7,33 +7,33 @@ from typing import Any
 from ..state.aggregation import mean_of
 from ..state.graph_state import JudgeState
 from ..state.settings import ChatEvalSettings
-from ..state.transcript import Score, Turn, last_by
-from .agent_runtime import Hearing, Question
-from .output_schemas import TextForm
-from .prompt_context import particulars, prompt_for, task_of
+from ..state.transcript import Score, Turn, last_turn
+from .agent_runtime import AgentRuntime, Question
+from .output_schemas import TextSchema
+from .prompt_context import build_prompt, call_metadata, task_of
 
 
-async def summarizer(state: JudgeState, hearing: Hearing[ChatEvalSettings]) -> dict[str, Any]:
+async def summarizer(state: JudgeState, runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
     """Ask for a summary of the discussion.
 
     Shown: the material, the rubric, its own previous summary, this turn's words.
     """
-    own = hearing.prompts.render("chateval/summarizer")
-    answer = await hearing.ask(
+    own = runtime.prompts.render("chateval/summarizer")
+    answer = await runtime.ask(
         Question(
             agent="summarizer",
             role="summarizer",
             round=state["round"],
-            prompt=prompt_for(state, hearing.prompts, own, _to_be_summed_up(state)),
-            form=TextForm(),
-            details={**particulars(task_of(state)), "last_value": _latest_mean(state)},
+            prompt=build_prompt(state, runtime.prompts, own, _to_be_summed_up(state)),
+            form=TextSchema(),
+            details={**call_metadata(task_of(state)), "last_value": _latest_mean(state)},
         )
     )
     return answer.update
 
 
 def _to_be_summed_up(state: JudgeState) -> list[Turn]:
-    previous = last_by(state["transcript"], "summarizer")
+    previous = last_turn(state["transcript"], "summarizer")
     now = [turn for turn in state["transcript"] if turn["round"] == state["round"]]
     return [previous, *now] if previous else now
 

@@ -6,22 +6,22 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
-from .agent_runtime import Hearing, Question
-from .prompt_context import particulars, prompt_for, score_form, spoken, task_of, wanted
+from .agent_runtime import AgentRuntime, Question
+from .prompt_context import build_prompt, call_metadata, debate_turns, requested_output, score_schema, task_of
 
 
-async def tie_breaker(state: JudgeState, hearing: Hearing[DebateSettings]) -> dict[str, Any]:
+async def tie_breaker(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Ask for the final score of a debate that Scorer and Critic left unresolved."""
     task = task_of(state)
-    own = hearing.prompts.render("debate/tie_breaker", wanted=wanted(task))
-    answer = await hearing.ask(
+    own = runtime.prompts.render("debate/tie_breaker", wanted=requested_output(task))
+    answer = await runtime.ask(
         Question(
             agent="tie_breaker",
             role="tie_breaker",
             round=state["round"],
-            prompt=prompt_for(state, hearing.prompts, own, spoken(state)),
-            form=score_form(task),
-            details={**particulars(task), "last_value": state["scores"][-1]},
+            prompt=build_prompt(state, runtime.prompts, own, debate_turns(state)),
+            form=score_schema(task),
+            details={**call_metadata(task), "last_value": state["scores"][-1]},
         )
     )
     return {**answer.update, "final": answer.value, "stop_reason": "tie_breaker"}

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..state.aggregation import higher, mean_of, mean_pair, poll
+from ..state.aggregation import mean_of, mean_pair, vote_by_scores, winner_by_mean
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.transcript import Score, Turn
 from ..state.verdict import Winner, winner_of
-from .agent_runtime import Hearing
+from .agent_runtime import AgentRuntime
 from .courtroom import SIDES
 
 
-async def average(state: JudgeState, _hearing: Hearing[Any]) -> dict[str, Any]:
+async def average(state: JudgeState, _runtime: AgentRuntime[Any]) -> dict[str, Any]:
     """The mean of the referees' scores, turn by turn; of two answers the one with the higher mean wins."""
     means = _mean_by_round(state["transcript"])
     last = means[-1]
-    winner = {"winner": higher(last)} if isinstance(last, list) else {}
+    winner = {"winner": winner_by_mean(last)} if isinstance(last, list) else {}
     return {"scores": means, **winner, "details": {"scores_by_referee": last_scores(state["transcript"])}}
 
 
-async def vote(state: JudgeState, hearing: Hearing[Any]) -> dict[str, Any]:
+async def vote(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
     """The same, but of two answers the one wins that most referees prefer."""
-    update = await average(state, hearing)
+    update = await average(state, runtime)
     if "winner" not in update:
         return update
-    winner, details = elected(update["details"]["scores_by_referee"])
+    winner, details = majority_vote(update["details"]["scores_by_referee"])
     return {**update, "winner": winner, "details": details}
 
 
@@ -42,13 +42,13 @@ def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict
     return {agent: list(mean_pair([_pair(one[agent]), _pair(two[agent])])) for agent in one}
 
 
-def elected(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
+def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
     """Who wins the referees' vote, and how it went.
 
     >>> elected({"referee_1": [8, 6], "referee_2": [7, 5]})[0]
     '1'
     """
-    outcome = poll(pairs)
+    outcome = vote_by_scores(pairs)
     details = {"scores_by_referee": dict(pairs), "votes": outcome.votes, "decided_by": outcome.decided_by}
     return outcome.winner, details
 
@@ -70,7 +70,7 @@ def _mean_by_round(transcript: Iterable[Turn]) -> list[Score]:
     return [mean_of(scores) for scores in rounds.values()]
 
 
-async def tally(state: JudgeState, hearing: Hearing[SamreSettings]) -> dict[str, Any]:
+async def tally(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
     """Decide without a model: the jury's winner, where it has one; else the side with the higher mean score.
 
     ``final`` is the mean pair; ``details`` holds both winners and the count.
@@ -78,8 +78,8 @@ async def tally(state: JudgeState, hearing: Hearing[SamreSettings]) -> dict[str,
     means = mean_scores(state["scores"])
     winner = by_means = winner_of(means)
     details: dict[str, Any] = {"w": by_means, "mean_scores": means, "jury_winner": None, "votes": None}
-    if hearing.settings.jurors:
-        votes = counted(state["transcript"])
+    if runtime.settings.jurors:
+        votes = count_votes(state["transcript"])
         by_votes = winner_of(votes.values())
         details |= {"jury_winner": by_votes, "votes": votes}
         winner = by_means if by_votes == "tie" else by_votes
@@ -107,7 +107,7 @@ def mean_scores(scores: Sequence[Score]) -> list[float]:
     return [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
 
 
-def counted(transcript: Sequence[Turn]) -> dict[str, float]:
+def count_votes(transcript: Sequence[Turn]) -> dict[str, float]:
     """Votes for each answer; where jurors gave scores, the sums of these. A void vote counts for nobody."""
     cast = [turn["value"] for turn in transcript if turn["role"] == "juror"]
     scored = [value for value in cast if isinstance(value, list)]

@@ -35,7 +35,7 @@ def mean_pair(pairs: Iterable[Sequence[float]]) -> tuple[float, float]:
     return fmean(first), fmean(second)
 
 
-def higher(scores: Sequence[float]) -> Winner:
+def winner_by_mean(scores: Sequence[float]) -> Winner:
     """Who has the higher average; what differs by rounding alone is a tie.
 
     >>> higher([0.1 + 0.2, 0.3]), higher([7.5, 7.0])
@@ -45,7 +45,7 @@ def higher(scores: Sequence[float]) -> Winner:
     return "tie" if math.isclose(first, second, rel_tol=1e-9) else winner_of((first, second))
 
 
-class Poll(NamedTuple):
+class VoteResult(NamedTuple):
     """A vote: who wins, what each voter voted, and whether a majority or the average scores decided."""
 
     winner: Winner
@@ -53,7 +53,7 @@ class Poll(NamedTuple):
     decided_by: Literal["majority", "average"]
 
 
-def poll(pairs: Mapping[str, Sequence[float]]) -> Poll:
+def vote_by_scores(pairs: Mapping[str, Sequence[float]]) -> VoteResult:
     """Everybody prefers the answer they scored higher; the one that more than half of them prefer wins.
 
     Equal scores prefer neither. Without a majority for an answer the higher average score wins, and equal averages
@@ -64,11 +64,11 @@ def poll(pairs: Mapping[str, Sequence[float]]) -> Poll:
     >>> poll({"a": [8, 7], "b": [1, 10]})
     Poll(winner='2', votes={'a': '1', 'b': '2'}, decided_by='average')
     """
-    votes = {voter: higher(pair) for voter, pair in pairs.items()}
+    votes = {voter: winner_by_mean(pair) for voter, pair in pairs.items()}
     preferred = Counter(vote for vote in votes.values() if vote != "tie").most_common(1)
     if preferred and 2 * preferred[0][1] > len(votes):
-        return Poll(preferred[0][0], votes, "majority")
-    return Poll(higher(mean_pair(pairs.values())), votes, "average")
+        return VoteResult(preferred[0][0], votes, "majority")
+    return VoteResult(winner_by_mean(mean_pair(pairs.values())), votes, "average")
 
 
 def swapped(value: Any) -> Any:
@@ -82,7 +82,7 @@ def swapped(value: Any) -> Any:
     return {"1": "2", "2": "1"}.get(value, value) if isinstance(value, str) else value
 
 
-def spread_of(scores: Sequence[Score]) -> Score | None:
+def standard_deviation(scores: Sequence[Score]) -> Score | None:
     """The sample standard deviation (n - 1) of scores, or of pairs answer by answer; nothing where there is one.
 
     >>> spread_of([2, 4]) == math.sqrt(2), spread_of([[8, 6], [8, 6]]), spread_of([3])

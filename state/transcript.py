@@ -76,6 +76,6 @@ def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
     return [*(before or ()), *(new or ())]
 
 
-def last_by(transcript: Sequence[Turn], role: str) -> Turn | None:
+def last_turn(transcript: Sequence[Turn], role: str) -> Turn | None:
     """The latest turn of a role, or ``None``."""
     return next((turn for turn in reversed(transcript) if turn["role"] == role), None)

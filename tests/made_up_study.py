@@ -7,29 +7,29 @@ from typing import Any
 
 from jurygraph.eval.analysis import (
     Average,
-    AverageDuel,
-    Bill,
+    AverageComparison,
     Changes,
     Comparison,
-    Contender,
     CostRow,
     Costs,
     Curve,
     Diagnosis,
     Difference,
-    Duel,
+    EqualCostComparison,
+    EvaluationTarget,
     Frontier,
+    Judge,
     Leaderboard,
+    LeaderboardEntry,
     LengthBias,
-    Matching,
-    Mover,
+    PairwiseComparison,
     Point,
     Replies,
     Round,
+    ScoreChanges,
     Spending,
-    Standing,
     Study,
-    Subject,
+    UsageTotals,
 )
 from jurygraph.eval.statistics.paired_bootstrap import Gain
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
@@ -43,7 +43,7 @@ def around(value: float, width: float = 0.1) -> Statistic:
     return Statistic(value, value - width, value + width)
 
 
-def contender(name: str, **changes: Any) -> Contender:
+def judge(name: str, **changes: Any) -> Judge:
     """One that judged twelve items of two aspects and failed at one."""
     _, calls, cost = FIGURES.get(name, (0.1, 2.0, 0.002))
     fields: dict[str, Any] = {
@@ -62,46 +62,50 @@ def contender(name: str, **changes: Any) -> Contender:
         "judged": 23,
         "failed": 1,
         "missing": 0,
-        "bill": Bill(24, round(24 * calls), 24_000, 24 * cost, 48.0),
+        "usage": UsageTotals(24, round(24 * calls), 24_000, 24 * cost, 48.0),
     }
-    return Contender(**{**fields, **changes})
+    return Judge(**{**fields, **changes})
 
 
-def subject(name: str = "coherence") -> Subject:
+def subject(name: str = "coherence") -> EvaluationTarget:
     """An aspect on a scale of five."""
-    return Subject(name, "wit", "abc", name, "score", 1, 5)
+    return EvaluationTarget(name, "wit", "abc", name, "score", 1, 5)
 
 
-def standing(judge: str, of: str) -> Standing:
+def standing(each_judge: str, of: str) -> LeaderboardEntry:
     """Its figures are those of ``FIGURES``, a little less on fluency."""
-    value, calls, cost = FIGURES[judge]
+    value, calls, cost = FIGURES[each_judge]
     value -= 0.05 if of == "fluency" else 0
     measures = {
         name: around(value + shift)
         for name, shift in (("pearson", 0.02), ("spearman", 0), ("kendall", -0.06))
     }
-    bill = Bill(12, round(12 * calls), 12_000, 12 * cost, 24.0)
-    return Standing(judge, of, 12, 0, 0, 3.2, 1.5, {"no_issue": 8, "max_rounds": 4}, bill, None, measures)
+    usage = UsageTotals(12, round(12 * calls), 12_000, 12 * cost, 24.0)
+    return LeaderboardEntry(
+        each_judge, of, 12, 0, 0, 3.2, 1.5, {"no_issue": 8, "max_rounds": 4}, usage, None, measures
+    )
 
 
-def duel(judge: str, of: str) -> Duel:
+def pairwise(each_judge: str, of: str) -> PairwiseComparison:
     """Against single, with a p that Holm's method has doubled."""
-    value, base = FIGURES[judge][0], FIGURES["single"][0]
+    value, base = FIGURES[each_judge][0], FIGURES["single"][0]
     differences = {
         name: Difference(name, value, base, around(value - base, 0.09), 0.0123, 0.0369, 0.0246)
         for name in ("pearson", "spearman", "kendall")
     }
-    return Duel(of, judge, "single", 12, 0, 0, 0, differences, {}, Bill(12, 48), Bill(12, 12))
+    return PairwiseComparison(
+        of, each_judge, "single", 12, 0, 0, 0, differences, {}, UsageTotals(12, 48), UsageTotals(12, 12)
+    )
 
 
-def average_duel(first: str, second: str = "single", p: float = 0.0246) -> AverageDuel:
+def average_duel(first: str, second: str = "single", p: float = 0.0246) -> AverageComparison:
     """Over both aspects."""
     value, base = FIGURES[first][0] - 0.025, FIGURES[second][0] - 0.025
     difference = Difference("spearman", value, base, around(value - base, 0.01), p, p, p)
-    return AverageDuel("wit", "abc", first, second, {"spearman": difference}, 12, second == "single")
+    return AverageComparison("wit", "abc", first, second, {"spearman": difference}, 12, second == "single")
 
 
-def diagnosis(judge: str = "debate") -> Diagnosis:
+def diagnosis(each_judge: str = "debate") -> Diagnosis:
     """Three rounds, each of which helped a little."""
     changes = Changes(
         12, 6, Statistic(0.5, 0.3, 0.7), 1, 6, 4, 1, 1, 0.375, Statistic(-0.21, -0.4, 0.0), 2, 4
@@ -122,12 +126,12 @@ def diagnosis(judge: str = "debate") -> Diagnosis:
         for number in range(3)
     )
     return Diagnosis(
-        contender=judge,
+        judge=each_judge,
         subject="coherence",
         measure="spearman",
         changes=changes,
         rounds=rounds,
-        movers=(Mover("critic", 20, 7, 0.6, 4, 2),),
+        score_changes=(ScoreChanges("critic", 20, 7, 0.6, 4, 2),),
         conformity=None,
         spending=Spending({1: 8, 4: 4}, {2: 8, 9: 4}, {"no_issue": 8, "max_rounds": 4}, 2.0, 4.33, 1 / 3),
         positions=None,
@@ -140,8 +144,8 @@ def study(**changes: Any) -> Study:
     """Three judges on two aspects; the best is debate."""
     judges, subjects = list(FIGURES), ("coherence", "fluency")
     points = tuple(
-        Point(judge, calls, cost, calls, around(value), judge != "chateval")
-        for judge, (value, calls, cost) in FIGURES.items()
+        Point(each_judge, calls, cost, calls, around(value), each_judge != "chateval")
+        for each_judge, (value, calls, cost) in FIGURES.items()
     )
     curve = Curve(
         "ensemble",
@@ -149,32 +153,32 @@ def study(**changes: Any) -> Study:
     )
     average = Statistic
     fields: dict[str, Any] = {
-        "contenders": tuple(map(contender, judges)),
+        "judges": tuple(map(judge, judges)),
         "subjects": tuple(map(subject, subjects)),
         "base": "single",
         "resampling": Resampling(resamples=500, seed=7),
         "leaderboard": Leaderboard(
-            tuple(standing(judge, of) for judge in judges for of in subjects),
+            tuple(standing(each_judge, of) for each_judge in judges for of in subjects),
             tuple(
                 Average(
-                    judge,
+                    each_judge,
                     "wit",
                     subjects,
-                    {"spearman": average(FIGURES[judge][0] - 0.025)},
+                    {"spearman": average(FIGURES[each_judge][0] - 0.025)},
                     {"spearman": Gain(0.4, 0.3, 0.1, 0.33)},
                 )
-                for judge in judges
+                for each_judge in judges
             ),
         ),
         "comparison": Comparison(
-            tuple(duel(judge, of) for of in subjects for judge in ("debate", "chateval")),
+            tuple(pairwise(each_judge, of) for of in subjects for each_judge in ("debate", "chateval")),
             "p of all judges against single, adjusted together on each subject",
             averages=(
                 *(average_duel("debate"), average_duel("chateval")),
                 average_duel("debate", "chateval"),
             ),
         ),
-        "matching": Matching((), (), ("no ensemble was run: jurygraph run ensemble --data wit",)),
+        "matching": EqualCostComparison((), (), ("no ensemble was run: jurygraph run ensemble --data wit",)),
         "frontiers": (
             Frontier(
                 "coherence", "spearman", "calls", points, (curve,), {"geval": "its scores are constant"}
@@ -184,8 +188,8 @@ def study(**changes: Any) -> Study:
         "costs": Costs(
             (
                 *(
-                    CostRow(judge, "wit", 24, 24 * cost, 48.0, cost, 2.0, calls, 1000.0)
-                    for judge, (_, calls, cost) in FIGURES.items()
+                    CostRow(each_judge, "wit", 24, 24 * cost, 48.0, cost, 2.0, calls, 1000.0)
+                    for each_judge, (_, calls, cost) in FIGURES.items()
                 ),
                 CostRow("people", "wit", 24, 18.0, 4320.0, 0.75, 180.0, None, None, is_people=True),
             )

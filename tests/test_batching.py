@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.batch_api import request_file
-from jurygraph.eval.batch_api.request_file import Terms
+from jurygraph.eval.batch_api.request_file import BatchLimits
 from jurygraph.eval.plan import plan
-from jurygraph.eval.run.config import Conduct
-from jurygraph.eval.run.progress_counters import Counts
-from jurygraph.eval.run.shutdown import Stop
-from jurygraph.eval.runner import carry_out
+from jurygraph.eval.run.config import RunConfig
+from jurygraph.eval.run.progress_counters import ProgressCounters
+from jurygraph.eval.run.shutdown import StopSignal
+from jurygraph.eval.runner import execute
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request, Text
@@ -35,7 +35,7 @@ JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; mai
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are looked after at once."""
-    monkeypatch.setattr(request_file, "TERMS", Terms(first_look=0.001, between_looks=0.001))
+    monkeypatch.setattr(request_file, "TERMS", BatchLimits(first_look=0.001, between_looks=0.001))
 
 
 def scores(folder: Path, count: int = 5) -> Path:
@@ -212,7 +212,7 @@ def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     command = [sys.executable, "-c", KILLED, place, str(data), str(out)]
     killed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    monkeypatch.setattr(request_file, "TERMS", Terms(first_look=0.001, between_looks=0.001, requests=3))
+    monkeypatch.setattr(request_file, "TERMS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3))
     whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
     assert not live(provider)
     assert max(Counter(provider.batches.sent()).values()) == 1
@@ -302,7 +302,7 @@ def test_a_file_is_no_larger_than_the_provider_takes(
     provider.play(by=anybody)
     for limit, sizes in [({"requests": 2}, [2, 2, 1]), ({"file_bytes": 4000}, [1, 1, 1, 1, 1])]:
         few: Any = {"first_look": 0.001, "between_looks": 0.001, **limit}
-        monkeypatch.setattr(request_file, "TERMS", Terms(**few))
+        monkeypatch.setattr(request_file, "TERMS", BatchLimits(**few))
         provider.batches.made.clear()
         out = tmp_path / str(len(sizes))
         assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
@@ -331,9 +331,9 @@ def test_a_batch_that_is_refused_ends_the_run_with_the_reason(provider: Provider
     provider.play(by=anybody)
     provider.batches.fate = lambda number: Fate("failed", problem=("invalid", "Line 1 has no method."))
     out = tmp_path / "out"
-    counts, stop = Counts(), Stop()
+    counts, stop = ProgressCounters(), StopSignal()
     prepared = plan("single", scores(tmp_path), models=MODEL, out=out)
-    done = asyncio.run(carry_out(prepared, Conduct.of({"batch": True}), counts, stop))
+    done = asyncio.run(execute(prepared, RunConfig.of({"batch": True}), counts, stop))
     assert done.stopped == "provider"
     assert "Line 1 has no method." in stop.explanation
     provider.batches.fate = lambda number: Fate()
@@ -345,7 +345,7 @@ def test_what_the_provider_will_not_queue_now_is_sent_later(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider.play(by=anybody)
-    monkeypatch.setattr(request_file, "TERMS", Terms(first_look=0.001, between_looks=0.001, requests=3))
+    monkeypatch.setattr(request_file, "TERMS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3))
     too_many = Fate("failed", problem=("token_limit_exceeded", "Enqueued token limit reached"))
     provider.batches.fate = lambda number: too_many if number == 1 else Fate()
     done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
@@ -378,14 +378,16 @@ def looked_after(provider: Provider) -> None:
         time.sleep(0.001)
 
 
-def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "single") -> Stop:
+def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "single") -> StopSignal:
     """A run that was interrupted while its first batch was under way."""
     provider.batches.fate = lambda number: Fate(looks=1_000_000)
 
-    async def begin() -> Stop:
-        stop = Stop()
+    async def begin() -> StopSignal:
+        stop = StopSignal()
         prepared = await asyncio.to_thread(plan, protocol, data, models=MODEL, out=out)
-        running = asyncio.create_task(carry_out(prepared, Conduct.of({"batch": True}), Counts(), stop))
+        running = asyncio.create_task(
+            execute(prepared, RunConfig.of({"batch": True}), ProgressCounters(), stop)
+        )
         await asyncio.to_thread(looked_after, provider)
         stop.ask("interrupted", "stopped by SIGINT")
         async with asyncio.timeout(2):

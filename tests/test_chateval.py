@@ -454,8 +454,8 @@ def test_a_file_of_roles(tmp_path: Path) -> None:
     path.write_text(YAML, encoding="utf-8")
     for protocol in (chateval, ensemble):
         builder = protocol.build(roles=str(path), models={"*": talk()}, structured="off")
-        assert builder.panel.bound.referees == 2
-        assert builder.panel.bound.roles[0] == "critic"
+        assert builder.bound_judge.bound.referees == 2
+        assert builder.bound_judge.bound.roles[0] == "critic"
         verdict = builder.compile().invoke({"task": SCORE_TASK})["verdict"]
         assert verdict["details"]["roles"] == {"referee_1": "critic", "referee_2": "Nurse"}
 

@@ -464,8 +464,8 @@ def test_settings_are_handed_on() -> None:
     graph = find_protocol("repeated").build(structured="off", models={"*": model}, k=2, inner={"n": 1})
     verdict = Verdict.of(graph.compile().invoke({"task": SCORE}))
     assert (verdict.score, verdict.calls, len(model.calls)) == (4, 4, 4)
-    assert graph.panel.bound.inner["n"] == 1
-    assert graph.panel.bound.inner["persona"] == "strict", "all that changes a number is told"
+    assert graph.bound_judge.bound.inner["n"] == 1
+    assert graph.bound_judge.bound.inner["persona"] == "strict", "all that changes a number is told"
 
 
 def test_a_model_for_one_of_two() -> None:
@@ -475,7 +475,7 @@ def test_a_model_for_one_of_two() -> None:
     result = graph.compile().invoke({"task": COMPARE})
     assert {turn["model"] for turn in result["transcript"] if turn["stage"] == "cheap"} == {"offline"}
     assert len(model.calls) == 2
-    assert set(graph.panel.chosen()) == {"cheap.*", "expensive.*"}
+    assert set(graph.bound_judge.chosen()) == {"cheap.*", "expensive.*"}
 
 
 def test_a_role_of_one_of_two_is_no_error() -> None:
@@ -555,7 +555,7 @@ def test_roles_are_those_of_the_innermost() -> None:
     settings = {"of": "repeated", "inner": {"of": "ensemble", "k": 1}, "k": 1}
     model = scores((9, 3))
     graph = find_protocol("repeated").build(models={"referee": model}, **settings)
-    assert graph.panel.roles == ("referee",)
+    assert graph.bound_judge.roles == ("referee",)
     assert Verdict.of(graph.compile().invoke({"task": COMPARE})).calls == len(model.calls) == 6
     with pytest.raises(UsageError, match="repeated has no role 'critic'; its roles are referee"):
         find_protocol("repeated").build(models={"critic": "offline"}, **settings)

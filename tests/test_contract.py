@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.models.scripted_model import Script, ScriptedModel
-from jurygraph.nodes.planner import steps_kept
+from jurygraph.nodes.planner import keep_steps_in
 from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.call_counts import CallRange, CallsByRole, exactly, total
 from jurygraph.state.settings import Settings, WrapperSettings
@@ -173,7 +173,7 @@ def by_role(calls: CallsByRole) -> dict[str, CallRange]:
 
 def told(module: ModuleType, kind: str, settings: dict[str, Any], verdicts: int = 1) -> dict[str, CallRange]:
     """The calls of so many verdicts on one aspect, as the protocol tells them."""
-    bound = module.build(**settings).panel.bound
+    bound = module.build(**settings).bound_judge.bound
     each = by_role(module.protocol.calls(bound, kind, cannot))
     once = by_role(module.protocol.calls_once(bound, kind, cannot))
     roles = dict.fromkeys([*each, *once])
@@ -186,7 +186,7 @@ def made(
     """The calls that so many verdicts take."""
     model = ScriptedModel(script=script)
     graph = module.build(models={"*": model}, **settings).compile()
-    with steps_kept():
+    with keep_steps_in():
         for _ in range(verdicts):
             graph.invoke({"task": task(kind)})
     return Counter(call.metadata["role"] for call in model.calls)
@@ -205,7 +205,7 @@ def test_the_calls_lie_between_least_and_most_and_reach_both(
 ) -> None:
     module = find_protocol(name)
     ranges = told(module, kind, settings)
-    assert set(ranges) <= set(module.build(**settings).panel.roles)
+    assert set(ranges) <= set(module.build(**settings).bound_judge.roles)
     least, most = (made(module, kind, settings, script) for script in (agreeable, worst_script))
     assert dict(least) == {role: calls.least for role, calls in ranges.items() if calls.least}
     assert dict(most) == {role: calls.most for role, calls in ranges.items() if calls.most}
@@ -217,7 +217,7 @@ def test_the_offline_judge_keeps_to_it_over_several_verdicts(
 ) -> None:
     module = find_protocol(name)
     graph = module.build(**settings).compile()
-    with steps_kept():
+    with keep_steps_in():
         verdicts = [graph.invoke({"task": task(kind)})["verdict"] for _ in range(3)]
     assert sum(verdict["calls"] for verdict in verdicts) in total(told(module, kind, settings, 3).values())
 
@@ -237,7 +237,7 @@ def test_samples_over_a_provider(provider: Provider, gives: bool, end: str) -> N
     provider.play(by=lambda request: refusal if request.body.get("n") and not gives else pair)
     graph = find_protocol("faireval").build(models={"*": OPENAI}).compile()
     calls = graph.invoke({"task": task("compare")})["verdict"]["calls"]
-    bound = graph.builder.panel.bound
+    bound = graph.builder.bound_judge.bound
     ranges = find_protocol("faireval").protocol.calls(bound, "compare", lambda role, what: True)
     assert calls == getattr(total(ranges.values()), end)
 
@@ -253,7 +253,7 @@ def test_a_weighed_score_over_a_provider(provider: Provider, gives: bool, end: s
     graph = find_protocol("geval").build(models={"*": OPENAI}, samples=3, steps=["Score."]).compile()
     calls = graph.invoke({"task": task("score")})["verdict"]["calls"]
     ranges = find_protocol("geval").protocol.calls(
-        graph.builder.panel.bound, "score", lambda role, what: True
+        graph.builder.bound_judge.bound, "score", lambda role, what: True
     )
     assert calls == getattr(total(ranges.values()), end)
 
@@ -266,7 +266,7 @@ def test_the_readme_tells_the_same_number_of_calls(module: ModuleType) -> None:
         return
     numbers = set(map(int, re.findall(r"\d+", row[1])))
     for kind in module.protocol.kinds:
-        calls = total(module.protocol.calls(module.build().panel.bound, kind, cannot).values())
+        calls = total(module.protocol.calls(module.build().bound_judge.bound, kind, cannot).values())
         assert {calls.least, calls.most} <= numbers
 
 

@@ -16,7 +16,7 @@ from jurygraph.nodes.courtroom import CRITERIA, read_points
 from jurygraph.nodes.defence_judge import softmax
 from jurygraph.nodes.delimiters import fenced_sections
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.output_schemas import TotalsForm, VoteForm
+from jurygraph.nodes.output_schemas import TotalsSchema, VoteSchema
 from jurygraph.state import ModelCallError, ReplyError, UsageError, Verdict
 from jurygraph.state.settings import BACKGROUNDS, MoreSettings, SamreSettings
 from langchain_core.outputs import ChatResult
@@ -506,17 +506,17 @@ def test_structured_replies_make_the_same_verdict(module: ModuleType) -> None:
 
 
 def test_schemas_ask_for_reasons_before_values() -> None:
-    assert list(TotalsForm(6, 120).schema()["properties"]) == ["reasoning", "score_1", "score_2"]
-    judged = TotalsForm(6, 120, feedback=True).schema()
+    assert list(TotalsSchema(6, 120).schema()["properties"]) == ["reasoning", "score_1", "score_2"]
+    judged = TotalsSchema(6, 120, feedback=True).schema()
     assert list(judged["properties"]) == judged["required"] == ["reasoning", "feedback", "score_1", "score_2"]
-    vote = VoteForm().schema()
+    vote = VoteSchema().schema()
     assert list(vote["properties"]) == vote["required"] == ["reasoning", "winner"]
 
 
 @pytest.mark.parametrize("winner", ["tie", "", None, 3, "answer one"])
 def test_a_structured_vote_is_for_one_or_two(winner: Any) -> None:
     with pytest.raises(ReplyError, match="neither 1 nor 2"):
-        VoteForm().from_fields({"reasoning": "So.", "winner": winner}, "raw")
+        VoteSchema().from_fields({"reasoning": "So.", "winner": winner}, "raw")
 
 
 class Busy(ScriptedModel):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.analysis import Changes, Diagnosis, LengthBias, Mover, Study
+from jurygraph.eval.analysis import Changes, Diagnosis, LengthBias, ScoreChanges, Study
 from jurygraph.eval.analysis.influence import same
 from jurygraph.eval.analysis.length_bias import partial_correlation
 from jurygraph.eval.run.results import Result
@@ -84,7 +84,7 @@ def test_changes_of_preferences_by_hand(tmp_path: Path) -> None:
 
 def test_nobody_talked_so_nothing_changed(tmp_path: Path) -> None:
     found = diagnosis(tmp_path, [scored(f"i{n}", "single", score=1.0 + n, human=2.0) for n in range(4)])
-    assert (found.changes, found.rounds, found.movers, found.conformity) == (None, (), (), None)
+    assert (found.changes, found.rounds, found.score_changes, found.conformity) == (None, (), (), None)
 
 
 def test_a_debate_that_never_changed_anything_is_a_debate(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_labels_on_another_scale_say_nothing_of_distances(tmp_path: Path) -> Non
     assert (found.changes.changed, found.changes.labelled, found.changes.error) == (6, 0, None)
     assert [(round.helpful, round.error) for round in found.rounds] == [(0, None), (0, None)]
     assert found.rounds[1].agreement.value is not None, "ranks need no common scale"
-    assert found.movers == (Mover("critic", 6, 6, 2.0, 0, 0),)
+    assert found.score_changes == (ScoreChanges("critic", 6, 6, 2.0, 0, 0),)
     assert "6 of 6 verdicts or their labels lie outside 1 to 5" in found.notes[0]
 
 
@@ -161,9 +161,9 @@ def test_what_a_tie_breaker_decided_is_an_entry_of_its_own(tmp_path: Path) -> No
     last = found.rounds[-1]
     assert [round.final for round in found.rounds] == [False, False, True]
     assert (last.changed, last.helpful) == (1, 1)
-    critic, tie_breaker = found.movers
-    assert critic == Mover("critic", 3, 3, 1.0, 2, 1)
-    assert tie_breaker == Mover("tie_breaker", 1, 1, 2.0, 1, 0)
+    critic, tie_breaker = found.score_changes
+    assert critic == ScoreChanges("critic", 3, 3, 1.0, 2, 1)
+    assert tie_breaker == ScoreChanges("tie_breaker", 1, 1, 2.0, 1, 0)
     assert found.spending.stop_reasons == {"no_issue": 2, "tie_breaker": 1}
 
 
@@ -186,9 +186,9 @@ def discussed(item: str, turns: list[list[float]], human: float = 3.0) -> Result
     """A ChatEval discussion in which every referee scores every turn."""
     means = tuple(sum(values) / len(values) for values in turns)
     transcript = tuple(
-        turn(f"referee_{seat}", value, round)
+        turn(f"referee_{slot}", value, round)
         for round, values in enumerate(turns, start=1)
-        for seat, value in enumerate(values, start=1)
+        for slot, value in enumerate(values, start=1)
     )
     rest = {"score": means[-1], "human": human, "calls": len(transcript)}
     return scored(item, "chateval", **rest, score_by_round=means, transcript=transcript)
@@ -197,10 +197,10 @@ def discussed(item: str, turns: list[list[float]], human: float = 3.0) -> Result
 def test_which_referee_moved_and_towards_whom(tmp_path: Path) -> None:
     rows = [discussed("a", [[1, 3, 5], [2, 3, 4]]), discussed("b", [[3, 3, 3], [3, 3, 5]])]
     found = diagnosis(tmp_path, rows)
-    assert found.movers == (
-        Mover("referee_3", 2, 2, 1.5, 1, 1),
-        Mover("referee_1", 2, 1, 1.0, 1, 0),
-        Mover("referee_2", 2, 0, None, 0, 0),
+    assert found.score_changes == (
+        ScoreChanges("referee_3", 2, 2, 1.5, 1, 1),
+        ScoreChanges("referee_1", 2, 1, 1.0, 1, 0),
+        ScoreChanges("referee_2", 2, 0, None, 0, 0),
     )
     conformity = found.conformity
     assert conformity is not None
@@ -231,7 +231,10 @@ def test_a_jury_that_overrules_the_scores_moved_it(tmp_path: Path) -> None:
     judged = (turn("judge", [70.0, 60.0]), turn("judge", [65.0, 60.0], 2))
     row = compared("a", "samre", winner="2", human="2", details=details, transcript=judged + votes)
     found = diagnosis(tmp_path, [row, row.model_copy(update={"item": "b", "human": "1"})], kind="compare")
-    assert found.movers == (Mover("judge", 2, 2, 5.0, 0, 0), Mover("jury", 2, 2, None, 1, 1))
+    assert found.score_changes == (
+        ScoreChanges("judge", 2, 2, 5.0, 0, 0),
+        ScoreChanges("jury", 2, 2, None, 1, 1),
+    )
 
 
 def test_rounding_moves_nobody() -> None:
@@ -355,7 +358,7 @@ def test_real_debates_end_where_they_ended(
         assert found.changes is not None
         assert found.rounds[-1].agreement == standing.measures[found.measure]
         assert found.changes.n == standing.judged
-        assert found.spending.mean_calls == standing.bill.calls_each
+        assert found.spending.mean_calls == standing.usage.calls_each
         assert found.rounds[-1].calls is not None
-        assert found.rounds[-1].calls <= (standing.bill.calls_each or 0)
+        assert found.rounds[-1].calls <= (standing.usage.calls_each or 0)
         assert sum(round.changed for round in found.rounds) >= found.changes.changed

@@ -9,14 +9,14 @@ import pytest
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.eval.estimate import Estimate, Part, estimate, estimate_table
-from jurygraph.eval.estimate.dry_run import Heard, manners, tokens_in
+from jurygraph.eval.estimate.dry_run import CallSample, role_profiles, tokens_in
 from jurygraph.eval.plan import Plan, plan
 from jurygraph.graphs.registry import protocols
 from jurygraph.nodes.models import prices
 from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.planner import steps_kept
+from jurygraph.nodes.planner import keep_steps_in
 from jurygraph.state import UsageError
 from jurygraph.state.call_counts import CallRange, Range
 from jurygraph.state.verdict import Verdict
@@ -60,7 +60,7 @@ ON_PAPER = Estimate(
         part("openai:gpt-4o-mini", Range(10, 50), Range(1000, 9000), Range(0.5, 2.0)),
         part("own", Range(10, 40), Range(500, 700), None),
     ),
-    rehearsed=8,
+    sampled=8,
 )
 
 
@@ -84,13 +84,13 @@ def test_a_budget_is_exceeded_where_the_least_is_above_it() -> None:
     assert ON_PAPER.exceeds(max_cost=0.4) == ("about $0.50 are needed at least, and $0.40 are allowed",)
 
 
-def heard(number: int, tokens: float, model: LoadedModel, said: float = 200.0) -> Heard:
-    return Heard("critic", number, model, "critique", tokens, several=1, reply_tokens=said)
+def heard(number: int, tokens: float, model: LoadedModel, said: float = 200.0) -> CallSample:
+    return CallSample("critic", number, model, "critique", tokens, several=1, reply_tokens=said)
 
 
 def test_prompts_grow_along_a_straight_line() -> None:
     model = wrap(unasked())
-    critic = manners([heard(1, 100, model), heard(2, 150, model), heard(3, 200, model)])["critic"]
+    critic = role_profiles([heard(1, 100, model), heard(2, 150, model), heard(3, 200, model)])["critic"]
     assert critic.first == pytest.approx(100)
     assert (critic.growth.least, critic.growth.most) == pytest.approx((25, 100))
     prompts = [critic.prompt(calls) for calls in (Range(0, 1), Range(1, 3), Range(5, 5))]
@@ -100,21 +100,21 @@ def test_prompts_grow_along_a_straight_line() -> None:
 
 def test_the_line_is_steeper_where_models_say_more_than_the_offline_judge() -> None:
     model = wrap(unasked())
-    critic = manners([heard(1, 100, model, said=100), heard(2, 150, model, said=100)])["critic"]
+    critic = role_profiles([heard(1, 100, model, said=100), heard(2, 150, model, said=100)])["critic"]
     assert critic.growth.most == pytest.approx(2 * 100), "150 words are 200 tokens"
 
 
 def test_prompts_that_do_not_grow_are_as_long_as_their_mean() -> None:
     model = wrap(unasked())
-    critic = manners([heard(1, 120, model), heard(1, 100, model), heard(2, 80, model)])["critic"]
+    critic = role_profiles([heard(1, 120, model), heard(1, 100, model), heard(2, 80, model)])["critic"]
     assert (critic.first, critic.growth) == (100, Range(0, 0))
 
 
 def test_one_request_for_several_replies_brings_as_many() -> None:
     model = wrap(unasked())
-    several = manners([Heard("scorer", 1, model, "pair", 100, several=3)])["scorer"]
+    several = role_profiles([CallSample("scorer", 1, model, "pair", 100, several=3)])["scorer"]
     assert several.replies(Range(2, 6)) == Range(6, 6)
-    alone = manners([Heard("scorer", 1, model, "pair", 100, several=1)])["scorer"]
+    alone = role_profiles([CallSample("scorer", 1, model, "pair", 100, several=1)])["scorer"]
     assert alone.replies(Range(2, 6)) == Range(2, 6)
 
 
@@ -223,8 +223,8 @@ def test_the_expensive_protocol_is_heard_though_the_cheap_one_is_never_in_doubt(
 def test_few_are_rehearsed_and_always_the_same() -> None:
     prepared = plan("debate", "demo")
     assert estimate(prepared) == estimate(prepared)
-    assert estimate(prepared).rehearsed == 8
-    assert estimate(plan("debate", "demo", limit=3)).rehearsed == 3
+    assert estimate(prepared).sampled == 8
+    assert estimate(plan("debate", "demo", limit=3)).sampled == 3
 
 
 # Nobody is asked
@@ -249,8 +249,8 @@ def test_a_model_is_not_taken_for_less_than_it_can_do(provider: Provider, name: 
     first = estimate(prepared)
     assert provider.requests == []
     assert estimate(prepared) == first
-    panel = prepared.graphs[name].builder.panel  # type: ignore[attr-defined]
-    model = asyncio.run(panel.hearing(None, print)).model_of("scorer")
+    bound_judge = prepared.graphs[name].builder.bound_judge  # type: ignore[attr-defined]
+    model = asyncio.run(bound_judge.runtime(None, print)).model_of("scorer")
     assert (model.gives("n"), model.gives("logprobs"), model.warnings) == (True, True, [])
 
 
@@ -272,7 +272,7 @@ def test_it_is_made_in_a_running_loop_as_well() -> None:
 async def run(prepared: Plan) -> tuple[int, int]:
     """The calls and prompts' tokens that carrying out a plan takes."""
     verdicts = []
-    with steps_kept():
+    with keep_steps_in():
         for key, item, aspect in prepared.units():
             if isinstance(item, ScoreItem):
                 assert aspect is not None

@@ -107,8 +107,10 @@ def test_shares_that_do_not_fit_the_scale_are_named() -> None:
 
 
 def test_names_do_not_cover_each_other() -> None:
-    crowd = tuple(Point(f"judge {n}", 4 + n / 50, None, 4, around(0.4 + n / 500), False) for n in range(5))
-    figure = frontier_figure(Frontier("wit", "spearman", "calls", crowd, (), {}))
+    concurrency = tuple(
+        Point(f"judge {n}", 4 + n / 50, None, 4, around(0.4 + n / 500), False) for n in range(5)
+    )
+    figure = frontier_figure(Frontier("wit", "spearman", "calls", concurrency, (), {}))
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     assert len(boxes) == 5
     assert not [(a, b) for a in range(5) for b in range(a) if boxes[a].overlaps(boxes[b])]

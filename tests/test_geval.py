@@ -14,7 +14,7 @@ from jurygraph.eval.run.folder import read_steps
 from jurygraph.graphs import geval
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import read_steps as steps_in
-from jurygraph.nodes.planner import StepsBook, steps_kept
+from jurygraph.nodes.planner import EvaluationStepsCache, keep_steps_in
 from jurygraph.state import DataError, ModelCallError, ReplyError, UsageError, Verdict
 from jurygraph.state.settings import GEvalSettings
 from langchain_openai import ChatOpenAI
@@ -295,7 +295,7 @@ async def test_one_planner_call_for_items_that_start_at_the_same_moment() -> Non
     tasks: list[Any] = [
         {"task": {**SCORE_TASK, "aspect": a}} for a in ("fluency", "coherence") for _ in range(10)
     ]
-    with steps_kept() as book:
+    with keep_steps_in() as book:
         results = await graph.abatch(tasks)
     assert sorted(planned(model)) == ["coherence", "fluency"]
     assert [one.aspect for one in book.all] == ["fluency", "coherence"]
@@ -308,7 +308,7 @@ async def test_a_planner_that_fails_leaves_the_next_in_line_to_try() -> None:
     model = ScriptedModel(script=lambda metadata, _: next(plan) if metadata["role"] == "planner" else "4")
     graph = geval.build(models={"*": model}, samples=1).compile()
     tasks: list[Any] = [{"task": SCORE_TASK}] * 3
-    with steps_kept():
+    with keep_steps_in():
         results = await graph.abatch(tasks, return_exceptions=True)
     assert [isinstance(result, Exception) for result in results] == [True, False, False]
     assert len(planned(model)) == 2
@@ -320,7 +320,7 @@ def test_other_criteria_under_the_same_name_have_steps_of_their_own() -> None:
     tasks: list[Any] = [
         {"task": {**SCORE_TASK, "aspect": name}} for name in ("coherence", "topical-chat/coherence")
     ]
-    with steps_kept(StepsBook()):
+    with keep_steps_in(EvaluationStepsCache()):
         graph.batch(tasks)
     assert len(planned(model)) == 2
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jurygraph.eval.journal import Batch, Journal, Totals, prune, summarize
 from jurygraph.eval.journal.call_journal import KeyFilter
-from jurygraph.eval.journal.database import place
+from jurygraph.eval.journal.database import journal_location
 from jurygraph.eval.journal.store import Store
 from jurygraph.state.errors import UsageError
 
@@ -89,7 +89,7 @@ async def test_a_disowned_reply_is_not_served_but_stays_counted(where: str) -> N
     journal = await Journal.open(where, run="a")
     await journal.keep(key(1), entry("unusable"))
     await journal.keep(key(2), entry("usable"))
-    await journal.disown([key(1)])
+    await journal.invalidate([key(1)])
     assert await journal.reserve(key(1)) is None
     await journal.keep(key(1), entry("better"))
     assert await journal.reserve(key(1)) == b"better"
@@ -151,7 +151,7 @@ async def test_what_is_queued_when_the_journal_closes_is_written(where: str) -> 
 
 
 async def test_a_call_written_again_after_a_doubtful_end_is_one_call(where: str) -> None:
-    store = Store(place(where), "a", shared=True, fresh=False, patience=5, lease=60)
+    store = Store(journal_location(where), "a", shared=True, fresh=False, retry_policy=5, lease=60)
     row = (store.opening << 32, key(1), "m", b"{}", 1, 10, 0, 5, 0, 0.5, 1.0)
     store.write([row])
     store.write([row])
@@ -186,7 +186,7 @@ async def test_a_summary_says_what_was_spent_by_model_and_by_run(where: str) -> 
     await journal.close()
     other = await Journal.open(where, run="b")
     await other.keep(key(3), entry(model="small"))
-    await other.disown([key(3)])
+    await other.invalidate([key(3)])
     await other.close()
 
     summary = summarize(where)
@@ -197,7 +197,7 @@ async def test_a_summary_says_what_was_spent_by_model_and_by_run(where: str) -> 
         "small": (2, 0.5),
     }
     assert {run: spent.calls for run, spent in summary.by_run.items()} == {"a": 2, "b": 1}
-    assert (summary.spent.calls, summary.replies, summary.disowned, summary.claims) == (3, 3, 1, 0)
+    assert (summary.spent.calls, summary.replies, summary.invalidated, summary.claims) == (3, 3, 1, 0)
     assert summary.oldest is not None
     assert summary.newest is not None
     assert summary.oldest <= summary.newest
@@ -223,7 +223,7 @@ async def test_pruned_replies_are_gone_and_their_cost_is_not(
         await journal.close()
     journal = await Journal.open(where, run="b")
     await journal.keep(key(4), entry())
-    await journal.disown([key(4)])
+    await journal.invalidate([key(4)])
     await journal.close()
 
     before = summarize(where)

@@ -28,7 +28,7 @@ async def _two_runs(where: str) -> None:
     for number, (run, model, cost) in enumerate([("ab12", "small", 0.25), ("cd34", "large", None)]):
         journal = await Journal.open(where, run=run)
         await journal.keep(key(number), entry(model=model, cost=cost))
-        await journal.disown([key(1)])
+        await journal.invalidate([key(1)])
         await journal.close()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval.journal import Journal, JournalError, summarize
-from jurygraph.eval.journal.database import openings, place
+from jurygraph.eval.journal.database import journal_location, openings
 from jurygraph.eval.journal.store import Store
 from sqlalchemy import update
 
@@ -170,7 +170,7 @@ async def test_many_open_a_new_journal_at_once(where: str) -> None:
 
 def _dead_process(where: str, lease: float) -> Store:
     """One that has claimed a call and will neither make it nor renew its lease."""
-    store = Store(place(where), "dead", shared=True, fresh=False, patience=5, lease=lease)
+    store = Store(journal_location(where), "dead", shared=True, fresh=False, retry_policy=5, lease=lease)
     assert store.reserve([key(1)]) == ({}, {key(1)})
     return store
 

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.cli.progress import LiveProgress
-from jurygraph.eval.run.progress_counters import Counts
-from jurygraph.eval.run.run_log import FILE, harmless, logging_to
-from jurygraph.eval.run.shutdown import Stop
+from jurygraph.eval.run.progress_counters import ProgressCounters
+from jurygraph.eval.run.run_log import FILE, logging_to, redact
+from jurygraph.eval.run.shutdown import StopSignal
 from rich.console import Console
 
 from .loopback import Failure, Provider
@@ -146,7 +146,7 @@ def test_long_lines_are_not_folded_where_there_is_no_terminal() -> None:
 def test_verbose_lines_and_the_live_bar_share_a_screen() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80)
-    with logging_to(None, console), LiveProgress(console, Counts(wanted=10), Stop()):
+    with logging_to(None, console), LiveProgress(console, ProgressCounters(wanted=10), StopSignal()):
         log.info("another attempt", extra={"attempt": 2})
     shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", out.getvalue())
     assert re.search(r"^\r*\d\d:\d\d:\d\dZ info another attempt attempt=2$", shown, re.MULTILINE)
@@ -234,7 +234,7 @@ logging.getLogger("jurygraph.run").warning("heard")
 
 
 def test_long_texts_keep_their_beginning_and_end() -> None:
-    shown = harmless("beginning " + "x" * 5000 + " end")
+    shown = redact("beginning " + "x" * 5000 + " end")
     assert len(shown) < 1010
     assert shown.startswith("beginning ")
     assert shown.endswith(" end")

@@ -142,8 +142,8 @@ def test_where_a_real_model_goes(quickstart: NotebookNode) -> None:
 
 
 def test_the_judge_inside_a_bigger_graph(quickstart: NotebookNode) -> None:
-    desk = said(quickstart, "desk")
-    assert re.search(r"not good enough: .* opened in 1923 .*printed: .* opened in 1932", desk)
+    pipeline = said(quickstart, "desk")
+    assert re.search(r"not good enough: .* opened in 1923 .*printed: .* opened in 1932", pipeline)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from jurygraph.nodes.delimiters import Section, fence
 from jurygraph.nodes.offline import DISCLOSURE, OfflineJudge
-from jurygraph.nodes.offline.offline_roles import ROLES, TEMPERS, speak
+from jurygraph.nodes.offline.offline_roles import ROLES, THRESHOLDS_BY_PERSONA, respond
 from jurygraph.nodes.offline.offline_scoring import ASPECTS, MEASURES
 from jurygraph.nodes.offline.text_profile import Case, profile
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
@@ -137,7 +137,7 @@ def score(candidate: str, aspect: str, source: str, fact: str | None = None) -> 
     sections = [Section("source", source), Section("candidate", candidate)]
     sections += [Section("fact", fact)] if fact is not None else []
     about = {"role": "judge", "kind": "score", "aspect": aspect, "low": 0, "high": 1000, "form": "score"}
-    return speak(about, sections)[0].values[0]
+    return respond(about, sections)[0].values[0]
 
 
 class TestReplies:
@@ -222,7 +222,7 @@ class TestReplies:
     def test_numbers_fit_the_scale(self, low: float, high: float, step: float) -> None:
         for source, candidate in TEXTS:
             about = metadata("scorer", "score", "score", low=low, high=high, last_value=None)
-            value = speak(about, sections_of("score", candidate, source))[0].values[0]
+            value = respond(about, sections_of("score", candidate, source))[0].values[0]
             assert low <= value <= high
             assert ((value - low) / step) == pytest.approx(round((value - low) / step))
 
@@ -230,15 +230,15 @@ class TestReplies:
         ("role", "most"), [("advocate", 80), ("aggregator", 150), ("summarizer", 50), ("judge", 50)]
     )
     def test_writers_keep_to_their_number_of_words(self, role: str, most: int) -> None:
-        said, _ = speak(metadata(role, "compare", "text"), [*sections_of("compare"), *LOG])
+        said, _ = respond(metadata(role, "compare", "text"), [*sections_of("compare"), *LOG])
         assert 5 < len(said.prose.split()) <= most
 
     def test_the_summarizer_keeps_the_latest_scores(self) -> None:
-        assert "7 and 6" in speak(metadata("summarizer", "compare", "text"), LOG)[0].prose
+        assert "7 and 6" in respond(metadata("summarizer", "compare", "text"), LOG)[0].prose
 
     def test_advocates_of_one_side_lead_with_different_points(self) -> None:
         said = [
-            speak(metadata("advocate", "compare", "text", agent=f"advocate_1_{n}"), sections_of("compare"))[
+            respond(metadata("advocate", "compare", "text", agent=f"advocate_1_{n}"), sections_of("compare"))[
                 0
             ].prose
             for n in (1, 2, 3)
@@ -253,7 +253,7 @@ class TestReplies:
         ]
         for role in ("advocate", "aggregator"):
             first, second = (
-                speak(metadata(role, "compare", "text", agent=f"{role}_{side}_1"), sections)[0].prose
+                respond(metadata(role, "compare", "text", agent=f"{role}_{side}_1"), sections)[0].prose
                 for side in (1, 2)
             )
             assert re.findall(r"On ([^,]+),", first)[0] in ("level of detail", "exact details")
@@ -264,7 +264,7 @@ class TestReplies:
     @pytest.mark.parametrize("role", ["referee", "juror"])
     def test_several_voices_of_a_role_differ(self, role: str) -> None:
         said = [
-            speak(
+            respond(
                 metadata(role, "score", "score", agent=f"{role}_{n}", low=0, high=1000), sections_of("score")
             )[0]
             for n in (1, 2, 3)
@@ -291,7 +291,7 @@ class TestRefusals:
 
     def test_a_scale_upside_down(self) -> None:
         with pytest.raises(ValueError, match="low < high"):
-            speak(metadata("scorer", "score", "score", low=5, high=1), sections_of("score"))
+            respond(metadata("scorer", "score", "score", low=5, high=1), sections_of("score"))
 
 
 class TestDeterminism:
@@ -356,7 +356,7 @@ def debate(
         about = metadata(
             role, kind, "x", persona=persona, round=turn, last_value=last, aspect=aspect, agent=role
         )
-        said, _ = speak(about, [*sections, *log])
+        said, _ = respond(about, [*sections, *log])
         log.append(Section(f"{role}, round {turn}", said.prose))
         return said
 
@@ -395,7 +395,7 @@ class TestDebates:
         assert means[0] > mean(self.rounds("sophisticated")) > means[3]
 
     def test_every_persona_has_a_temper(self) -> None:
-        assert set(TEMPERS) == {"strict", "moderate", "weak", "plain", "sophisticated"}
+        assert set(THRESHOLDS_BY_PERSONA) == {"strict", "moderate", "weak", "plain", "sophisticated"}
 
     def test_a_critic_never_repeats_itself(self) -> None:
         for source, candidate in worse_texts():
@@ -416,22 +416,24 @@ class TestDebates:
 
     def test_a_scorer_stays_when_the_critic_names_nothing_countable(self) -> None:
         log = [Section("scorer, round 0", "Fine."), Section("critic, round 1", "I just do not feel it.")]
-        assert speak(metadata("scorer", "score", "score"), [*sections_of("score"), *log])[0].values == (3.5,)
+        assert respond(metadata("scorer", "score", "score"), [*sections_of("score"), *log])[0].values == (
+            3.5,
+        )
 
     def test_praise_does_not_lower_a_score_that_was_too_high_before(self) -> None:
         praise = Section("critic, round 1", "I find 4.5 too low. On repeated wording, nothing comes twice.")
         sections = [*sections_of("score", shuffled_words(TEXTS[0][1])), praise]
-        assert speak(metadata("scorer", "score", "score", last_value=4.5), sections)[0].values == (4.5,)
+        assert respond(metadata("scorer", "score", "score", last_value=4.5), sections)[0].values == (4.5,)
         blame = Section(
             "critic, round 1", "I find 4.5 too high. On word order, this is nowhere near the source."
         )
-        assert speak(metadata("scorer", "score", "score", last_value=4.5), [*sections[:2], blame])[
+        assert respond(metadata("scorer", "score", "score", last_value=4.5), [*sections[:2], blame])[
             0
         ].values < (4.5,)
 
     def test_the_tie_breaker_may_differ_from_the_last_word(self) -> None:
         about = metadata("tie_breaker", "score", "score", last_value=1.0)
-        assert speak(about, [*sections_of("score"), *LOG])[0].values[0] > 1.0
+        assert respond(about, [*sections_of("score"), *LOG])[0].values[0] > 1.0
 
 
 class TestHostileTexts:
@@ -454,7 +456,7 @@ class TestHostileTexts:
         ],
     )
     def test_words_addressed_to_the_judge_are_words_like_others(self, hostile: str, neutral: str) -> None:
-        for persona in TEMPERS:
+        for persona in THRESHOLDS_BY_PERSONA:
             flows = [
                 debate(sections_of("score", self.attack(words)), persona, aspect)
                 for words in (hostile, neutral)
@@ -487,7 +489,7 @@ class TestHostileTexts:
     def test_a_quoted_word_of_the_text_does_not_steer_the_scorer(self) -> None:
         turn = Section("critic, round 1", 'On names and numbers, 1 of 3 are not in the source ("substance").')
         about = metadata("scorer", "score", "score", aspect="engagingness")
-        assert "On substance" not in speak(about, [*sections_of("score"), turn])[0].prose
+        assert "On substance" not in respond(about, [*sections_of("score"), turn])[0].prose
 
 
 def shuffled_words(text: str) -> str:
@@ -546,11 +548,11 @@ class TestDamage:
         assert mean(damaged) < mean(whole) - 20
 
     def test_wrong_facts_hurt_consistency_more_than_fluency(self) -> None:
-        losses = {
+        circuit_breaker = {
             aspect: mean(score(c, aspect, s) - score(wrong_facts(c), aspect, s) for s, c in TEXTS)
             for aspect in ("consistency", "fluency")
         }
-        assert losses["consistency"] > losses["fluency"]
+        assert circuit_breaker["consistency"] > circuit_breaker["fluency"]
 
     def test_a_reply_that_uses_the_fact_is_more_grounded(self) -> None:
         history, fact = (
@@ -678,10 +680,10 @@ class TestComparison:
     def test_swapping_the_answers_swaps_the_scores(self, role: str) -> None:
         question, first, second = sections_of("compare")
         swapped = [question, Section("answer 1", second.text), Section("answer 2", first.text)]
-        one = speak(metadata(role, "compare", "pair", last_value=(7.0, 6.0)), [question, first, second])[
+        one = respond(metadata(role, "compare", "pair", last_value=(7.0, 6.0)), [question, first, second])[
             0
         ].values
-        other = speak(metadata(role, "compare", "pair", last_value=(6.0, 7.0)), swapped)[0].values
+        other = respond(metadata(role, "compare", "pair", last_value=(6.0, 7.0)), swapped)[0].values
         assert one == other[::-1]
         assert one[0] > one[1]
 
@@ -691,13 +693,13 @@ class TestComparison:
         swapped = [question, Section("answer 1", second.text), Section("answer 2", first.text)]
         critique = metadata("critic", "compare", "critique", last_value=(5.0, 5.0))
         for sections, better in (([question, first, second], "1"), (swapped, "2")):
-            assert speak(metadata(role, "compare", "vote"), sections)[0].winner == better
-            assert f"too hard on answer {better}" in speak(critique, sections)[0].prose
+            assert respond(metadata(role, "compare", "vote"), sections)[0].winner == better
+            assert f"too hard on answer {better}" in respond(critique, sections)[0].prose
 
     def test_a_debate_over_swapped_answers_is_the_same_debate(self) -> None:
         question, first, second = sections_of("compare")
         swapped = [question, Section("answer 1", second.text), Section("answer 2", first.text)]
-        for persona in TEMPERS:
+        for persona in THRESHOLDS_BY_PERSONA:
             scores, objections = debate([question, first, second], persona)
             mirrored, answers = debate(swapped, persona)
             assert [pair[::-1] for pair in mirrored] == scores
@@ -710,7 +712,7 @@ class TestComparison:
             Section("answer 2", "By landmarks."),
         ]
         about = metadata("judge", "compare", "pair")
-        with_reference = speak(about, [*sections, Section("reference", "By landmarks, mostly.")])[0].values
+        with_reference = respond(about, [*sections, Section("reference", "By landmarks, mostly.")])[0].values
         assert with_reference[1] > with_reference[0]
 
 
@@ -743,9 +745,9 @@ class TestOddTexts:
     def test_no_text_makes_it_fail(self, role: str, text: str) -> None:
         for aspect in ("coherence", "engagingness", "groundedness", "fluency"):
             sections = [Section("source", text), Section("fact", text), Section("candidate", text)]
-            speak(metadata(role, "score", "score", aspect=aspect), sections)
+            respond(metadata(role, "score", "score", aspect=aspect), sections)
         sections = [Section("question", text), Section("answer 1", text), Section("answer 2", ANSWERS[0])]
-        speak(metadata(role, "compare", "pair"), [*sections, Section("reference", text)])
+        respond(metadata(role, "compare", "pair"), [*sections, Section("reference", text)])
 
     def test_an_empty_candidate_is_at_the_bottom(self) -> None:
         assert score("", "relevance", TEXTS[0][0]) == 0

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 from jurygraph.graphs import single
 from jurygraph.nodes.models import openai_fast, resolver
-from jurygraph.nodes.models.call import Call, NotTakenError
+from jurygraph.nodes.models.call import Call, UnsupportedParameterError
 from jurygraph.nodes.models.loaded_model import LoadedModel
-from jurygraph.nodes.models.openai_fast import LeanChatOpenAI
+from jurygraph.nodes.models.openai_fast import FastChatOpenAI
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.models.send import attempt
 from jurygraph.state.errors import ModelCallError
@@ -100,7 +100,7 @@ async def test_requests_and_results_are_those_of_langchains_client(provider: Pro
     given = {"model": "gpt-4o-mini", **fields}
     async with DefaultAsyncHttpxClient() as http_client:
         theirs = ChatOpenAI(**given, http_async_client=http_client)
-        ours = LeanChatOpenAI(**given, http_async_client=http_client)
+        ours = FastChatOpenAI(**given, http_async_client=http_client)
         ours.prepare()
         provider.play(by=lambda _: answer)
         results = [await chat.agenerate([list(MESSAGES)], **options) for chat in (theirs, ours)]
@@ -166,7 +166,7 @@ def test_what_needs_no_proxy_goes_without(monkeypatch: pytest.MonkeyPatch) -> No
 
 async def test_the_responses_api_is_left_to_langchains_client(provider: Provider) -> None:
     async with DefaultAsyncHttpxClient() as http_client:
-        chat = LeanChatOpenAI(
+        chat = FastChatOpenAI(
             model="gpt-4o-mini", use_responses_api=True, max_retries=0, http_async_client=http_client
         )
         chat.prepare()
@@ -204,13 +204,13 @@ async def test_a_call_that_nobody_hears_takes_the_short_way(
 
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     taken: list[str] = []
-    complete = LeanChatOpenAI.complete
+    complete = FastChatOpenAI.complete
 
-    async def counted(self: LeanChatOpenAI, *args: Any, **kwargs: Any) -> list[BaseMessage]:
+    async def counted(self: FastChatOpenAI, *args: Any, **kwargs: Any) -> list[BaseMessage]:
         taken.append("short")
         return await complete(self, *args, **kwargs)
 
-    monkeypatch.setattr(LeanChatOpenAI, "complete", counted)
+    monkeypatch.setattr(FastChatOpenAI, "complete", counted)
     return taken
 
 
@@ -258,7 +258,7 @@ async def test_a_reply_says_without_what_it_was_asked_for_again(provider: Provid
 async def test_what_shapes_a_reply_is_not_dropped_in_silence(provider: Provider) -> None:
     provider.play(Failure(400, "logprobs are not supported", "logprobs"))
     model = await loaded()
-    with pytest.raises(NotTakenError) as raised:
+    with pytest.raises(UnsupportedParameterError) as raised:
         await attempt(asked(model, logprobs=True, top_logprobs=5))
     assert (raised.value.parameter, raised.value.retryable) == ("logprobs", False)
 

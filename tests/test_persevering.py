@@ -10,13 +10,13 @@ import pytest
 from jurygraph.nodes.models import retry
 from jurygraph.nodes.models.call import Call, Reply
 from jurygraph.nodes.models.resolver import wrap
-from jurygraph.nodes.models.retry import Patience, persevere, timed
+from jurygraph.nodes.models.retry import RetryPolicy, call_with_retry, with_timeout
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ModelCallError
 
 CALL = Call(wrap(ScriptedModel(script={})), [], None, {})
 REPLY = Reply("4", None, False, False, 10, 0, 2, 0, None, 0.1)
-QUICK = Patience(first_wait=0.001, longest_wait=0.002)
+QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.002)
 
 
 class Sender:
@@ -53,42 +53,42 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 async def test_what_passes_is_attempted_again() -> None:
     sender = Sender(passing(), passing(), passing())
-    assert await persevere(CALL, sender, QUICK) is REPLY
+    assert await call_with_retry(CALL, sender, QUICK) is REPLY
     assert sender.attempts == 4
 
 
 async def test_what_does_not_pass_is_not() -> None:
     sender = Sender(ModelCallError("the key was refused"))
     with pytest.raises(ModelCallError, match=r"^the key was refused$"):
-        await persevere(CALL, sender, QUICK)
+        await call_with_retry(CALL, sender, QUICK)
     assert sender.attempts == 1
 
 
 async def test_what_stops_passing_is_not_attempted_again() -> None:
     sender = Sender(passing(), ModelCallError("the key was refused"))
     with pytest.raises(ModelCallError, match=r"^the key was refused$"):
-        await persevere(CALL, sender, QUICK)
+        await call_with_retry(CALL, sender, QUICK)
     assert sender.attempts == 2
 
 
 async def test_a_fault_of_the_program_is_not_attempted_again() -> None:
     sender = Sender(KeyError("a mistake"))
     with pytest.raises(KeyError):
-        await persevere(CALL, sender, QUICK)
+        await call_with_retry(CALL, sender, QUICK)
     assert sender.attempts == 1
 
 
 async def test_at_last_it_is_given_up_and_says_how_often_it_was_tried() -> None:
     sender = Sender(*(passing() for _ in range(9)))
     with pytest.raises(ModelCallError, match=r"try again \(given up after 3 attempts\)"):
-        await persevere(CALL, sender, Patience(attempts=3, first_wait=0.001))
+        await call_with_retry(CALL, sender, RetryPolicy(attempts=3, first_wait=0.001))
     assert sender.attempts == 3
 
 
 async def test_waits_grow_up_to_the_longest(waits: list[float]) -> None:
-    patience = Patience(attempts=40, first_wait=1.0, longest_wait=8.0)
+    retry_policy = RetryPolicy(attempts=40, first_wait=1.0, longest_wait=8.0)
     for _ in range(20):
-        await persevere(CALL, Sender(*(passing() for _ in range(10))), patience)
+        await call_with_retry(CALL, Sender(*(passing() for _ in range(10))), retry_policy)
     nth: Callable[[int], list[float]] = lambda n: waits[n::10]  # noqa: E731
     assert max(nth(0)) <= 1.0 < max(nth(1)) <= 2.0 < max(nth(2)) <= 4.0
     assert 4.0 < max(nth(9)) <= 8.0
@@ -96,13 +96,13 @@ async def test_waits_grow_up_to_the_longest(waits: list[float]) -> None:
 
 
 async def test_the_provider_says_when(waits: list[float]) -> None:
-    await persevere(CALL, Sender(passing(retry_after=7.0, rate_limited=True)), QUICK)
+    await call_with_retry(CALL, Sender(passing(retry_after=7.0, rate_limited=True)), QUICK)
     [waited] = waits
     assert 7.0 <= waited < 7.1
 
 
 async def test_a_provider_that_wants_a_day_gets_an_hour(waits: list[float]) -> None:
-    await persevere(CALL, Sender(passing(retry_after=86_400.0)), QUICK)
+    await call_with_retry(CALL, Sender(passing(retry_after=86_400.0)), QUICK)
     assert waits[0] < retry.LONGEST_RETRY_AFTER + 1
 
 
@@ -112,12 +112,12 @@ async def test_an_attempt_that_takes_too_long_is_as_good_as_a_lost_connection() 
         return REPLY
 
     with pytest.raises(ModelCallError, match=r"no reply within 0.01 seconds") as raised:
-        await timed(hang, 0.01)(CALL)
+        await with_timeout(hang, 0.01)(CALL)
     assert raised.value.retryable
 
 
 async def test_waiting_can_be_cancelled() -> None:
-    patient = asyncio.create_task(persevere(CALL, Sender(passing(retry_after=3600.0))))
+    patient = asyncio.create_task(call_with_retry(CALL, Sender(passing(retry_after=3600.0))))
     await asyncio.sleep(0.01)
     patient.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -13,28 +13,32 @@ from pathlib import Path
 import pytest
 from jurygraph.eval.cli.progress import LiveProgress, Rate, _Minutes
 from jurygraph.eval.journal import Totals
-from jurygraph.eval.run.progress_counters import Counts
+from jurygraph.eval.run.progress_counters import ProgressCounters
 from jurygraph.eval.run.run_log import FILE, logging_to
-from jurygraph.eval.run.shutdown import Stop
+from jurygraph.eval.run.shutdown import StopSignal
 from rich.cells import cell_len
 from rich.console import Console
 
 SPENT = Totals(requests=200_000, input_tokens=100_000_000, output_tokens=1_000_000, cost_usd=123.4)
 
 
-def resumed(wanted: int = 10_000, there: int = 9_000, spent: Totals = SPENT) -> Counts:
-    counts = Counts()
+def resumed(wanted: int = 10_000, there: int = 9_000, spent: Totals = SPENT) -> ProgressCounters:
+    counts = ProgressCounters()
     counts.take_up(wanted, there, spent)
     return counts
 
 
 def shown(
-    counts: Counts, *, stop: Stop | None = None, width: int = 80, during: Callable[[], None] | None = None
+    counts: ProgressCounters,
+    *,
+    stop: StopSignal | None = None,
+    width: int = 80,
+    during: Callable[[], None] | None = None,
 ) -> list[str]:
     """The last picture, line by line."""
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=width, legacy_windows=False)
-    with LiveProgress(console, counts, stop or Stop()):
+    with LiveProgress(console, counts, stop or StopSignal()):
         if during:
             during()
         time.sleep(0.8)
@@ -48,7 +52,7 @@ def seconds_left(line: str) -> int:
     return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
 
 
-def at_work(counts: Counts, *, seconds: float, verdicts: int, calls: int) -> Callable[[], None]:
+def at_work(counts: ProgressCounters, *, seconds: float, verdicts: int, calls: int) -> Callable[[], None]:
     """So many verdicts and calls a second."""
 
     def work() -> None:
@@ -95,7 +99,7 @@ def test_every_width_holds_two_lines_with_what_matters(width: int) -> None:
 
 
 def test_why_a_run_stops_is_shown() -> None:
-    stop = Stop()
+    stop = StopSignal()
     stop.ask("interrupted", "stopped by SIGINT")
     bar, _ = shown(resumed(), stop=stop)
     assert "stopping: interrupted" in bar
@@ -108,14 +112,14 @@ def test_an_unknown_cost_is_unknown() -> None:
 
 def test_nothing_is_drawn_where_there_is_no_terminal() -> None:
     out = io.StringIO()
-    with LiveProgress(Console(file=out), resumed(), Stop()):
+    with LiveProgress(Console(file=out), resumed(), StopSignal()):
         time.sleep(0.6)
     assert out.getvalue() == ""
 
 
 def test_nothing_is_drawn_before_there_is_anything_to_tell_and_nothing_is_left() -> None:
     out = io.StringIO()
-    with LiveProgress(Console(file=out, force_terminal=True), Counts(), Stop()):
+    with LiveProgress(Console(file=out, force_terminal=True), ProgressCounters(), StopSignal()):
         pass
     assert "judging" not in out.getvalue()
 
@@ -123,7 +127,7 @@ def test_nothing_is_drawn_before_there_is_anything_to_tell_and_nothing_is_left()
 def test_500_calls_a_second_cost_the_display_next_to_nothing() -> None:
     counts = resumed(wanted=100_000)
     console = Console(file=io.StringIO(), force_terminal=True, width=80)
-    with LiveProgress(console, counts, Stop()):
+    with LiveProgress(console, counts, StopSignal()):
         time.sleep(0.6)
         before, started = time.process_time(), time.perf_counter()
         at_work(counts, seconds=3, verdicts=100, calls=500)()

@@ -14,7 +14,7 @@ import pytest
 from jurygraph.eval.analysis import Comparison, Leaderboard, Study
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.report import debates
-from jurygraph.eval.report.debates import Debates, RunFolder, run_folders
+from jurygraph.eval.report.debates import Debates, ReportedRun, run_folders
 from jurygraph.eval.report.headline import answers, headline
 from jurygraph.eval.report.labels import mark
 from jurygraph.eval.report.page import write_page
@@ -23,7 +23,7 @@ from jurygraph.state.errors import DataError, JurygraphError, UsageError
 from typer.testing import CliRunner, Result
 
 from .made_up_run import debate, failed, write_run
-from .made_up_study import OFFLINE, contender, study
+from .made_up_study import OFFLINE, judge, study
 
 
 def read(*folders: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:
@@ -162,7 +162,7 @@ def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", [debate("i0")])
     with (folder / "results.jsonl").open("a") as file:
         file.write("{}\n")
-    debates = Debates([RunFolder("run", folder, {})])
+    debates = Debates([ReportedRun("run", folder, {})])
     (tmp_path / "page.html").write_text("the page of before")
     with pytest.raises(DataError, match=r"results\.jsonl, line 2"):
         write_page(compose(study(), "spearman", "wit"), debates, tmp_path / "page.html")
@@ -198,7 +198,7 @@ def test_a_signature_stands_under_every_table() -> None:
     made = study()
     for grid in grids(made, "spearman"):
         assert any(
-            note.startswith("signed ") and f"#{mark(contender('debate').signature)}" in note
+            note.startswith("signed ") and f"#{mark(judge('debate').signature)}" in note
             for note in grid.notes
         )
     for grid in grids(made, "spearman", full=True):
@@ -218,7 +218,7 @@ def test_the_answer_says_who_how_sure_and_at_what_price() -> None:
 
 
 def test_what_makes_the_answer_less_sure_stands_beside_it() -> None:
-    few = Comparison(study().comparison.duels, "", ("fewer than 10 groups to draw from",))
+    few = Comparison(study().comparison.pairwise, "", ("fewer than 10 groups to draw from",))
     assert (
         compose(study(comparison=few), "spearman", "wit").answers[-1]
         == "Caution: fewer than 10 groups to draw from."

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from jurygraph.eval.analysis import AverageDuel, Comparison, Leaderboard, Study
+from jurygraph.eval.analysis import AverageComparison, Comparison, Leaderboard, Study
 from jurygraph.eval.report.headline import answers, headline
 from jurygraph.eval.statistics.resampling import Statistic
 
-from .made_up_study import around, average_duel, contender, study
+from .made_up_study import around, average_duel, judge, study
 
 
-def with_averages(*averages: AverageDuel, **changes: Any) -> Study:
+def with_averages(*averages: AverageComparison, **changes: Any) -> Study:
     made = study(**changes)
     return replace(made, comparison=replace(made.comparison, averages=averages))
 
@@ -41,7 +41,7 @@ OVER_BASE = average_duel("debate")
     ],
     ids=["holds", "not over the runner-up", "not over the base", "not compared", "few"],
 )
-def test_the_best_is_called_so_where_its_lead_holds(averages: list[AverageDuel], claim: str) -> None:
+def test_the_best_is_called_so_where_its_lead_holds(averages: list[AverageComparison], claim: str) -> None:
     assert headline(with_averages(*averages), "spearman") == claim
 
 
@@ -57,10 +57,10 @@ def one_aspect(*judges: str, figure: Statistic | None = None) -> Study:
     standings = tuple(
         replace(one, measures={**one.measures, "spearman": figure or one.measures["spearman"]})
         for one in made.leaderboard.standings
-        if one.contender in judges and one.subject == "coherence"
+        if one.judge in judges and one.subject == "coherence"
     )
     return study(
-        contenders=tuple(map(contender, judges)),
+        judges=tuple(map(judge, judges)),
         subjects=made.subjects[:1],
         leaderboard=Leaderboard(standings, ()),
         comparison=Comparison((), ""),
@@ -90,19 +90,19 @@ def test_that_one_can_be_told_from_chance_is_not_denied() -> None:
 def test_each_dataset_has_its_claim() -> None:
     made = with_averages(OVER_BASE, average_duel("debate", "chateval"))
     other = [replace(one, label=f"wag: {one.label}", data="wag", digest="def") for one in made.subjects]
-    judge = contender("debate", label="debate (wag)", data="wag", digest="def")
+    each_judge = judge("debate", label="debate (wag)", data="wag", digest="def")
     standings = [
-        replace(one, contender=judge.label, subject=f"wag: {one.subject}")
+        replace(one, judge=each_judge.label, subject=f"wag: {one.subject}")
         for one in made.leaderboard.standings
-        if one.contender == "debate"
+        if one.judge == "debate"
     ]
     average = replace(
-        made.leaderboard.averages[0], contender=judge.label, subjects=tuple(one.label for one in other)
+        made.leaderboard.averages[0], judge=each_judge.label, subjects=tuple(one.label for one in other)
     )
     both = replace(
         made,
         subjects=(*made.subjects, *other),
-        contenders=(*made.contenders, judge),
+        judges=(*made.judges, each_judge),
         leaderboard=Leaderboard(
             (*made.leaderboard.standings, *standings), (*made.leaderboard.averages, average)
         ),

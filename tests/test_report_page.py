@@ -16,7 +16,7 @@ from jurygraph.eval.report.sections import compose
 from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 from .made_up_run import debate, failed, turn, write_run
-from .made_up_study import OFFLINE, contender, study
+from .made_up_study import OFFLINE, judge, study
 
 CHROMIUM = Path("/usr/bin/chromium")
 OPTIONS = (
@@ -59,7 +59,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     one = write_run(folder / "one", [*matter, *others], items)
     other = write_run(folder / "other", [debate("near", words="The second opinion.", score=2.0)], items)
-    made = study(notes=(OFFLINE,), contenders=(*study().contenders, contender(SCRIPT, protocol="more")))
+    made = study(notes=(OFFLINE,), judges=(*study().judges, judge(SCRIPT, protocol="more")))
     manifests = [(each, json.loads((each / "run.json").read_text())) for each in (one, other)]
     write_page(compose(made, "spearman", SCRIPT), Debates(run_folders(manifests)), folder / "page.html")
     return folder / "page.html"

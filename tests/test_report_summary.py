@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.analysis import Bill, EnsembleOf, Match, Matching, Study
+from jurygraph.eval.analysis import EnsembleOf, EqualCostComparison, EqualCostMatch, Study, UsageTotals
 from jurygraph.eval.cli import report as command
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.report.debate_tables import gaps
@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from .made_up_run import debate, write_run
-from .made_up_study import duel, study
+from .made_up_study import pairwise, study
 
 QUICK = Resampling(resamples=50, seed=1)
 
@@ -47,9 +47,9 @@ def test_where_nothing_is_sure_that_is_said() -> None:
             one,
             differences={n: replace(d, adjusted_to_base=0.05) for n, d in one.differences.items()},
         )
-        for one in made.comparison.duels
+        for one in made.comparison.pairwise
     )
-    made = replace(made, comparison=replace(made.comparison, duels=unsure, averages=()))
+    made = replace(made, comparison=replace(made.comparison, pairwise=unsure, averages=()))
     cells, grid = table(summary(made, "spearman"), "less that of single")
     assert cells[0] == ["debate", "0.120", "0.120"]
     assert grid.notes[0].startswith("no difference has p < 0.05")
@@ -57,10 +57,14 @@ def test_where_nothing_is_sure_that_is_said() -> None:
 
 def test_at_the_same_price_says_of_how_many() -> None:
     ensemble = EnsembleOf(
-        "ensemble, 4 of 9", "ensemble", "coherence", 4, Bill(12, 48), "spearman", Statistic(0.3)
+        "ensemble, 4 of 9", "ensemble", "coherence", 4, UsageTotals(12, 48), "spearman", Statistic(0.3)
     )
-    match = Match("debate", "coherence", ensemble, "calls", 4.4, 4.0, duel("debate", "coherence"))
-    cells, _ = table(summary(study(matching=Matching((ensemble,), (match,), ())), "spearman"), "same price")
+    match = EqualCostMatch(
+        "debate", "coherence", ensemble, "calls", 4.4, 4.0, pairwise("debate", "coherence")
+    )
+    cells, _ = table(
+        summary(study(matching=EqualCostComparison((ensemble,), (match,), ())), "spearman"), "same price"
+    )
     assert cells == [["debate", "0.120* (4)", "-"]]
 
 

@@ -17,16 +17,16 @@ from jurygraph.eval.run.folder import read_manifest
 from jurygraph.eval.run.results import ResultsFile
 from jurygraph.eval.statistics.paired_bootstrap import compare_accuracies, compare_kappas, compare_on_votes
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.eval.statistics.tie_policy import USUAL, Rule, Ties, Votes
+from jurygraph.eval.statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy, Ties, Votes
 from jurygraph.eval.sweeps import Cell, CellResult
-from jurygraph.eval.sweeps.cell_metrics import Place, measure
+from jurygraph.eval.sweeps.cell_metrics import MetricKey, measure
 from jurygraph.state.errors import UsageError
 from jurygraph.state.verdict import Winner
 from typer.testing import CliRunner
 
 from .made_up_run import debate, write_run
 
-EACH = Rule(ties="left_out", votes="each")
+EACH = TiePolicy(ties="left_out", votes="each")
 VOTES: list[list[Winner]] = [["1", "1", "2"], ["tie", "2"], ["2"], ["tie", "tie"], ["1", "2", "1", "tie"]]
 JUDGED = ["1", "2", "tie", "1", "2"]
 OTHER = ["2", "2", "2", "1", "1"]
@@ -35,7 +35,7 @@ QUICK = Resampling(resamples=60, seed=3)
 ACCURACY, OTHERS = 4 / 8, 5 / 8
 
 
-def run(folder: Path, rule: Rule | None = EACH) -> Path:
+def run(folder: Path, rule: TiePolicy | None = EACH) -> Path:
     """Two judges on five pairs of answers, of which people voted several times."""
     results = [
         debate(
@@ -77,13 +77,15 @@ def preference(found: dict[str, Any]) -> PreferenceAgreement:
 
 def test_only_mt_bench_counts_each_vote() -> None:
     assert SOURCES["mt-bench"].rule == EACH
-    assert {source.rule for name, source in SOURCES.items() if name != "mt-bench"} == {USUAL}
-    assert load_dataset("demo-pairs").rule == USUAL
+    assert {source.rule for name, source in SOURCES.items() if name != "mt-bench"} == {DEFAULT_TIE_POLICY}
+    assert load_dataset("demo-pairs").rule == DEFAULT_TIE_POLICY
 
 
 def test_a_run_says_its_rule_and_signs_what_is_not_usual() -> None:
     pairs = load_dataset("demo-pairs").first(2)
-    usual, other = (evaluate("single", replace(pairs, rule=rule)).manifest for rule in (USUAL, EACH))
+    usual, other = (
+        evaluate("single", replace(pairs, rule=rule)).manifest for rule in (DEFAULT_TIE_POLICY, EACH)
+    )
     assert usual["data"]["rule"] == {"ties": "class", "votes": "majority"}
     assert "rule" not in usual["signatures"]["single"]
     assert other["data"]["rule"] == {"ties": "left_out", "votes": "each"}
@@ -98,15 +100,15 @@ def test_evaluation_study_and_sweep_measure_by_the_rule_alike(tmp_path: Path) ->
         assert (own.n, own.accuracy.value) == (8, accuracy)
         assert own == measured(study, judge)
         assert own.left_out == {"human tie": 4}
-    (duel,) = study.comparison.duels
-    apart = duel.differences["accuracy"]
+    (pair,) = study.comparison.pairwise
+    apart = pair.differences["accuracy"]
     assert apart.difference.value == pytest.approx(ACCURACY - OTHERS)
-    assert "mcnemar" not in duel.tests
-    assert duel.tests["t_right"].n == 4
+    assert "mcnemar" not in pair.tests
+    assert pair.tests["t_right"].n == 4
     cells = [CellResult(Cell({"judge": name}), name, alone(evaluation, name)) for name in ("single", "more")]
     gained = measure(cells, QUICK)[1]
-    assert gained.figures[Place("preference", "accuracy")] == measured(study).accuracy
-    assert gained.gains[Place("preference", "accuracy")] == apart.difference
+    assert gained.figures[MetricKey("preference", "accuracy")] == measured(study).accuracy
+    assert gained.gains[MetricKey("preference", "accuracy")] == apart.difference
 
 
 def alone(evaluation: Evaluation, protocol: str) -> Evaluation:
@@ -132,7 +134,10 @@ def test_an_old_run_has_the_usual_rule_and_a_given_one_goes_before(tmp_path: Pat
     assert measured(Study.of(old)).votes == "majority"
     new = run(tmp_path / "new")
     assert preference(of_run(new).agreement("more", votes="majority")).n == 2
-    assert (of_run(new).rule.but(votes="majority"), of_run(old).rule) == (Rule(ties="left_out"), USUAL)
+    assert (of_run(new).rule.but(votes="majority"), of_run(old).rule) == (
+        TiePolicy(ties="left_out"),
+        DEFAULT_TIE_POLICY,
+    )
 
 
 def test_a_rule_that_there_is_not_is_told(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from jurygraph.eval import Evaluation, aevaluate, evaluate, load_dataset
 from jurygraph.eval.plan import plan
-from jurygraph.eval.run.config import Conduct
+from jurygraph.eval.run.config import RunConfig
 from jurygraph.eval.run.results import Result, ResultsFile
-from jurygraph.eval.runner import carry_out
+from jurygraph.eval.runner import execute
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, ModelSpec, UsageError
 
@@ -180,7 +180,7 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
 
     prepared = plan("debate", dataset(tmp_path), models={"*": Stuck(script=agreeable)}, out=tmp_path / "out")
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(carry_out(prepared, Conduct.of({"concurrency": 4})), timeout=2)
+        await asyncio.wait_for(execute(prepared, RunConfig.of({"concurrency": 4})), timeout=2)
     assert {line["item"] for line in lines(tmp_path / "out")} == {"i0", "i1", "i2", "i4", "i5"}
 
 

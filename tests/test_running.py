@@ -13,10 +13,10 @@ import pytest
 from jurygraph.eval import Evaluation, aevaluate, evaluate
 from jurygraph.eval.journal import records
 from jurygraph.eval.plan import plan
-from jurygraph.eval.run.config import Conduct
-from jurygraph.eval.run.progress_counters import Counts
-from jurygraph.eval.run.shutdown import Stop
-from jurygraph.eval.runner import carry_out
+from jurygraph.eval.run.config import RunConfig
+from jurygraph.eval.run.progress_counters import ProgressCounters
+from jurygraph.eval.run.shutdown import StopSignal
+from jurygraph.eval.runner import execute
 from jurygraph.nodes.models.call import Reply
 from jurygraph.state import UsageError
 
@@ -191,10 +191,10 @@ def test_limits_are_above_zero(tmp_path: Path, limit: Any) -> None:
 
 async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
-    data, out, stop, counts = dataset(tmp_path, 30), tmp_path / "out", Stop(), Counts()
+    data, out, stop, counts = dataset(tmp_path, 30), tmp_path / "out", StopSignal(), ProgressCounters()
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
-    conduct = Conduct.of({"concurrency": 4})
-    running = asyncio.create_task(carry_out(prepared, conduct, counts, stop))
+    config = RunConfig.of({"concurrency": 4})
+    running = asyncio.create_task(execute(prepared, config, counts, stop))
     await reached(lambda: counts.made >= 20)
     stop.ask("interrupted", "stopped by SIGINT")
     evaluation = await running
@@ -209,10 +209,10 @@ async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: 
 @pytest.mark.parametrize("twice", [False, True])
 async def test_calls_that_hang_are_cut_short(provider: Provider, tmp_path: Path, twice: bool) -> None:
     provider.play(by=lambda request: Hang(60) if "Number 1." in request.user else scorer(request))
-    data, stop, counts = dataset(tmp_path, 3), Stop(), Counts()
+    data, stop, counts = dataset(tmp_path, 3), StopSignal(), ProgressCounters()
     prepared = await asyncio.to_thread(plan, "single", data, models=MODEL, settings=PLAIN, out=tmp_path / "o")
     running = asyncio.create_task(
-        carry_out(prepared, Conduct.of({"grace": 60.0 if twice else 0.05}), counts, stop)
+        execute(prepared, RunConfig.of({"grace": 60.0 if twice else 0.05}), counts, stop)
     )
     await reached(lambda: counts.judged >= 2)
     stop.ask("interrupted", "stopped by SIGTERM")
@@ -225,9 +225,9 @@ async def test_calls_that_hang_are_cut_short(provider: Provider, tmp_path: Path,
 
 async def test_whoever_cancels_loses_nothing_that_was_finished(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
-    data, out, counts = dataset(tmp_path, 30), tmp_path / "out", Counts()
+    data, out, counts = dataset(tmp_path, 30), tmp_path / "out", ProgressCounters()
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
-    running = asyncio.create_task(carry_out(prepared, Conduct.of({"concurrency": 4}), counts))
+    running = asyncio.create_task(execute(prepared, RunConfig.of({"concurrency": 4}), counts))
     await reached(lambda: counts.made >= 20)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

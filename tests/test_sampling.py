@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import faireval
-from jurygraph.nodes.agent_runtime import Hearing, Question, Samples
+from jurygraph.nodes.agent_runtime import AgentRuntime, Question, Samples
 from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.provider_errors import ProviderFault
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.output_schemas import ScoreForm
+from jurygraph.nodes.output_schemas import ScoreSchema
 from jurygraph.nodes.prompt_templates import Prompt, Prompts
 from jurygraph.nodes.replies import read_score
 from jurygraph.nodes.sync_bridge import run_blocking
@@ -198,11 +198,13 @@ def test_label_tokens_against_alpaca_eval(shared_data: Path) -> None:
 # Drawing samples
 
 
-QUESTION = Question("scorer", "scorer", 1, Prompt("s", "shared", "own"), ScoreForm(1, 5))
+QUESTION = Question("scorer", "scorer", 1, Prompt("s", "shared", "own"), ScoreSchema(1, 5))
 
 
-def hearing(model: LoadedModel, **settings: Any) -> Hearing[Settings]:
-    return Hearing(Settings(structured="off", **settings), Prompts.bundled(), {"*": model}, lambda _: None)
+def runtime(model: LoadedModel, **settings: Any) -> AgentRuntime[Settings]:
+    return AgentRuntime(
+        Settings(structured="off", **settings), Prompts.bundled(), {"*": model}, lambda _: None
+    )
 
 
 async def asample(model: str | BaseChatModel, size: int, **settings: Any) -> Samples:
@@ -211,7 +213,7 @@ async def asample(model: str | BaseChatModel, size: int, **settings: Any) -> Sam
         loaded = resolver.load(ModelSpec.parse(model), asyncio.get_running_loop())
     else:
         loaded = resolver.wrap(model)
-    return await hearing(loaded, **settings).sample(QUESTION, size)
+    return await runtime(loaded, **settings).sample(QUESTION, size)
 
 
 def sample(model: str | BaseChatModel, size: int, **settings: Any) -> Samples:

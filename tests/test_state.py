@@ -18,8 +18,8 @@ from jurygraph.state import (
     parse_task,
 )
 from jurygraph.state.graph_state import as_json
-from jurygraph.state.settings import Settings, in_force, make_settings
-from jurygraph.state.transcript import append, last_by, turn_without_model
+from jurygraph.state.settings import Settings, make_settings, resolve_settings
+from jurygraph.state.transcript import append, last_turn, turn_without_model
 from jurygraph.state.verdict import add_usage, outcome_fields, winner_of
 from pydantic import ValidationError
 
@@ -130,20 +130,20 @@ def test_the_fallback_can_be_named_either_way() -> None:
 def test_a_form_filled_in_by_a_server_changes_only_what_differs() -> None:
     bound = DebateSettings(n=2, persona="weak")
     form = DebateSettings(**{**DebateSettings().model_dump(), "tie_breaker": True})
-    found = in_force(bound, form)
+    found = resolve_settings(bound, form)
     assert (found.n, found.persona, found.fallback) == (2, "weak", "tie_breaker")
 
 
 def test_a_foreign_context_says_nothing() -> None:
     bound = DebateSettings(n=2)
-    assert in_force(bound, {"n": 3}) is bound
-    assert in_force(bound, None) is bound
-    assert in_force(bound, Settings(repair=0)) is bound
+    assert resolve_settings(bound, {"n": 3}) is bound
+    assert resolve_settings(bound, None) is bound
+    assert resolve_settings(bound, Settings(repair=0)) is bound
 
 
 def test_a_runs_settings_win_where_they_are_set() -> None:
     bound = DebateSettings(n=2, persona="weak", models={"critic": "openai:a", "*": "offline"})
-    found = in_force(bound, DebateSettings(n=4, models={"critic": "openai:b"}))
+    found = resolve_settings(bound, DebateSettings(n=4, models={"critic": "openai:b"}))
     assert (found.n, found.persona) == (4, "weak")
     assert {role: str(model) for role, model in found.models.items()} == {
         "critic": "openai:b",
@@ -176,10 +176,10 @@ def test_pydantic_objects_become_json_in_the_state() -> None:
 
 def test_last_by_role() -> None:
     turns = [turn_without_model(i, "critic", "critic", str(i)) for i in range(3)]
-    found = last_by(turns, "critic")
+    found = last_turn(turns, "critic")
     assert found is not None
     assert found["content"] == "2"
-    assert last_by(turns, "scorer") is None
+    assert last_turn(turns, "scorer") is None
 
 
 def test_an_unknown_price_makes_the_sum_unknown() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jurygraph.eval.statistics.alignment import together
+from jurygraph.eval.statistics.alignment import align_rows
 from jurygraph.eval.statistics.paired_bootstrap import average, gain, gains
 from jurygraph.eval.statistics.resampling import Resampling, resampled_means, two_sided_p
 from jurygraph.eval.statistics.significance import holm, mcnemar, paired_t_test
@@ -164,7 +164,7 @@ def test_means_of_resamples_against_drawing_rows() -> None:
 
 
 def test_together_numbers_groups_and_single_rows() -> None:
-    found = together({"a": [1, 2, 3, 4]}, ["x", None, "x", None])
+    found = align_rows({"a": [1, 2, 3, 4]}, ["x", None, "x", None])
     assert found.units.tolist() == [0, 1, 0, 2]
     assert found.kept.tolist() == [0, 1, 2, 3]
 

@@ -44,7 +44,7 @@ def test_protocols_of_two_runs_are_told_apart_by_their_folders(tmp_path: Path) -
     other = run_folder(tmp_path / "n4", noisy("debate", 0.5))
     same_name = run_folder(tmp_path / "else" / "n4", noisy("debate", 0.4))
     study = Study.of([one, other, same_name, one], resampling=FEW)
-    assert [contender.label for contender in study.contenders] == [
+    assert [judge.label for judge in study.judges] == [
         "debate (n2)",
         "single",
         f"debate ({other})",
@@ -58,7 +58,7 @@ def test_an_aspect_of_two_datasets_is_two_subjects_and_nobody_is_compared_across
     other = run_folder(tmp_path / "b", noisy("single", 1), data={"name": "topical-chat", "digest": "bb"})
     study = Study.of([one, other], resampling=FEW)
     assert [subject.label for subject in study.subjects] == ["summeval: wit", "topical-chat: wit"]
-    assert (study.comparison.duels, study.base) == ((), None)
+    assert (study.comparison.pairwise, study.base) == ((), None)
 
 
 def test_scores_and_preferences_stand_side_by_side(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_what_failed_and_what_was_never_reached_is_counted(tmp_path: Path) -> No
     results = [*noisy("debate", 1, items=7), failed("i90", aspect="wit", human=3.0)]
     folder = run_folder(tmp_path / "run", results, data={"items": 10})
     study = Study.of(folder, resampling=FEW)
-    [contender] = study.contenders
-    assert (contender.wanted, contender.judged, contender.failed, contender.missing) == (10, 7, 1, 2)
-    assert contender.bill.calls == 8
+    [judge] = study.judges
+    assert (judge.wanted, judge.judged, judge.failed, judge.missing) == (10, 7, 1, 2)
+    assert judge.usage.calls == 8
     assert "debate: 2 of 10 judgements are not there: the run was not finished" in study.notes
     [standing] = study.leaderboard.standings
     assert standing.agreement is not None
@@ -156,7 +156,7 @@ def test_gains_over_the_base_and_the_average_over_aspects(tmp_path: Path) -> Non
     assert debate.gains["spearman"].relative == pytest.approx((own - base) / base)
     assert single.gains == {}
     average = study.leaderboard.averages[0]
-    assert (average.contender, average.subjects) == ("debate", ("wit", "tact"))
+    assert (average.judge, average.subjects) == ("debate", ("wit", "tact"))
     assert average.measures["spearman"] == debate.measures["spearman"], "both aspects are alike here"
 
 
@@ -199,8 +199,8 @@ def test_where_nothing_can_be_said_nothing_is(tmp_path: Path, results: list[Resu
     study = study_of(tmp_path, [*results, *beside], people=People(price_usd=1))
     for standing in study.leaderboard.standings:
         assert all(found.value is None for found in standing.measures.values())
-    [duel] = study.comparison.duels
-    assert all(found.difference.value is None and found.p is None for found in duel.differences.values())
+    [pair] = study.comparison.pairwise
+    assert all(found.difference.value is None and found.p is None for found in pair.differences.values())
     [frontier] = study.frontiers
     assert set(frontier.left_out) == {"debate", "single"}
 
@@ -226,13 +226,15 @@ def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
     assert standing is not None
     assert standing.alphas is not None
     assert (standing.alphas.people, standing.distribution, standing.missing) == (None, None, 0)
-    assert [contender.is_metric for contender in study.contenders] == [False, False, True]
-    [duel] = [duel for duel in study.comparison.duels if {duel.first, duel.second} == {"debate", "rouge-l"}]
-    assert set(duel.tests) == {f"{t}_{c}" for t in ("williams", "steiger") for c in ("pearson", "spearman")}
+    assert [judge.is_metric for judge in study.judges] == [False, False, True]
+    [pair] = [
+        pair for pair in study.comparison.pairwise if {pair.first, pair.second} == {"debate", "rouge-l"}
+    ]
+    assert set(pair.tests) == {f"{t}_{c}" for t in ("williams", "steiger") for c in ("pearson", "spearman")}
     [point] = [point for point in study.frontiers[0].points if point.label == "rouge-l"]
     assert (point.spent, point.on_frontier) == (0.0, True)
-    [diagnosis] = [found for found in study.diagnoses if found.contender == "rouge-l"]
-    assert (diagnosis.changes, diagnosis.rounds, diagnosis.movers) == (None, (), ())
+    [diagnosis] = [found for found in study.diagnoses if found.judge == "rouge-l"]
+    assert (diagnosis.changes, diagnosis.rounds, diagnosis.score_changes) == (None, (), ())
 
 
 # --- costs ---------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.analysis import Duel, Point, Study
-from jurygraph.eval.analysis.costs import unbeaten
+from jurygraph.eval.analysis import PairwiseComparison, Point, Study
+from jurygraph.eval.analysis.costs import pareto_front
 from jurygraph.eval.analysis.measures import MEASURES
 from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.paired_bootstrap import compare_accuracies, compare_correlations
@@ -58,11 +58,11 @@ def columns(results: list[Result]) -> list[float]:
 
 def test_pairs_against_the_paired_bootstrap(tmp_path: Path) -> None:
     one, other = judge("debate", 0.8), judge("single", 1.6)
-    [duel] = study_of(tmp_path / "r", one + other).comparison.duels
+    [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
     human, groups = [float(r.human or 0) for r in one], [r.group for r in one]
     for name in ("pearson", "spearman", "kendall"):
         expected = compare_correlations(name, columns(one), columns(other), human, groups, resampling=FEW)
-        found = duel.differences[name]
+        found = pair.differences[name]
         assert (found.first, found.second) == pytest.approx((expected.first, expected.second))
         assert found.difference.low == pytest.approx(expected.difference.low)
         assert found.p == pytest.approx(expected.p)
@@ -70,42 +70,42 @@ def test_pairs_against_the_paired_bootstrap(tmp_path: Path) -> None:
 
 def test_pairs_of_preferences_against_the_paired_bootstrap_and_an_exact_test(tmp_path: Path) -> None:
     one, other = chooser("debate", 0.8), chooser("single", 0.4)
-    [duel] = study_of(tmp_path / "r", one + other, kind="compare").comparison.duels
+    [pair] = study_of(tmp_path / "r", one + other, kind="compare").comparison.pairwise
     winners = [[str(r.winner) for r in rows] for rows in (one, other)]
     human = [str(r.human) for r in one]
     expected = compare_accuracies(winners[0], winners[1], human, resampling=FEW)
-    found = duel.differences["accuracy"]
+    found = pair.differences["accuracy"]
     assert (found.difference.value, found.p) == pytest.approx((expected.difference.value, expected.p))
-    counts = duel.tests["mcnemar"].counts
+    counts = pair.tests["mcnemar"].counts
     alone = counts["first"], counts["second"]
-    assert duel.tests["mcnemar"].p == pytest.approx(stats.binomtest(alone[0], sum(alone)).pvalue)
+    assert pair.tests["mcnemar"].p == pytest.approx(stats.binomtest(alone[0], sum(alone)).pvalue)
     mine, theirs = ([float(w == h) for w, h in zip(own, human, strict=True)] for own in winners)
-    assert duel.tests["t_right"].p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue)
+    assert pair.tests["t_right"].p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue)
 
 
 def test_t_tests_against_scipy(tmp_path: Path) -> None:
     one, other = judge("debate", 0.8), judge("single", 1.6)
-    [duel] = study_of(tmp_path / "r", one + other).comparison.duels
+    [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
     expected = stats.ttest_rel(columns(one), columns(other))
-    assert duel.tests["t_scores"].statistic == pytest.approx(expected.statistic)
-    assert duel.tests["t_scores"].p == pytest.approx(expected.pvalue)
+    assert pair.tests["t_scores"].statistic == pytest.approx(expected.statistic)
+    assert pair.tests["t_scores"].p == pytest.approx(expected.pvalue)
     mine, theirs = ([abs((r.score or 0) - float(r.human or 0)) for r in rows] for rows in (one, other))
-    assert duel.tests["t_errors"].statistic == pytest.approx(stats.ttest_rel(mine, theirs).statistic)
-    assert (duel.tests["t_errors"].effect or Statistic(0)).value < 0, "debate errs less"  # type: ignore[operator]
+    assert pair.tests["t_errors"].statistic == pytest.approx(stats.ttest_rel(mine, theirs).statistic)
+    assert (pair.tests["t_errors"].effect or Statistic(0)).value < 0, "debate errs less"  # type: ignore[operator]
 
 
 def test_repeats_of_an_item_are_one_item_to_the_t_test(tmp_path: Path) -> None:
     def twice(protocol: str, noise: float) -> list[Result]:
         return [r for n in range(2) for r in judge(protocol, noise, items=10, repeat=n)]
 
-    [duel] = study_of(tmp_path / "r", twice("debate", 0.5) + twice("single", 1)).comparison.duels
-    assert (duel.shared, duel.tests["t_scores"].n) == (20, 10)
+    [pair] = study_of(tmp_path / "r", twice("debate", 0.5) + twice("single", 1)).comparison.pairwise
+    assert (pair.shared, pair.tests["t_scores"].n) == (20, 10)
 
 
 def test_swapped_contenders_have_the_opposite_sign_and_the_same_p(tmp_path: Path) -> None:
     rows = [*judge("debate", 0.8), *judge("single", 1.6)]
     [one], [other] = (
-        study_of(tmp_path / base, rows, base=base).comparison.duels for base in ("debate", "single")
+        study_of(tmp_path / base, rows, base=base).comparison.pairwise for base in ("debate", "single")
     )
     assert (one.first, other.first) == ("single", "debate")
     for name in MEASURES["score"]:
@@ -121,22 +121,27 @@ def test_only_shared_rows_count_and_the_others_are_counted(tmp_path: Path) -> No
     one, other = judge("debate", 1)[:30], judge("single", 1)[10:]
     other[-1] = other[-1].model_copy(update={"repeat": 1})
     one[29] = one[29].model_copy(update={"human": None})
-    [duel] = study_of(tmp_path / "r", one + other).comparison.duels
-    assert (duel.shared, duel.only_first, duel.only_second, duel.unlabelled) == (19, 10, 10, 1)
+    [pair] = study_of(tmp_path / "r", one + other).comparison.pairwise
+    assert (pair.shared, pair.only_first, pair.only_second, pair.unlabelled) == (
+        19,
+        10,
+        10,
+        1,
+    )
     expected = stats.spearmanr(columns(one[10:29]), [float(r.human or 0) for r in one[10:29]])[0]
-    assert duel.differences["spearman"].first == pytest.approx(expected)
-    assert (duel.first_bill.judgements, duel.first_bill.calls_each) == (19, 1.0)
+    assert pair.differences["spearman"].first == pytest.approx(expected)
+    assert (pair.first_bill.judgements, pair.first_bill.calls_each) == (19, 1.0)
 
 
 def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:
     rows = [r for number in range(4) for r in judge(f"j{number}", 0.5 + number / 2)]
-    duels = study_of(tmp_path / "r", rows, base="j0").comparison.duels
-    assert [(duel.first, duel.second, duel.with_base) for duel in duels[:3]] == [
+    pairwise = study_of(tmp_path / "r", rows, base="j0").comparison.pairwise
+    assert [(pair.first, pair.second, pair.with_base) for pair in pairwise[:3]] == [
         ("j1", "j0", True),
         ("j2", "j0", True),
         ("j3", "j0", True),
     ]
-    found = [duel.differences["spearman"] for duel in duels]
+    found = [pair.differences["spearman"] for pair in pairwise]
     assert [each.adjusted for each in found] == list(holm([each.p for each in found]))
     assert [each.adjusted_to_base for each in found[:3]] == list(holm([each.p for each in found[:3]]))
     assert {each.adjusted_to_base for each in found[3:]} == {None}
@@ -144,15 +149,15 @@ def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:
 
 def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp_path: Path) -> None:
     rows = [*judge("debate", 1), *judge("single", 2, group=None)]
-    [duel] = study_of(tmp_path / "r", rows).comparison.duels
-    found = duel.differences["spearman"]
+    [pair] = study_of(tmp_path / "r", rows).comparison.pairwise
+    found = pair.differences["spearman"]
     assert found.difference == Statistic((found.first or 0) - (found.second or 0))
-    assert (found.p, duel.differences["group_spearman"].difference) == (None, Statistic(None))
+    assert (found.p, pair.differences["group_spearman"].difference) == (None, Statistic(None))
 
 
 def test_few_groups_are_told(tmp_path: Path) -> None:
     study = study_of(tmp_path / "r", [*judge("debate", 1), *judge("single", 2)])
-    assert study.comparison.duels[0].units == 5
+    assert study.comparison.pairwise[0].units == 5
     assert "fewer than 10 groups to draw from, on wit (5)" in study.comparison.notes[0]
 
 
@@ -162,13 +167,13 @@ def test_the_better_judge_is_found_and_two_that_are_alike_are_not_told_apart(tmp
     alike = [row.model_copy(update={"protocol": "twin"}) for row in worse]
     study = study_of(tmp_path / "r", better + worse + alike)
 
-    def duel(first: str, second: str) -> Duel:
-        found = study.comparison.duel("wit", first, second)
+    def pairwise(first: str, second: str) -> PairwiseComparison:
+        found = study.comparison.of_pair("wit", first, second)
         assert found is not None
         return found
 
-    assert duel("debate", "single").differences["spearman"].difference.low > 0  # type: ignore[operator]
-    twins = duel("twin", "single").differences["spearman"]
+    assert pairwise("debate", "single").differences["spearman"].difference.low > 0  # type: ignore[operator]
+    twins = pairwise("twin", "single").differences["spearman"]
     assert (twins.difference, twins.p) == (Statistic(0.0, 0.0, 0.0), 1.0)
 
 
@@ -190,7 +195,7 @@ def test_smaller_ensembles_are_the_means_of_the_first_referees(tmp_path: Path) -
     ]
     study = study_of(tmp_path / "r", [*rows, *debate, *cheap])
     ensembles = study.matching.ensembles
-    assert [(found.label, found.k, found.bill.calls_each) for found in ensembles] == [
+    assert [(found.label, found.k, found.usage.calls_each) for found in ensembles] == [
         ("ensemble, 1 of 3", 1, 1.0),
         ("ensemble, 2 of 3", 2, 2.0),
         ("ensemble, 3 of 3", 3, 3.0),
@@ -201,7 +206,7 @@ def test_smaller_ensembles_are_the_means_of_the_first_referees(tmp_path: Path) -
     whole = study.leaderboard.standing("ensemble", "wit")
     assert whole is not None
     assert ensembles[2].agreement == whole.measures["spearman"], "all of them are the run itself"
-    matched = {match.contender: match.ensemble.k for match in study.matching.matches}
+    matched = {match.judge: match.ensemble.k for match in study.matching.matches}
     assert matched == {"debate": 2, "single": 1}
 
 
@@ -217,7 +222,7 @@ def test_the_greatest_ensemble_is_the_run_itself(tmp_path: Path, kind: str) -> N
         [greatest] = [e for e in study.matching.ensembles if (e.subject, e.k) == (subject.label, 4)]
         assert whole is not None
         assert greatest.agreement == whole.measures[greatest.measure]
-        assert (greatest.bill.calls, greatest.bill.tokens) == (whole.bill.calls, whole.bill.tokens)
+        assert (greatest.usage.calls, greatest.usage.tokens) == (whole.usage.calls, whole.usage.tokens)
 
 
 def test_repeats_of_a_single_judge_are_ensembles_too(tmp_path: Path) -> None:
@@ -227,7 +232,11 @@ def test_repeats_of_a_single_judge_are_ensembles_too(tmp_path: Path) -> None:
         for repeat, scores in enumerate([(8.0, 7.0), (6.0, 9.0), (9.0, 6.0)])
     ]
     ensembles = study_of(tmp_path / "r", rows, kind="compare").matching.ensembles
-    assert [(e.k, e.bill.judgements, e.bill.calls) for e in ensembles] == [(1, 6, 6), (2, 6, 12), (3, 6, 18)]
+    assert [(e.k, e.usage.judgements, e.usage.calls) for e in ensembles] == [
+        (1, 6, 6),
+        (2, 6, 12),
+        (3, 6, 18),
+    ]
     assert [e.agreement.value for e in ensembles] == [0.5, 0.5, 0.5]
 
 
@@ -245,7 +254,11 @@ def test_money_is_matched_where_prices_are_known(tmp_path: Path) -> None:
     [match] = study_of(tmp_path / "r", [*priced, *debate]).matching.matches
     assert (match.unit, match.ensemble.k) == ("cost", 2)
     assert (match.spent, match.ensemble_spent) == pytest.approx((0.25, 0.2))
-    assert (match.duel.first, match.duel.second, match.duel.shared) == ("debate", "ensemble, 2 of 3", 6)
+    assert (match.pairwise.first, match.pairwise.second, match.pairwise.shared) == (
+        "debate",
+        "ensemble, 2 of 3",
+        6,
+    )
 
 
 def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) -> None:
@@ -260,7 +273,7 @@ def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) 
 def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
     rows = [referees(f"i{n:02}", [1.0 + n % 5, 2.0, 3.0], 1 + n % 5) for n in range(12)]
     found = study_of(tmp_path / "r", [*rows, *judge("debate", 1, 12, calls=9)]).matching
-    assert [(match.contender, match.ensemble.k) for match in found.matches] == [("debate", 3)]
+    assert [(match.judge, match.ensemble.k) for match in found.matches] == [("debate", 3)]
     assert found.notes == (
         "debate takes up to 3.0 times as much as the greatest ensemble here; a greater one: jurygraph run ensemble "
         "--set referees=9 --set roles=same --data mine --model test --out DIR",
@@ -281,7 +294,7 @@ def test_what_takes_less_than_one_judge_has_no_match(tmp_path: Path) -> None:
     ]
     cheap = [compared(f"p{n}", "baseline", winner="1", human="1") for n in range(3)]
     found = study_of(tmp_path / "r", [*pairs, *cheap], kind="compare").matching
-    assert [(each.k, each.bill.calls_each) for each in found.ensembles] == [(1, 2.0)]
+    assert [(each.k, each.usage.calls_each) for each in found.ensembles] == [(1, 2.0)]
     assert found.matches == ()
     assert found.notes == ("baseline on preference: takes less than a single judge of any ensemble here",)
 
@@ -304,7 +317,7 @@ def test_nobody_on_the_frontier_is_beaten_and_everybody_off_it_is() -> None:
             for other in points
         )
 
-    found = {point.label for point in unbeaten(points)}
+    found = {point.label for point in pareto_front(points)}
     assert found == {point.label for point in points if not beaten(point)}
 
 

@@ -19,7 +19,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
 from jurygraph.eval.run.results import Result
 from jurygraph.eval.sweeps import CellResult, Sweep, asweep, plan_sweep, sweep
-from jurygraph.eval.sweeps.shared_calls import bounds, expect, rehearse
+from jurygraph.eval.sweeps.shared_calls import bounds, expected_calls, sample_call_shares
 from jurygraph.state.errors import UsageError
 
 from .loopback import Provider, Text
@@ -82,8 +82,8 @@ def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
     done = sweep(
         "debate", {"n": [1, 2, 3], "tie_breaker": [False, True]}, "demo", limit=4, aspects=["fluency"]
     )
-    known = asyncio.run(expect(planned, [0] * 6))
-    assert (known.rehearsed, known.played.distinct, known.played.calls) == (
+    known = asyncio.run(expected_calls(planned, [0] * 6))
+    assert (known.sampled, known.played.distinct, known.played.calls) == (
         4,
         done.calls_made,
         done.calls_alone,
@@ -98,7 +98,7 @@ def test_calls_that_serve_a_whole_run_are_not_scaled_up_with_its_items() -> None
     planned = plan_sweep(
         "geval", {"samples": [2, 3]}, "demo", aspects=["fluency"], settings={"weighting": "sampling"}
     )
-    heard = asyncio.run(rehearse(planned.cells, [task(planned, 0)]))
+    heard = asyncio.run(sample_call_shares(planned.cells, [task(planned, 0)]))
     assert (heard.calls, heard.distinct) == (5, 3)
     assert asyncio.run(bounds(planned, [0, 0])).one_by_one.most == 5 * len(planned.dataset) + 2
 
@@ -185,7 +185,7 @@ def test_a_provider_is_asked_nothing_before_the_sweep_and_each_thing_once(provid
     options: Any = {"limit": 2, **ASPECT, "settings": {"structured": "off"}}
     axes = {"model": ["openai:gpt-4o-mini", "openai:gpt-4o"]}
     planned = plan_sweep("single", axes, "demo", **options)
-    known = asyncio.run(expect(planned, [0, 0]))
+    known = asyncio.run(expected_calls(planned, [0, 0]))
     assert (provider.requests, known.one_by_one.most, known.together.most) == ([], 4, 4)
     assert known.cost_alone is not None
     done = sweep("single", axes, "demo", **options)

@@ -12,11 +12,11 @@ from jurygraph.eval.run.evaluation import Evaluation
 from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.sweeps import Axis, Cell, CellResult, Sweep, sweep
-from jurygraph.eval.sweeps.cell_metrics import Place, measure
+from jurygraph.eval.sweeps.cell_metrics import MetricKey, measure
 from jurygraph.eval.sweeps.sweep_result import aspect_grid, cell_grid, pivot_grid
 from jurygraph.eval.tables import Grid, to_csv
 
-RHO = Place("average", "spearman")
+RHO = MetricKey("average", "spearman")
 
 
 def cell(name: str, scores: Sequence[float | None], aspect: str = "wit", **fields: Any) -> CellResult:
@@ -51,10 +51,12 @@ def test_figures_are_those_of_each_cell_by_itself() -> None:
     for one, found in zip(done.cells, done.measured(), strict=True):
         for aspect, agreement in one.evaluation.agreement().items():
             rho = agreement.per_group["spearman"]  # type: ignore[union-attr]
-            figure = found.figures[Place(aspect, "spearman")]
+            figure = found.figures[MetricKey(aspect, "spearman")]
             assert (figure.value, figure.low, figure.high) == (rho.value, rho.low, rho.high)
             assert found.rows[aspect] == agreement.n
-        values = [found.figures[Place(aspect, "spearman")].value for aspect in ("consistency", "relevance")]
+        values = [
+            found.figures[MetricKey(aspect, "spearman")].value for aspect in ("consistency", "relevance")
+        ]
         assert found.figures[RHO].value == pytest.approx(sum(values) / 2)  # type: ignore[arg-type]
 
 
@@ -63,8 +65,8 @@ def test_gains_are_over_the_rows_that_both_have() -> None:
     first = cell("first", [0, 1, 2, 3, 9, 4])
     second = cell("second", [0, 1, 2, 3, None, 4])
     _, found = measure([first, second])
-    assert found.gains[Place("wit", "spearman")].value == 0.0
-    assert found.figures[Place("wit", "spearman")].value == 1.0
+    assert found.gains[MetricKey("wit", "spearman")].value == 0.0
+    assert found.figures[MetricKey("wit", "spearman")].value == 1.0
     assert found.rows == {"wit": 5}
 
 
@@ -80,11 +82,11 @@ def test_the_gain_of_an_average_is_the_average_gain() -> None:
     ]
     resampling = Resampling(resamples=200)
     base, found = measure(both, resampling)
-    wit = found.gains[Place("wit", "spearman")]
+    wit = found.gains[MetricKey("wit", "spearman")]
     average = found.gains[RHO]
     assert average.value == pytest.approx(wit.value / 2)  # type: ignore[operator]
     assert average.low == pytest.approx(wit.low / 2)  # type: ignore[operator]
-    assert found.gains[Place("tact", "spearman")].value == 0.0
+    assert found.gains[MetricKey("tact", "spearman")].value == 0.0
     assert base.gains == {}
 
 
@@ -94,8 +96,8 @@ def test_no_average_where_an_aspect_has_no_figure() -> None:
         Cell({"judge": "a"}), "single", Evaluation((*results([0, 1, 2, 3], "wit"), *constant), {"note": None})
     )
     (found,) = measure([one])
-    assert found.figures[Place("wit", "spearman")].value == 1.0
-    assert found.figures[Place("tact", "spearman")].value is None
+    assert found.figures[MetricKey("wit", "spearman")].value == 1.0
+    assert found.figures[MetricKey("tact", "spearman")].value is None
     assert found.figures[RHO].value is None
 
 

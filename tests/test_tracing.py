@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.run import tracing
-from jurygraph.eval.run.progress_counters import Counts
+from jurygraph.eval.run.progress_counters import ProgressCounters
 from jurygraph.eval.run.tracing import traced, traces_sent
-from jurygraph.nodes.models.send import Around
+from jurygraph.nodes.models.send import CallMiddleware
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request
@@ -198,8 +198,8 @@ def test_nothing_is_put_in_between_when_nobody_listens() -> None:
     async def judge(*_: Any) -> None:
         """Never called."""
 
-    calls = Around()
-    with traced({}, Counts(), calls, judge) as given:
+    calls = CallMiddleware()
+    with traced({}, ProgressCounters(), calls, judge) as given:
         assert given == (calls, judge)
 
 

@@ -1,14 +1,14 @@
 """Several runs looked at together.
 
     Study.of(folders, base=None, resampling=None, people=None, eps=0.1)               study.py
-      .contenders   Contender: a protocol of a run; Bill: what it took                contenders.py
-      .subjects     Subject: an aspect (or the preference) of a dataset               contenders.py
-      .leaderboard  Leaderboard: Standing (contender x subject), Average              leaderboard.py
-      .comparison   Comparison: Duel (a pair on a subject): Difference, PairedTest;
-                    AverageDuel (a pair over a dataset's aspects)                     comparison.py
-      .matching     Matching: EnsembleOf (k of K judges), Match                       matching.py
+      .contenders   Judge: a protocol of a run; UsageTotals: what it took                contenders.py
+      .subjects     EvaluationTarget: an aspect (or the preference) of a dataset               contenders.py
+      .leaderboard  Leaderboard: LeaderboardEntry (contender x subject), Average              leaderboard.py
+      .comparison   Comparison: PairwiseComparison (a pair on a subject): Difference, PairedTest;
+                    AverageComparison (a pair over a dataset's aspects)                     comparison.py
+      .matching     EqualCostComparison: EnsembleOf (k of K judges), EqualCostMatch                       matching.py
       .frontiers    Frontier (one a subject): Point, Curve                            frontier.py
-      .diagnoses    Diagnosis (contender x subject): Changes, Round, Mover,
+      .diagnoses    Diagnosis (contender x subject): Changes, Round, ScoreChanges,
                     Conformity, Spending, Positions, LengthBias, Replies              diagnostics.py
       .costs        Costs: CostRow; People: what people would take                    costs.py
       .courtrooms   Courtroom (one a subject with MORE, SAMRE, baseline)              courtroom.py
@@ -20,14 +20,14 @@ and ``gaps`` fill them in.
 Everything is frozen and refers to contenders and subjects by their labels. ``None`` stands for what does not exist.
 """
 
-from .comparison import AverageDuel, Comparison, Difference, Duel, PairedTest
+from .comparison import AverageComparison, Comparison, Difference, PairedTest, PairwiseComparison
 from .costs import CostRow, Costs, Curve, Frontier, People, Point
 from .counters import Replies, Spending
 from .diagnostics import Changes, Diagnosis, Positions, Round
-from .equal_cost import EnsembleOf, Match, Matching
-from .influence import Conformity, Mover
-from .judges import Bill, Contender, Subject
-from .leaderboard import Alphas, Average, Leaderboard, OverRepeats, Standing, WinnerShare
+from .equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
+from .influence import Conformity, ScoreChanges
+from .judges import EvaluationTarget, Judge, UsageTotals
+from .leaderboard import Alphas, Average, Leaderboard, LeaderboardEntry, OverRepeats, WinnerShare
 from .length_bias import LengthBias
 from .score_gaps import Courtroom
 from .study import Study
@@ -35,36 +35,36 @@ from .study import Study
 __all__ = [
     "Alphas",
     "Average",
-    "AverageDuel",
-    "Bill",
+    "AverageComparison",
     "Changes",
     "Comparison",
     "Conformity",
-    "Contender",
     "CostRow",
     "Costs",
     "Courtroom",
     "Curve",
     "Diagnosis",
     "Difference",
-    "Duel",
     "EnsembleOf",
+    "EqualCostComparison",
+    "EqualCostMatch",
+    "EvaluationTarget",
     "Frontier",
+    "Judge",
     "Leaderboard",
+    "LeaderboardEntry",
     "LengthBias",
-    "Match",
-    "Matching",
-    "Mover",
     "OverRepeats",
     "PairedTest",
+    "PairwiseComparison",
     "People",
     "Point",
     "Positions",
     "Replies",
     "Round",
+    "ScoreChanges",
     "Spending",
-    "Standing",
     "Study",
-    "Subject",
+    "UsageTotals",
     "WinnerShare",
 ]

@@ -11,35 +11,35 @@ import numpy as np
 
 from ..statistics.resampling import Statistic, two_sided_p
 from ..statistics.significance import holm
-from .comparison import Arena, AverageDuel, Difference, Side
+from .comparison import AverageComparison, Difference, PairwiseComparator, Side
 from .measures import OVER_ROWS, Sample
 
-There = tuple[Arena, Mapping[str, Side]]
+There = tuple[PairwiseComparator, Mapping[str, Side]]
 """A subject, with those who judged it by their labels."""
 
 
-def average_duels(subjects: Sequence[There], base: str | None) -> tuple[AverageDuel, ...]:
+def average_comparisons(subjects: Sequence[There], base: str | None) -> tuple[AverageComparison, ...]:
     """All pairs of those who judged all of a dataset's score subjects; none where there are fewer than two of these.
 
     Args:
         subjects: of one dataset.
         base: the label of its base, if it has one.
     """
-    scores = [(arena, there) for arena, there in subjects if arena.kind == "score"]
+    scores = [(comparator, there) for comparator, there in subjects if comparator.kind == "score"]
     if len(scores) < 2:
         return ()
     labels = [label for label in scores[0][1] if all(label in there for _, there in scores)]
     others = [label for label in labels if label != base]
     pairs = [(label, base) for label in others if base in labels and base is not None]
     pairs += list(combinations(others, 2))
-    return _adjusted([_duel(scores, first, second, base) for first, second in pairs])
+    return _adjusted([_pairwise(scores, first, second, base) for first, second in pairs])
 
 
-def _duel(subjects: Sequence[There], first: str, second: str, base: str | None) -> AverageDuel:
+def _pairwise(subjects: Sequence[There], first: str, second: str, base: str | None) -> AverageComparison:
     samples = list(_samples(subjects, first, second))
     units = samples[0][0].units
     paired = all(np.array_equal(each.units, units) for pair in samples for each in pair)
-    return AverageDuel(
+    return AverageComparison(
         data=subjects[0][0].subject.data,
         digest=subjects[0][0].subject.digest,
         first=first,
@@ -51,10 +51,10 @@ def _duel(subjects: Sequence[There], first: str, second: str, base: str | None) 
 
 
 def _samples(subjects: Sequence[There], first: str, second: str) -> Iterator[tuple[Sample, Sample]]:
-    for arena, there in subjects:
+    for comparator, there in subjects:
         one, other = there[first], there[second]
-        shared = arena.shared(one, other)
-        yield arena.sample(one, shared), arena.sample(other, shared)
+        shared = comparator.shared(one, other)
+        yield comparator.sample(one, shared), comparator.sample(other, shared)
 
 
 def _difference(name: str, samples: Sequence[tuple[Sample, Sample]], paired: bool) -> Difference:
@@ -73,14 +73,14 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def _adjusted(duels: Sequence[AverageDuel]) -> tuple[AverageDuel, ...]:
+def _adjusted(pairwise: Sequence[AverageComparison]) -> tuple[AverageComparison, ...]:
     """With p-values that hold for all of them together, as those of single subjects are adjusted."""
-    found = list(duels)
+    found = list(pairwise)
     for name in OVER_ROWS:
-        values = [duel.differences[name].p for duel in duels]
+        values = [pair.differences[name].p for pair in pairwise]
         of_all = holm(values)
-        to_base = holm([p if duel.with_base else None for duel, p in zip(duels, values, strict=True)])
-        for at, duel in enumerate(found):
-            one = replace(duel.differences[name], adjusted=of_all[at], adjusted_to_base=to_base[at])
-            found[at] = replace(duel, differences={**duel.differences, name: one})
+        to_base = holm([p if pair.with_base else None for pair, p in zip(pairwise, values, strict=True)])
+        for at, pair in enumerate(found):
+            one = replace(pair.differences[name], adjusted=of_all[at], adjusted_to_base=to_base[at])
+            found[at] = replace(pair, differences={**pair.differences, name: one})
     return tuple(found)

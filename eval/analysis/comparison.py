@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from ...state.tasks import TaskKind
 from ..statistics.resampling import Resampling
 from ..statistics.significance import NAMES, compare_dependent, holm, mcnemar, paired_t_test
-from .judges import Bill, Subject
+from .judges import EvaluationTarget, UsageTotals
 from .measures import MEASURES, Sample, difference, distance, right, sample, votes_on
-from .result_rows import Row, RowKey
+from .result_rows import ResultRow, RowKey
 
 if TYPE_CHECKING:
     from ..statistics.resampling import Statistic
@@ -23,32 +23,34 @@ FEW = 10
 """Units below which the bootstrap promises more than it can hold."""
 
 
-def adjusted(duels: Sequence[Duel]) -> list[Duel]:
+def adjusted(pairwise: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
     """The duels of one subject with p-values that hold for all of them together."""
-    measures = list(dict.fromkeys(name for duel in duels for name in duel.differences))
-    tests = list(dict.fromkeys(name for duel in duels for name in duel.tests))
+    measures = list(dict.fromkeys(name for pair in pairwise for name in pair.differences))
+    tests = list(dict.fromkeys(name for pair in pairwise for name in pair.tests))
     by_measure = {
-        name: _both_families(duels, [duel.differences[name].p for duel in duels]) for name in measures
+        name: _both_families(pairwise, [pair.differences[name].p for pair in pairwise]) for name in measures
     }
     by_test = {
-        name: _both_families(duels, [duel.tests[name].p if name in duel.tests else None for duel in duels])
+        name: _both_families(
+            pairwise, [pair.tests[name].p if name in pair.tests else None for pair in pairwise]
+        )
         for name in tests
     }
     return [
         replace(
-            duel,
+            pair,
             differences={
                 name: replace(
                     found, adjusted=by_measure[name][0][at], adjusted_to_base=by_measure[name][1][at]
                 )
-                for name, found in duel.differences.items()
+                for name, found in pair.differences.items()
             },
             tests={
                 name: replace(test, adjusted=by_test[name][0][at], adjusted_to_base=by_test[name][1][at])
-                for name, test in duel.tests.items()
+                for name, test in pair.tests.items()
             },
         )
-        for at, duel in enumerate(duels)
+        for at, pair in enumerate(pairwise)
     ]
 
 
@@ -103,7 +105,7 @@ class PairedTest:
 
 
 @dataclass(frozen=True)
-class Duel:
+class PairwiseComparison:
     """Two contenders on one subject, on the rows (item and repeat) that both judged and people labelled.
 
     Attributes:
@@ -128,14 +130,14 @@ class Duel:
     unlabelled: int
     differences: Mapping[str, Difference]
     tests: Mapping[str, PairedTest]
-    first_bill: Bill
-    second_bill: Bill
+    first_bill: UsageTotals
+    second_bill: UsageTotals
     with_base: bool = False
     units: int = 0
 
 
 @dataclass(frozen=True)
-class AverageDuel:
+class AverageComparison:
     """Two contenders' means over all score subjects of one dataset, on the rows that both judged and people labelled.
 
     Attributes:
@@ -166,21 +168,24 @@ class Comparison:
         averages: of datasets with several score subjects the same pairs' means over them.
     """
 
-    duels: tuple[Duel, ...]
+    pairwise: tuple[PairwiseComparison, ...]
     family: str
     notes: tuple[str, ...] = ()
-    averages: tuple[AverageDuel, ...] = ()
+    averages: tuple[AverageComparison, ...] = ()
 
-    def with_base(self) -> tuple[Duel, ...]:
+    def with_base(self) -> tuple[PairwiseComparison, ...]:
         """The pairs whose second is the base."""
-        return tuple(duel for duel in self.duels if duel.with_base)
+        return tuple(pair for pair in self.pairwise if pair.with_base)
 
-    def duel(self, subject: str, first: str, second: str) -> Duel | None:
+    def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
         """Of two contenders on one subject, in this order, if there is one."""
         wanted = (subject, first, second)
-        return next((duel for duel in self.duels if (duel.subject, duel.first, duel.second) == wanted), None)
+        return next(
+            (pair for pair in self.pairwise if (pair.subject, pair.first, pair.second) == wanted),
+            None,
+        )
 
-    def average(self, digest: str, first: str, second: str) -> AverageDuel | None:
+    def average(self, digest: str, first: str, second: str) -> AverageComparison | None:
         """Of two contenders' means over one dataset, in this order, if there is one."""
         wanted = (digest, first, second)
         return next((one for one in self.averages if (one.digest, one.first, one.second) == wanted), None)
@@ -202,15 +207,15 @@ class Side(NamedTuple):
     """
 
     label: str
-    rows: Mapping[RowKey, Row]
+    rows: Mapping[RowKey, ResultRow]
     distances: bool
 
 
 @dataclass
-class Arena:
+class PairwiseComparator:
     """Compares sides on one subject. What is resampled of one is kept for its next opponents on the same rows."""
 
-    subject: Subject
+    subject: EvaluationTarget
     resampling: Resampling
 
     def __post_init__(self) -> None:
@@ -222,12 +227,12 @@ class Arena:
         """Scores or preferences."""
         return self.subject.kind
 
-    def duel(self, first: Side, second: Side, with_base: bool = False) -> Duel:
+    def compare(self, first: Side, second: Side, with_base: bool = False) -> PairwiseComparison:
         """Two sides on the rows that both judged and people labelled."""
         both = [key for key in first.rows if key in second.rows]
         shared = self.shared(first, second)
         mine, theirs = ([side.rows[key] for key in shared] for side in (first, second))
-        return Duel(
+        return PairwiseComparison(
             subject=self.subject.label,
             first=first.label,
             second=second.label,
@@ -239,8 +244,8 @@ class Arena:
             tests={
                 test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
             },
-            first_bill=sum((row.bill for row in mine), Bill()),
-            second_bill=sum((row.bill for row in theirs), Bill()),
+            first_bill=sum((row.usage for row in mine), UsageTotals()),
+            second_bill=sum((row.usage for row in theirs), UsageTotals()),
             with_base=with_base,
             units=len({row.unit for row in mine}),
         )
@@ -270,7 +275,9 @@ class Arena:
             )
         return self._samples[side.label, rows]
 
-    def _tests(self, mine: Sequence[Row], theirs: Sequence[Row], distances: bool) -> Iterator[PairedTest]:
+    def _tests(
+        self, mine: Sequence[ResultRow], theirs: Sequence[ResultRow], distances: bool
+    ) -> Iterator[PairedTest]:
         if not mine:
             return
         if self.kind == "compare":
@@ -283,7 +290,7 @@ class Arena:
                 "t_errors", "mean distance to people's score, item by item", _apart, mine, theirs
             )
 
-    def _of_verdicts(self, mine: Sequence[Row], theirs: Sequence[Row]) -> Iterator[PairedTest]:
+    def _of_verdicts(self, mine: Sequence[ResultRow], theirs: Sequence[ResultRow]) -> Iterator[PairedTest]:
         rule = self.subject.rule
         there = [any(votes_on(row, rule)) for row in mine]
         if not any(there):
@@ -301,45 +308,51 @@ class Arena:
         self,
         name: str,
         about: str,
-        figure: Callable[[Row], float],
-        mine: Sequence[Row],
-        theirs: Sequence[Row],
+        figure: Callable[[ResultRow], float],
+        mine: Sequence[ResultRow],
+        theirs: Sequence[ResultRow],
     ) -> PairedTest:
         no_resamples = replace(self.resampling, resamples=0)
         found = paired_t_test(_by_item(mine, figure), _by_item(theirs, figure), resampling=no_resamples)
         return PairedTest(name, about, found.n, found.t, found.p, effect=found.difference)
 
 
-def compare(sides: Sequence[tuple[Arena, Sequence[Side], str | None]]) -> Comparison:
+def compare(sides: Sequence[tuple[PairwiseComparator, Sequence[Side], str | None]]) -> Comparison:
     """All pairs.
 
     Args:
         sides: of each subject the arena, all sides in their order, and the label of the base, if it has one there.
     """
-    duels = [duel for arena, there, base in sides for duel in adjusted(list(_pairs(arena, there, base)))]
-    return Comparison(tuple(duels), FAMILY, tuple(_notes(duels)))
+    pairwise = [
+        pair for comparator, there, base in sides for pair in adjusted(list(_pairs(comparator, there, base)))
+    ]
+    return Comparison(tuple(pairwise), FAMILY, tuple(_notes(pairwise)))
 
 
-def _pairs(arena: Arena, sides: Sequence[Side], base: str | None) -> Iterator[Duel]:
+def _pairs(
+    comparator: PairwiseComparator, sides: Sequence[Side], base: str | None
+) -> Iterator[PairwiseComparison]:
     """Those with the base first, the base being second in each."""
     with_base = [side for side in sides if side.label == base]
     others = [side for side in sides if side.label != base]
     for side in others:
         for one in with_base:
-            yield arena.duel(side, one, with_base=True)
+            yield comparator.compare(side, one, with_base=True)
     for first, second in combinations(others, 2):
-        yield arena.duel(first, second)
+        yield comparator.compare(first, second)
 
 
 def _both_families(
-    duels: Sequence[Duel], values: Sequence[float | None]
+    pairwise: Sequence[PairwiseComparison], values: Sequence[float | None]
 ) -> tuple[Sequence[float | None], Sequence[float | None]]:
     """Adjusted among all pairs, and among those with the base."""
-    to_base = [p if duel.with_base else None for duel, p in zip(duels, values, strict=True)]
+    to_base = [p if pair.with_base else None for pair, p in zip(pairwise, values, strict=True)]
     return holm(values), holm(to_base)
 
 
-def _dependent(mine: Sequence[Row], theirs: Sequence[Row], confidence: float) -> Iterator[PairedTest]:
+def _dependent(
+    mine: Sequence[ResultRow], theirs: Sequence[ResultRow], confidence: float
+) -> Iterator[PairedTest]:
     first, second = ([cast("float", row.judged) for row in rows] for rows in (mine, theirs))
     human = [cast("float", row.human) for row in mine]
     for name in NAMES:
@@ -353,7 +366,7 @@ def _dependent(mine: Sequence[Row], theirs: Sequence[Row], confidence: float) ->
             yield PairedTest(f"{test}_{name}", about, found.n, value, p, effect=found.difference)
 
 
-def _mcnemar(mine: Sequence[Row], theirs: Sequence[Row]) -> PairedTest:
+def _mcnemar(mine: Sequence[ResultRow], theirs: Sequence[ResultRow]) -> PairedTest:
     first, second = ([row.judged == row.human for row in rows] for rows in (mine, theirs))
     found = mcnemar(first, second, resampling=Resampling(resamples=0))
     counts = {
@@ -365,32 +378,32 @@ def _mcnemar(mine: Sequence[Row], theirs: Sequence[Row]) -> PairedTest:
     return PairedTest("mcnemar", "verdicts that one alone had right", found.n, None, found.p, counts=counts)
 
 
-def _score(row: Row) -> float:
+def _score(row: ResultRow) -> float:
     return cast("float", row.judged)
 
 
-def _apart(row: Row) -> float:
+def _apart(row: ResultRow) -> float:
     return distance(row.judged, row.human)
 
 
-def _by_item(rows: Iterable[Row], figure: Callable[[Row], float]) -> list[float]:
+def _by_item(rows: Iterable[ResultRow], figure: Callable[[ResultRow], float]) -> list[float]:
     """One number an item: the mean over its repeats. Rows come sorted by item."""
     return [fmean(map(figure, repeats)) for _, repeats in groupby(rows, key=lambda row: row.item)]
 
 
-def _notes(duels: Sequence[Duel]) -> Iterator[str]:
-    apart = [duel for duel in duels if duel.only_first or duel.only_second]
+def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
+    apart = [pair for pair in pairwise if pair.only_first or pair.only_second]
     if apart:
         yield (
-            f"{len(apart)} of {len(duels)} pairs have rows that only one of them judged: "
+            f"{len(apart)} of {len(pairwise)} pairs have rows that only one of them judged: "
             "pairs are compared on the rows that both judged"
         )
-    few = {duel.subject: duel.units for duel in duels if 0 < duel.units < FEW}
+    few = {pair.subject: pair.units for pair in pairwise if 0 < pair.units < FEW}
     if few:
         named = ", ".join(f"{subject} ({units})" for subject, units in few.items())
         yield (
             f"fewer than {FEW} groups to draw from, on {named}: intervals are too narrow there, p-values too small"
         )
-    if any(not duel.shared for duel in duels):
-        empty = sum(not duel.shared for duel in duels)
-        yield f"{empty} of {len(duels)} pairs share no labelled row: nothing can be said of these"
+    if any(not pair.shared for pair in pairwise):
+        empty = sum(not pair.shared for pair in pairwise)
+        yield f"{empty} of {len(pairwise)} pairs share no labelled row: nothing can be said of these"

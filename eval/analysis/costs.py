@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ...state.errors import UsageError
-from .comparison import Arena
-from .equal_cost import Competitor, EnsembleOf, Unit, spent, unit_of
-from .judges import Contender
+from .comparison import PairwiseComparator
+from .equal_cost import EnsembleOf, JudgeData, Unit, spent, unit_of
+from .judges import Judge
 from .measures import MAIN
 
 if TYPE_CHECKING:
@@ -87,33 +87,33 @@ class Costs:
     notes: tuple[str, ...] = ()
 
 
-def costs(contenders: Sequence[Contender], people: People | None) -> Costs:
+def costs(judges: Sequence[Judge], people: People | None) -> Costs:
     """A row a contender; then for each dataset one for people on the items and aspects of its longest run."""
-    rows = [_row(contender) for contender in contenders]
+    rows = [_row(judge) for judge in judges]
     if people is not None:
-        rows += _people(contenders, people)
-    return Costs(tuple(rows), people, tuple(_notes(contenders)))
+        rows += _people(judges, people)
+    return Costs(tuple(rows), people, tuple(_notes(judges)))
 
 
-def _row(contender: Contender) -> CostRow:
-    bill = contender.bill
+def _row(judge: Judge) -> CostRow:
+    usage = judge.usage
     return CostRow(
-        label=contender.label,
-        data=contender.data,
-        judgements=bill.judgements,
-        cost_usd=bill.cost_usd,
-        seconds=bill.seconds,
-        cost_each=bill.cost_each,
-        seconds_each=bill.seconds_each,
-        calls_each=bill.calls_each,
-        tokens_each=bill.tokens_each,
+        label=judge.label,
+        data=judge.data,
+        judgements=usage.judgements,
+        cost_usd=usage.cost_usd,
+        seconds=usage.seconds,
+        cost_each=usage.cost_each,
+        seconds_each=usage.seconds_each,
+        calls_each=usage.calls_each,
+        tokens_each=usage.tokens_each,
     )
 
 
-def _people(contenders: Sequence[Contender], people: People) -> Iterator[CostRow]:
-    for digest in dict.fromkeys(contender.digest for contender in contenders):
-        there = [contender for contender in contenders if contender.digest == digest]
-        judgements = max(each.bill.judgements // _repeats(each) for each in there)
+def _people(judges: Sequence[Judge], people: People) -> Iterator[CostRow]:
+    for digest in dict.fromkeys(judge.digest for judge in judges):
+        there = [judge for judge in judges if judge.digest == digest]
+        judgements = max(each.usage.judgements // _repeats(each) for each in there)
         cost, seconds = people.cost_each, people.seconds_each
         yield CostRow(
             label="people",
@@ -129,13 +129,13 @@ def _people(contenders: Sequence[Contender], people: People) -> Iterator[CostRow
         )
 
 
-def _repeats(contender: Contender) -> int:
-    return max(1, int(contender.manifest.get("repeats") or 1))
+def _repeats(judge: Judge) -> int:
+    return max(1, int(judge.manifest.get("repeats") or 1))
 
 
-def _notes(contenders: Sequence[Contender]) -> Iterator[str]:
+def _notes(judges: Sequence[Judge]) -> Iterator[str]:
     yield "time is what models took, added up over calls; calls that run side by side take less by the clock"
-    unknown = [contender.label for contender in contenders if contender.bill.cost_usd is None]
+    unknown = [judge.label for judge in judges if judge.usage.cost_usd is None]
     if unknown:
         yield f"no price is known for a model of {', '.join(unknown)}"
 
@@ -198,23 +198,25 @@ class Frontier:
         return tuple(sorted((p for p in everybody if p.on_frontier), key=lambda p: (p.spent, p.label)))
 
 
-def frontier(arena: Arena, there: Sequence[Competitor], ensembles: Sequence[EnsembleOf]) -> Frontier:
+def frontier(
+    comparator: PairwiseComparator, there: Sequence[JudgeData], ensembles: Sequence[EnsembleOf]
+) -> Frontier:
     """Agreement over cost on one subject."""
-    unit = unit_of([each.cell.bill for each in there if each.entry.models])
-    points, left_out = _points(arena, there, unit)
+    unit = unit_of([each.cell.usage for each in there if each.entry.models])
+    points, left_out = _points(comparator, there, unit)
     curves = {
         source: [_ensemble(found, unit) for found in of_source if found.agreement.value is not None]
         for source, of_source in groupby(ensembles, key=lambda found: found.source)
     }
     everybody = [*points, *(point for curve in curves.values() for point in curve)]
-    best = {id(point) for point in unbeaten(everybody)}
+    best = {id(point) for point in pareto_front(everybody)}
 
     def shown(of: Sequence[Point]) -> tuple[Point, ...]:
         return tuple(replace(point, on_frontier=id(point) in best) for point in of)
 
     return Frontier(
-        subject=arena.subject.label,
-        measure=MAIN[arena.kind],
+        subject=comparator.subject.label,
+        measure=MAIN[comparator.kind],
         unit=unit,
         points=shown(sorted(points, key=lambda point: (point.spent, point.label))),
         curves=tuple(Curve(source, shown(points)) for source, points in curves.items() if points),
@@ -222,7 +224,7 @@ def frontier(arena: Arena, there: Sequence[Competitor], ensembles: Sequence[Ense
     )
 
 
-def unbeaten(points: Sequence[Point]) -> Iterator[Point]:
+def pareto_front(points: Sequence[Point]) -> Iterator[Point]:
     """Those for which there is no other that agrees as well or better and costs as much or less, one of them truly.
 
     Of points that are alike in both, all are.
@@ -236,12 +238,14 @@ def unbeaten(points: Sequence[Point]) -> Iterator[Point]:
             yield from (point for point in there if _height(point) == best)
 
 
-def _points(arena: Arena, there: Sequence[Competitor], unit: Unit) -> tuple[list[Point], Mapping[str, str]]:
+def _points(
+    comparator: PairwiseComparator, there: Sequence[JudgeData], unit: Unit
+) -> tuple[list[Point], Mapping[str, str]]:
     points, left_out = [], {}
     for each in there:
-        bill = each.cell.bill
-        agreement = arena.sample(each.side).statistic(MAIN[arena.kind])
-        price = spent(bill, unit)
+        usage = each.cell.usage
+        agreement = comparator.sample(each.side).statistic(MAIN[comparator.kind])
+        price = spent(usage, unit)
         if not each.cell.rows:
             left_out[each.side.label] = "no verdict"
         elif not each.cell.labelled:
@@ -251,18 +255,18 @@ def _points(arena: Arena, there: Sequence[Competitor], unit: Unit) -> tuple[list
         elif price is None:
             left_out[each.side.label] = "what it cost is not known"
         else:
-            calls = bill.calls_each or 0.0
-            points.append(Point(each.side.label, price, bill.cost_each, calls, agreement, on_frontier=False))
+            calls = usage.calls_each or 0.0
+            points.append(Point(each.side.label, price, usage.cost_each, calls, agreement, on_frontier=False))
     return points, left_out
 
 
 def _ensemble(found: EnsembleOf, unit: Unit) -> Point:
-    bill = found.bill
+    usage = found.usage
     return Point(
         label=found.label,
-        spent=spent(bill, unit) or 0.0,
-        cost=bill.cost_each,
-        calls=bill.calls_each or 0.0,
+        spent=spent(usage, unit) or 0.0,
+        cost=usage.cost_each,
+        calls=usage.calls_each or 0.0,
         agreement=found.agreement,
         on_frontier=False,
         k=found.k,

@@ -28,7 +28,7 @@ _REASON = 60
 
 
 @dataclass
-class SpendingTally:
+class SpendingCounter:
     """Counts rounds, calls and ends."""
 
     _rounds: Counter[int] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ class SpendingTally:
 
 
 @dataclass
-class PlaceTally:
+class PositionCounter:
     """Counts in which place the winner was shown."""
 
     first: int = 0
@@ -77,7 +77,7 @@ class PlaceTally:
 
 
 @dataclass
-class ReplyTally:
+class ReplyCounter:
     """Counts faults of replies."""
 
     repaired: int = 0

@@ -12,11 +12,11 @@ from ..statistics.alignment import numbered
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.significance import sign_test
 from .counters import Replies, Spending
-from .influence import Conformity, Mover, same
+from .influence import Conformity, ScoreChanges, same
 from .length_bias import LengthBias, length_bias
-from .loading import Cell, Entry
+from .loading import Entry, JudgeAspectData
 from .measures import MAIN, Sample, difference, distance, mean_statistic, numbering, sample
-from .result_rows import Judged, Row, direction, judged_by
+from .result_rows import Judged, ResultRow, direction, judged_by
 
 
 def moved(before: Judged, after: Judged) -> bool:
@@ -114,7 +114,7 @@ class Positions:
     p: float | None
 
 
-def changes(cell: Cell, resampling: Resampling) -> Changes | None:
+def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     """Of one contender on one subject; ``None`` where nobody talked, so that there is nothing but a last verdict."""
     rows = [row for row in cell.rows if row.path]
     if not cell.debates or not rows:
@@ -142,7 +142,7 @@ def changes(cell: Cell, resampling: Resampling) -> Changes | None:
     )
 
 
-def rounds(cell: Cell, resampling: Resampling) -> tuple[Round, ...]:
+def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     """Round after round, then what decided in the end, where that was something else; empty where nobody talked."""
     rows = [row for row in cell.labelled if row.path]
     if not cell.debates or not rows:
@@ -174,12 +174,12 @@ class Diagnosis:
         notes: what a reader should know.
     """
 
-    contender: str
+    judge: str
     subject: str
     measure: str
     changes: Changes | None
     rounds: tuple[Round, ...]
-    movers: tuple[Mover, ...]
+    score_changes: tuple[ScoreChanges, ...]
     conformity: Conformity | None
     spending: Spending
     positions: Positions | None
@@ -188,15 +188,15 @@ class Diagnosis:
     notes: tuple[str, ...] = ()
 
 
-def diagnose(entry: Entry, cell: Cell, resampling: Resampling) -> Diagnosis:
+def diagnose(entry: Entry, cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
     """What one contender's debates did on one subject."""
     return Diagnosis(
-        contender=entry.label,
+        judge=entry.label,
         subject=cell.subject.label,
         measure=MAIN[cell.subject.kind],
         changes=changes(cell, resampling),
         rounds=rounds(cell, resampling),
-        movers=cell.movers.movers(),
+        score_changes=cell.score_changes.score_changes(),
         conformity=cell.conformity.conformity(),
         spending=cell.spending.spending(),
         positions=_positions(cell, resampling),
@@ -206,7 +206,7 @@ def diagnose(entry: Entry, cell: Cell, resampling: Resampling) -> Diagnosis:
     )
 
 
-def _positions(cell: Cell, resampling: Resampling) -> Positions | None:
+def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | None:
     if cell.subject.kind != "compare" or not cell.rows:
         return None
     places, both = cell.places, cell.consistent
@@ -222,7 +222,7 @@ def _positions(cell: Cell, resampling: Resampling) -> Positions | None:
     )
 
 
-def _notes(cell: Cell) -> Iterator[str]:
+def _notes(cell: JudgeAspectData) -> Iterator[str]:
     subject = cell.subject
     if cell.is_metric and subject.kind == "score":
         yield "a metric has a scale of its own: distances to people's scores say nothing and are left out"
@@ -237,12 +237,12 @@ def _notes(cell: Cell) -> Iterator[str]:
         yield f"no verdict: {cell.failed} judgements failed" if cell.failed else "nothing was judged yet"
 
 
-def first(row: Row) -> Judged:
+def first(row: ResultRow) -> Judged:
     """The first score, or the winner by the first scores."""
     return judged_by(row.path[0])
 
 
-def _came_back(row: Row) -> bool:
+def _came_back(row: ResultRow) -> bool:
     on_the_way = any(moved(first(row), judged_by(value)) for value in row.path)
     return on_the_way and not moved(first(row), row.judged)
 
@@ -252,7 +252,7 @@ def _rank(judged: Judged) -> float:
     return {"2": 0.0, "tie": 1.0, "1": 2.0}[judged] if isinstance(judged, str) else judged
 
 
-def _error(cell: Cell, rows: list[Row], resampling: Resampling) -> Statistic | None:
+def _error(cell: JudgeAspectData, rows: list[ResultRow], resampling: Resampling) -> Statistic | None:
     """The mean change of the distance to people."""
     if cell.subject.kind != "score" or not cell.distances:
         return None
@@ -276,7 +276,7 @@ class _Stage(NamedTuple):
     final: bool = False
 
 
-def _stages(cell: Cell, rows: Sequence[Row]) -> Iterator[_Stage]:
+def _stages(cell: JudgeAspectData, rows: Sequence[ResultRow]) -> Iterator[_Stage]:
     stage = None
     for entry in range(min(MOST, max(len(row.path) for row in rows))):
         judged = [judged_by(row.path[min(entry, len(row.path) - 1)]) for row in rows]
@@ -289,8 +289,8 @@ def _stages(cell: Cell, rows: Sequence[Row]) -> Iterator[_Stage]:
 
 
 def _round(
-    cell: Cell,
-    rows: Sequence[Row],
+    cell: JudgeAspectData,
+    rows: Sequence[ResultRow],
     number: int,
     stage: _Stage,
     now: Sample,

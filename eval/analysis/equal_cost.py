@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from ...state.aggregation import mean_of
 from ...state.settings.referee_settings import GROUPS
-from .comparison import Arena, Duel, Side, adjusted
-from .judges import Bill
-from .loading import Cell, Entry
+from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
+from .judges import UsageTotals
+from .loading import Entry, JudgeAspectData
 from .measures import MAIN
-from .result_rows import Row, RowKey, Value, judged_by
+from .result_rows import ResultRow, RowKey, Value, judged_by
 
 if TYPE_CHECKING:
     from ..statistics.resampling import Statistic
@@ -41,18 +41,18 @@ class EnsembleOf:
     source: str
     subject: str
     k: int
-    bill: Bill
+    usage: UsageTotals
     measure: str
     agreement: Statistic
 
 
-def spent(bill: Bill, unit: Unit) -> float | None:
+def spent(usage: UsageTotals, unit: Unit) -> float | None:
     """Of that unit, a judgement."""
-    return bill.cost_each if unit == "cost" else bill.calls_each
+    return usage.cost_each if unit == "cost" else usage.calls_each
 
 
 @dataclass(frozen=True)
-class Match:
+class EqualCostMatch:
     """One contender beside the biggest ensemble that costs no more than it, on the same rows.
 
     Attributes:
@@ -64,17 +64,17 @@ class Match:
             matches on the subject.
     """
 
-    contender: str
+    judge: str
     subject: str
     ensemble: EnsembleOf
     unit: Unit
     spent: float
     ensemble_spent: float
-    duel: Duel
+    pairwise: PairwiseComparison
 
 
 @dataclass(frozen=True)
-class Matching:
+class EqualCostComparison:
     """Every contender against single judges at its own price.
 
     Attributes:
@@ -84,7 +84,7 @@ class Matching:
     """
 
     ensembles: tuple[EnsembleOf, ...]
-    matches: tuple[Match, ...]
+    matches: tuple[EqualCostMatch, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -94,152 +94,154 @@ _SLACK = 1e-9
 _MUCH = 1.5
 
 
-class Competitor(NamedTuple):
+class JudgeData(NamedTuple):
     """A contender on one subject, with what was gathered of it."""
 
     entry: Entry
-    cell: Cell
+    cell: JudgeAspectData
     side: Side
 
 
-class Smaller(NamedTuple):
+class SubEnsemble(NamedTuple):
     """An ensemble of the first k judges of a run, on one subject."""
 
     k: int
     of: int
     side: Side
-    bill: Bill
+    usage: UsageTotals
 
 
 @dataclass(frozen=True)
 class _Offer:
     """An ensemble of k that contenders may be matched with."""
 
-    smaller: Smaller
+    smaller: SubEnsemble
     shown: EnsembleOf
     entry: Entry
 
 
-def unit_of(bills: Sequence[Bill]) -> Unit:
+def unit_of(usages: Sequence[UsageTotals]) -> Unit:
     """What is compared: money where every price is known and something was paid, else calls."""
-    known = all(bill.cost_usd is not None for bill in bills)
-    return "cost" if known and any(bill.cost_usd for bill in bills) else "calls"
+    known = all(usage.cost_usd is not None for usage in usages)
+    return "cost" if known and any(usage.cost_usd for usage in usages) else "calls"
 
 
-def match(arenas: Sequence[tuple[Arena, Sequence[Competitor]]]) -> Matching:
+def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> EqualCostComparison:
     """Every contender on every subject beside single judges at its own price."""
     ensembles: list[EnsembleOf] = []
-    matches: list[Match] = []
+    matches: list[EqualCostMatch] = []
     unmatched: list[str] = []
-    without: list[tuple[Arena, Sequence[Competitor]]] = []
-    for arena, there in arenas:
-        offers = list(_offers(arena, there))
+    without: list[tuple[PairwiseComparator, Sequence[JudgeData]]] = []
+    for comparator, there in comparators:
+        offers = list(_offers(comparator, there))
         ensembles += [offer.shown for offer in offers]
         if not offers:
-            without.append((arena, there))
+            without.append((comparator, there))
             continue
-        unit = unit_of([each.cell.bill for each in there])
-        tried = [_matched(arena, each, offers, unit) for each in there if each.entry.protocol != "ensemble"]
-        matches += _adjusted([one for one in tried if isinstance(one, Match)])
+        unit = unit_of([each.cell.usage for each in there])
+        tried = [
+            _matched(comparator, each, offers, unit) for each in there if each.entry.protocol != "ensemble"
+        ]
+        matches += _adjusted([one for one in tried if isinstance(one, EqualCostMatch)])
         unmatched += [one for one in tried if isinstance(one, str)]
-    return Matching(
+    return EqualCostComparison(
         tuple(ensembles),
         tuple(matches),
-        tuple(dict.fromkeys([*_how_to_get_one(without), *_far_below(arenas, matches), *unmatched])),
+        tuple(dict.fromkeys([*_how_to_get_one(without), *_far_below(comparators, matches), *unmatched])),
     )
 
 
-def _offers(arena: Arena, there: Sequence[Competitor]) -> Iterator[_Offer]:
-    measure = MAIN[arena.kind]
+def _offers(comparator: PairwiseComparator, there: Sequence[JudgeData]) -> Iterator[_Offer]:
+    measure = MAIN[comparator.kind]
     for each in there:
         if not holds_ensembles(each.entry):
             continue
         for smaller in smaller_ensembles(each.entry, each.cell):
-            agreement = arena.sample(smaller.side).statistic(measure)
+            agreement = comparator.sample(smaller.side).statistic(measure)
             shown = EnsembleOf(
                 label=smaller.side.label,
                 source=each.entry.label,
-                subject=arena.subject.label,
+                subject=comparator.subject.label,
                 k=smaller.k,
-                bill=smaller.bill,
+                usage=smaller.usage,
                 measure=measure,
                 agreement=agreement,
             )
             yield _Offer(smaller, shown, each.entry)
 
 
-def _matched(arena: Arena, each: Competitor, offers: Sequence[_Offer], unit: Unit) -> Match | str | None:
+def _matched(
+    comparator: PairwiseComparator, each: JudgeData, offers: Sequence[_Offer], unit: Unit
+) -> EqualCostMatch | str | None:
     """The match, or why there is none; nothing for who is not judged by models, or judged nothing."""
-    price = spent(each.cell.bill, unit)
+    price = spent(each.cell.usage, unit)
     if not price or not each.side.rows:
         return None
     affordable = [
         (cost, offer)
         for offer in offers
         if offer.entry is not each.entry
-        and (cost := spent(offer.shown.bill, unit)) is not None
+        and (cost := spent(offer.shown.usage, unit)) is not None
         and cost <= price * (1 + _SLACK)
     ]
     if not affordable and offers[0].entry is each.entry and len({offer.entry.label for offer in offers}) == 1:
         return None
     if not affordable:
-        return (
-            f"{each.side.label} on {arena.subject.label}: takes less than a single judge of any ensemble here"
-        )
+        return f"{each.side.label} on {comparator.subject.label}: takes less than a single judge of any ensemble here"
     cost, offer = max(affordable, key=lambda priced: (priced[0], priced[1].smaller.of))
-    duel = arena.duel(each.side, offer.smaller.side)
-    return Match(each.side.label, arena.subject.label, offer.shown, unit, price, cost, duel)
+    pair = comparator.compare(each.side, offer.smaller.side)
+    return EqualCostMatch(each.side.label, comparator.subject.label, offer.shown, unit, price, cost, pair)
 
 
-def _adjusted(matches: Sequence[Match]) -> list[Match]:
+def _adjusted(matches: Sequence[EqualCostMatch]) -> list[EqualCostMatch]:
     """With p-values that hold for all matches on one subject together."""
-    duels = adjusted([one.duel for one in matches])
-    return [replace(one, duel=duel) for one, duel in zip(matches, duels, strict=True)]
+    pairwise = adjusted([one.pairwise for one in matches])
+    return [replace(one, pairwise=pair) for one, pair in zip(matches, pairwise, strict=True)]
 
 
-def _how_to_get_one(without: Sequence[tuple[Arena, Sequence[Competitor]]]) -> Iterator[str]:
+def _how_to_get_one(without: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> Iterator[str]:
     """For each dataset the command that makes an ensemble as expensive as its most expensive contender."""
     calls: dict[str, float] = {}
-    asked: dict[str, tuple[Arena, Sequence[Competitor]]] = {}
-    for arena, there in without:
-        most = max((each.cell.bill.calls_each or 0.0 for each in there), default=0.0)
-        asked[arena.subject.data] = arena, there
-        calls[arena.subject.data] = max(most, calls.get(arena.subject.data, 0.0))
-    for data, (arena, there) in asked.items():
+    asked: dict[str, tuple[PairwiseComparator, Sequence[JudgeData]]] = {}
+    for comparator, there in without:
+        most = max((each.cell.usage.calls_each or 0.0 for each in there), default=0.0)
+        asked[comparator.subject.data] = comparator, there
+        calls[comparator.subject.data] = max(most, calls.get(comparator.subject.data, 0.0))
+    for data, (comparator, there) in asked.items():
         yield (
-            f"{data}: no run here holds an ensemble of single judges; {_command(arena, there, calls[data])} makes one, "
-            "and every smaller one is in it"
+            f"{data}: no run here holds an ensemble of single judges; {_command(comparator, there, calls[data])} "
+            "makes one, and every smaller one is in it"
         )
 
 
 def _far_below(
-    arenas: Sequence[tuple[Arena, Sequence[Competitor]]], matches: Sequence[Match]
+    comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]], matches: Sequence[EqualCostMatch]
 ) -> Iterator[str]:
     """Who takes much more than the greatest ensemble there is, at worst; and the command that makes a greater one."""
-    by_subject = {arena.subject.label: (arena, there) for arena, there in arenas}
-    worst: dict[str, Match] = {}
+    by_subject = {comparator.subject.label: (comparator, there) for comparator, there in comparators}
+    worst: dict[str, EqualCostMatch] = {}
     for found in matches:
-        before = worst.get(found.contender)
+        before = worst.get(found.judge)
         if _times(found) > (_MUCH if before is None else _times(before)):
-            worst[found.contender] = found
-    for contender, found in worst.items():
+            worst[found.judge] = found
+    for judge, found in worst.items():
         if found.ensemble.k < MOST_REFEREES:
-            wanted = (found.ensemble.bill.calls_each or 1.0) * _times(found)
+            wanted = (found.ensemble.usage.calls_each or 1.0) * _times(found)
             yield (
-                f"{contender} takes up to {_times(found):.1f} times as much as the greatest ensemble here; "
+                f"{judge} takes up to {_times(found):.1f} times as much as the greatest ensemble here; "
                 f"a greater one: {_command(*by_subject[found.subject], wanted)}"
             )
 
 
-def _times(found: Match) -> float:
+def _times(found: EqualCostMatch) -> float:
     return found.spent / found.ensemble_spent if found.ensemble_spent else 1.0
 
 
-def _command(arena: Arena, there: Sequence[Competitor], calls: float) -> str:
+def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: float) -> str:
     """What makes an ensemble that takes so many calls, on the items and with the model of those who are there."""
-    orders = 2 if arena.kind == "compare" else 1
+    orders = 2 if comparator.kind == "compare" else 1
     referees = max(2, min(MOST_REFEREES, round(calls / orders)))
-    options = [f"--set referees={referees}", f"--data {arena.subject.data}"]
+    options = [f"--set referees={referees}", f"--data {comparator.subject.data}"]
     if referees > len(GROUPS["diverse"]):
         options.insert(1, "--set roles=same")
     judge: Entry | None = next((each.entry for each in there if each.entry.models), None)
@@ -256,39 +258,41 @@ def holds_ensembles(entry: Entry) -> bool:
     return entry.protocol == "ensemble" or (entry.protocol == "single" and repeated)
 
 
-def smaller_ensembles(entry: Entry, cell: Cell) -> Iterator[Smaller]:
+def smaller_ensembles(entry: Entry, cell: JudgeAspectData) -> Iterator[SubEnsemble]:
     """All of them, k rising; the greatest is the run itself. Rows in which a judge is missing count for none.
 
     Of an ensemble: each verdict's first k referees, whose scores (over both orders of the answers) are averaged, as
     ``ensemble`` itself does. Of a single judge: each item's first k repeats, likewise.
     """
     if entry.protocol == "ensemble":
-        yield from _of(entry, cell, [[(v.value, v.bill) for v in row.voices] for row in cell.rows], cell.rows)
+        yield from _of(
+            entry, cell, [[(v.value, v.usage) for v in row.agent_scores] for row in cell.rows], cell.rows
+        )
         return
-    repeats: dict[str, list[Row]] = defaultdict(list)
+    repeats: dict[str, list[ResultRow]] = defaultdict(list)
     for row in cell.rows:
         repeats[row.item].append(row)
-    said = [[(row.path[-1], row.bill) for row in rows if row.path] for rows in repeats.values()]
+    said = [[(row.path[-1], row.usage) for row in rows if row.path] for rows in repeats.values()]
     yield from _of(entry, cell, said, [rows[0] for rows in repeats.values()])
 
 
 def _of(
     entry: Entry,
-    cell: Cell,
-    said: Sequence[Sequence[tuple[object, Bill]]],
-    rows: Sequence[Row],
-) -> Iterator[Smaller]:
+    cell: JudgeAspectData,
+    said: Sequence[Sequence[tuple[object, UsageTotals]]],
+    rows: Sequence[ResultRow],
+) -> Iterator[SubEnsemble]:
     most = max(map(len, said), default=0)
     complete = [(row, judges) for row, judges in zip(rows, said, strict=True) if len(judges) == most and most]
     for k in range(1, most + 1):
-        found: dict[RowKey, Row] = {}
+        found: dict[RowKey, ResultRow] = {}
         for row, judges in complete:
-            bill = replace(sum((bill for _, bill in judges[:k]), Bill()), judgements=1)
+            usage = replace(sum((usage for _, usage in judges[:k]), UsageTotals()), judgements=1)
             judged = judged_by(mean([cast("Value", value) for value, _ in judges[:k]]))
-            found[row.key] = row._replace(judged=judged, bill=bill, path=(), voices=())
+            found[row.key] = row._replace(judged=judged, usage=usage, path=(), agent_scores=())
         label = f"{entry.label}, {k} of {most}"
         side = Side(label, found, cell.distances)
-        yield Smaller(k, most, side, sum((row.bill for row in found.values()), Bill()))
+        yield SubEnsemble(k, most, side, sum((row.usage for row in found.values()), UsageTotals()))
 
 
 def mean(values: Sequence[Value]) -> Value:

@@ -53,13 +53,13 @@ class _Count:
             self.helpful += towards > 0
             self.harmful += towards < 0
 
-    def mover(self, agent: str) -> Mover:
+    def changes_by(self, agent: str) -> ScoreChanges:
         mean = self.size / self.moves if self.moves and self.sized else None
-        return Mover(agent, self.turns, self.moves, mean, self.helpful, self.harmful)
+        return ScoreChanges(agent, self.turns, self.moves, mean, self.helpful, self.harmful)
 
 
 @dataclass
-class MoverTally:
+class ScoreChangeCounter:
     """Counts moves by agent."""
 
     _found: dict[str, _Count] = field(default_factory=dict)
@@ -76,10 +76,12 @@ class MoverTally:
             count = self._found.setdefault(JURY, _Count(sized=False))
             count.add(overruled[0] != overruled[1], 0.0, direction(*overruled, human))
 
-    def movers(self) -> tuple[Mover, ...]:
+    def score_changes(self) -> tuple[ScoreChanges, ...]:
         """By agent, who moved most first."""
-        found = [count.mover(agent) for agent, count in self._found.items()]
-        return tuple(sorted(found, key=lambda mover: (-mover.moves, -mover.turns, mover.agent)))
+        found = [count.changes_by(agent) for agent, count in self._found.items()]
+        return tuple(
+            sorted(found, key=lambda changes_by: (-changes_by.moves, -changes_by.turns, changes_by.agent))
+        )
 
 
 def same(one: Value, other: Value) -> bool:
@@ -127,7 +129,7 @@ def _jury(result: Result) -> tuple[Judged, Judged] | None:
 
 
 @dataclass
-class ConformityTally:
+class ConformityCounter:
     """Counts where values go.
 
     Attributes:
@@ -221,7 +223,7 @@ def _close(one: float, other: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Mover:
+class ScoreChanges:
     """After whose word the verdict changed.
 
     Attributes:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ...state.tasks import TaskKind
-from ..statistics.tie_policy import USUAL, Rule
+from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 
 
 @dataclass(frozen=True)
-class Subject:
+class EvaluationTarget:
     """What contenders judge, and can be compared on: one aspect of one dataset, or its preferences.
 
     Attributes:
@@ -35,11 +35,11 @@ class Subject:
     low: float | None = None
     high: float | None = None
     labels: str = "people"
-    rule: Rule = USUAL
+    rule: TiePolicy = DEFAULT_TIE_POLICY
 
 
 @dataclass(frozen=True)
-class Bill:
+class UsageTotals:
     """What judging took: totals, and means over the judgements (one judgement: an item, an aspect, a repeat).
 
     Attributes:
@@ -76,9 +76,9 @@ class Bill:
         """Seconds a judgement."""
         return self._each(self.seconds)
 
-    def __add__(self, other: Bill) -> Bill:
+    def __add__(self, other: UsageTotals) -> UsageTotals:
         known = self.cost_usd is not None and other.cost_usd is not None
-        return Bill(
+        return UsageTotals(
             self.judgements + other.judgements,
             self.calls + other.calls,
             self.tokens + other.tokens,
@@ -91,7 +91,7 @@ class Bill:
 
 
 @dataclass(frozen=True)
-class Contender:
+class Judge:
     """One protocol of one run.
 
     Attributes:
@@ -127,7 +127,7 @@ class Contender:
     judged: int
     failed: int
     missing: int
-    bill: Bill
+    usage: UsageTotals
     left_out: Mapping[str, int] = field(default_factory=dict)
     is_metric: bool = False
     manifest: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)

@@ -17,12 +17,12 @@ from ..statistics.paired_bootstrap import Gain, gain
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.score_distribution import Scale, ScoreDistribution, score_distributions
 from ..statistics.system_ranking import Rankings, SystemAgreement, rank_by_verdicts, system_agreement
-from .comparison import Arena
-from .equal_cost import Competitor
-from .judges import Bill
-from .loading import Cell, Entry
+from .comparison import PairwiseComparator
+from .equal_cost import JudgeData
+from .judges import UsageTotals
+from .loading import Entry, JudgeAspectData
 from .measures import MEASURES, Sample, mean_statistic, numbering, sample
-from .result_rows import Judged, Row, judged_by
+from .result_rows import Judged, ResultRow, judged_by
 
 if TYPE_CHECKING:
     from ..statistics.inter_annotator import AgreementWithPeople
@@ -73,7 +73,7 @@ class Alphas:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LeaderboardEntry:
     """One contender on one subject.
 
     Measures are named ``pearson``, ``spearman``, ``kendall`` (over all rows), ``group_pearson``, ``group_spearman``,
@@ -99,7 +99,7 @@ class Standing:
         winners: of comparisons, how often each answer won, beside people.
     """
 
-    contender: str
+    judge: str
     subject: str
     judged: int
     failed: int
@@ -107,7 +107,7 @@ class Standing:
     mean: float | None
     rounds: float | None
     stop_reasons: Mapping[str, int]
-    bill: Bill
+    usage: UsageTotals
     agreement: ScoreAgreement | PreferenceAgreement | None
     measures: Mapping[str, Statistic] = field(default_factory=dict)
     gains: Mapping[str, Gain] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class Average:
         gains: of these means over the base's; empty for the base itself, and where it judged other subjects.
     """
 
-    contender: str
+    judge: str
     data: str
     subjects: tuple[str, ...]
     measures: Mapping[str, Statistic]
@@ -147,13 +147,13 @@ class Leaderboard:
         notes: what a reader should know.
     """
 
-    standings: tuple[Standing, ...]
+    standings: tuple[LeaderboardEntry, ...]
     averages: tuple[Average, ...]
     notes: tuple[str, ...] = ()
 
-    def standing(self, contender: str, subject: str) -> Standing | None:
+    def standing(self, judge: str, subject: str) -> LeaderboardEntry | None:
         """Of one contender on one subject, if it judged it."""
-        return next((s for s in self.standings if (s.contender, s.subject) == (contender, subject)), None)
+        return next((s for s in self.standings if (s.judge, s.subject) == (judge, subject)), None)
 
 
 WINNERS = ("1", "2", "tie")
@@ -165,7 +165,7 @@ _RANKINGS = 200
 """Resamples of a ranking, at most: each is a fit of its own, by a package that takes a millisecond for it."""
 
 
-class Board:
+class LeaderboardBuilder:
     """Gathers standings subject by subject.
 
     Args:
@@ -176,19 +176,19 @@ class Board:
     def __init__(self, resampling: Resampling, bases: Mapping[str, str]) -> None:
         self._resampling, self._bases = resampling, bases
         self._fewer = replace(resampling, resamples=min(resampling.resamples, _RANKINGS))
-        self._standings: dict[tuple[str, str], Standing] = {}
+        self._standings: dict[tuple[str, str], LeaderboardEntry] = {}
         self._samples: dict[tuple[str, str], tuple[Sample, Sequence[str]]] = {}
         self._notes: dict[str, None] = {}
 
-    def add(self, arena: Arena, there: Sequence[Competitor]) -> None:
+    def add(self, comparator: PairwiseComparator, there: Sequence[JudgeData]) -> None:
         """All contenders on one subject."""
         for each in there:
-            place = each.entry.label, arena.subject.label
+            place = each.entry.label, comparator.subject.label
             units = list(dict.fromkeys(row.unit for row in each.cell.labelled))
-            self._samples[place] = arena.sample(each.side), units
+            self._samples[place] = comparator.sample(each.side), units
             self._standings[place] = self._standing(each.entry, each.cell, self._samples[place][0])
-        base = self._bases.get(arena.subject.digest)
-        self._add_gains([each.entry.label for each in there], arena.subject.label, base)
+        base = self._bases.get(comparator.subject.digest)
+        self._add_gains([each.entry.label for each in there], comparator.subject.label, base)
 
     def leaderboard(self, entries: Sequence[Entry]) -> Leaderboard:
         """Of all subjects so far, contender by contender."""
@@ -196,18 +196,18 @@ class Board:
             standing
             for entry in entries
             for standing in self._standings.values()
-            if standing.contender == entry.label
+            if standing.judge == entry.label
         ]
         averages = {entry.label: average for entry in entries if (average := self._average(entry))}
         return Leaderboard(tuple(standings), tuple(self._with_gains(averages, entries)), tuple(self._notes))
 
-    def _standing(self, entry: Entry, cell: Cell, of_all: Sample) -> Standing:
+    def _standing(self, entry: Entry, cell: JudgeAspectData, of_all: Sample) -> LeaderboardEntry:
         wanted = entry.wanted_each()
         done = len(cell.rows) + cell.failed
         spending = cell.spending.spending()
         measures = {name: of_all.statistic(name) for name in MEASURES[cell.subject.kind]}
-        return Standing(
-            contender=entry.label,
+        return LeaderboardEntry(
+            judge=entry.label,
             subject=cell.subject.label,
             judged=len(cell.rows),
             failed=cell.failed,
@@ -215,7 +215,7 @@ class Board:
             mean=cell.score.value,
             rounds=cell.rounds.value,
             stop_reasons=spending.stop_reasons,
-            bill=cell.bill,
+            usage=cell.usage,
             agreement=_agreement(cell, measures, self._resampling),
             measures=measures,
             repeats=_over_repeats(cell, self._resampling),
@@ -265,7 +265,7 @@ class Board:
             else:
                 yield average
 
-    def _alphas(self, cell: Cell) -> Alphas:
+    def _alphas(self, cell: JudgeAspectData) -> Alphas:
         rows = list(cell.fields())
         repeated = len({row.repeat for row in cell.rows}) > 1
         repeats = between_repeats(rows, resampling=self._resampling) if repeated else {}
@@ -277,12 +277,12 @@ class Board:
             people=next(iter(people.values()), None),
         )
 
-    def _systems(self, cell: Cell) -> SystemAgreement | None:
+    def _systems(self, cell: JudgeAspectData) -> SystemAgreement | None:
         if cell.subject.kind != "score" or not any(row.systems for row in cell.rows):
             return None
         return next(iter(system_agreement(cell.fields(), self._resampling).values()), None)
 
-    def _ranking(self, cell: Cell) -> Rankings | None:
+    def _ranking(self, cell: JudgeAspectData) -> Rankings | None:
         if cell.subject.kind != "compare" or not any(len(row.systems) > 1 for row in cell.rows):
             return None
         try:
@@ -293,7 +293,7 @@ class Board:
 
 
 def _agreement(
-    cell: Cell, measures: Mapping[str, Statistic], resampling: Resampling
+    cell: JudgeAspectData, measures: Mapping[str, Statistic], resampling: Resampling
 ) -> ScoreAgreement | PreferenceAgreement | None:
     """What ``agreement`` says of the rows, with intervals that have been made already: they are the same."""
     rule, without = cell.subject.rule, replace(resampling, resamples=0)
@@ -314,7 +314,7 @@ def _agreement(
     return found
 
 
-def _distribution(cell: Cell, resampling: Resampling) -> ScoreDistribution | None:
+def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:
     subject = cell.subject
     if (
         subject.kind != "score"
@@ -331,7 +331,7 @@ def _distribution(cell: Cell, resampling: Resampling) -> ScoreDistribution | Non
     return next(iter(found.values()), None)
 
 
-def _winners(cell: Cell, resampling: Resampling) -> tuple[WinnerShare, ...]:
+def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare, ...]:
     """Over the verdicts that have a label, where any has; else over all."""
     if cell.subject.kind != "compare" or not cell.rows:
         return ()
@@ -352,7 +352,7 @@ def _gains(own: Mapping[str, Statistic], base: Mapping[str, Statistic]) -> dict[
     return {name: gain(own[name].value, base[name].value) for name in own if name in base}
 
 
-def _over_repeats(cell: Cell, resampling: Resampling) -> dict[str, OverRepeats]:
+def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, OverRepeats]:
     """Each measure in each repeat by itself."""
     numbers = sorted({row.repeat for row in cell.labelled})
     if len(numbers) < 2:
@@ -382,9 +382,9 @@ def over_repeats(values: Sequence[float | None]) -> OverRepeats:
     )
 
 
-def _between_agents(cell: Cell, resampling: Resampling) -> Reliability | None:
+def _between_agents(cell: JudgeAspectData, resampling: Resampling) -> Reliability | None:
     """Between judges who sit beside each other, by their last words."""
-    several = [row for row in cell.rows if len(row.voices) > 1]
+    several = [row for row in cell.rows if len(row.agent_scores) > 1]
     if not several:
         return None
     level: Level = "interval" if cell.subject.kind == "score" else "nominal"
@@ -392,5 +392,8 @@ def _between_agents(cell: Cell, resampling: Resampling) -> Reliability | None:
     return krippendorff_alpha(map(_words, several), level, units, resampling)
 
 
-def _words(row: Row) -> list[float | str]:
-    return [voice.value if isinstance(voice.value, str) else judged_by(voice.value) for voice in row.voices]
+def _words(row: ResultRow) -> list[float | str]:
+    return [
+        agent_score.value if isinstance(agent_score.value, str) else judged_by(agent_score.value)
+        for agent_score in row.agent_scores
+    ]

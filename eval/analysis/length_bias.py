@@ -10,14 +10,14 @@ import numpy as np
 from ..statistics.alignment import Floats, Units
 from ..statistics.correlation import correlation, resampled
 from ..statistics.resampling import Resampling, Statistic
-from .loading import Cell
+from .loading import JudgeAspectData
 from .measures import mean_statistic, numbering
-from .result_rows import Judged, Row
+from .result_rows import Judged, ResultRow
 
 _NAME = "spearman"
 
 
-def length_bias(cell: Cell, resampling: Resampling) -> LengthBias | None:
+def length_bias(cell: JudgeAspectData, resampling: Resampling) -> LengthBias | None:
     """Of one contender on one subject; ``None`` where no text's length is known."""
     wanted = 1 if cell.subject.kind == "score" else 2
     rows = [row for row in cell.rows if len(row.lengths) == wanted]
@@ -26,7 +26,7 @@ def length_bias(cell: Cell, resampling: Resampling) -> LengthBias | None:
     return _of_scores(rows, resampling) if wanted == 1 else _of_preferences(rows, resampling)
 
 
-def _of_scores(rows: Sequence[Row], resampling: Resampling) -> LengthBias:
+def _of_scores(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
     told = [row for row in rows if row.human is not None]
     everybody = _Column(rows, resampling)
     labelled = _Column(told, resampling) if told else None
@@ -42,7 +42,7 @@ def _of_scores(rows: Sequence[Row], resampling: Resampling) -> LengthBias:
 class _Column:
     """Scores, people's scores and lengths of the same rows."""
 
-    def __init__(self, rows: Sequence[Row], resampling: Resampling) -> None:
+    def __init__(self, rows: Sequence[ResultRow], resampling: Resampling) -> None:
         self._resampling = resampling
         self._units: Units = numbering(rows)[0]
         self._columns: dict[str, Floats] = {
@@ -87,7 +87,7 @@ def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:
     return np.clip(found, -1, 1)
 
 
-def _of_preferences(rows: Sequence[Row], resampling: Resampling) -> LengthBias:
+def _of_preferences(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
     told = [row for row in rows if row.human is not None]
     return LengthBias(
         n=len(rows),
@@ -98,7 +98,7 @@ def _of_preferences(rows: Sequence[Row], resampling: Resampling) -> LengthBias:
 
 
 def _longer(
-    rows: Sequence[Row], winners: Sequence[Judged | None], resampling: Resampling
+    rows: Sequence[ResultRow], winners: Sequence[Judged | None], resampling: Resampling
 ) -> Statistic | None:
     """The share of winners that are the longer answer."""
     decided = [

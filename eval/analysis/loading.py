@@ -14,35 +14,35 @@ from ...state.tasks import TaskKind
 from ..run.evaluation import Mean
 from ..run.folder import FILE, read_manifest
 from ..run.results import Result, ResultsFile
-from ..statistics.tie_policy import Overrides, Rule
-from .counters import CallsByRound, PlaceTally, ReplyTally, SpendingTally
-from .influence import ConformityTally, MoverTally
-from .judges import Bill, Contender, Subject
-from .result_rows import Judged, Row, RowKey, bill_of, row_of
+from ..statistics.tie_policy import Overrides, TiePolicy
+from .counters import CallsByRound, PositionCounter, ReplyCounter, SpendingCounter
+from .influence import ConformityCounter, ScoreChangeCounter
+from .judges import EvaluationTarget, Judge, UsageTotals
+from .result_rows import Judged, ResultRow, RowKey, row_of, usage_of
 
 _PREFERENCE = "preference"
 
 
-class Cell:
+class JudgeAspectData:
     """What is gathered of one contender on one subject."""
 
-    def __init__(self, subject: Subject, together: bool = False, is_metric: bool = False) -> None:
+    def __init__(self, subject: EvaluationTarget, together: bool = False, is_metric: bool = False) -> None:
         self.subject = subject
         self.is_metric = is_metric
-        self.rows: list[Row] = []
+        self.rows: list[ResultRow] = []
         self.unjudged: list[Mapping[str, Any]] = []
         self.off_scale = 0
         self.debates = False
-        self.bill = Bill()
+        self.usage = UsageTotals()
         self.score, self.rounds = Mean(), Mean()
-        self.spending, self.replies, self.places = SpendingTally(), ReplyTally(), PlaceTally()
-        self.calls_by_round, self.movers = CallsByRound(), MoverTally()
-        self.conformity = ConformityTally(together)
+        self.spending, self.replies, self.places = SpendingCounter(), ReplyCounter(), PositionCounter()
+        self.calls_by_round, self.score_changes = CallsByRound(), ScoreChangeCounter()
+        self.conformity = ConformityCounter(together)
         self.consistent: list[tuple[bool, str]] = []
 
     def add(self, result: Result) -> None:
         """Take in one result."""
-        self.bill += bill_of(result)
+        self.usage += usage_of(result)
         self.spending.add(result)
         self.replies.add(result)
         row = row_of(result)
@@ -88,19 +88,19 @@ class Cell:
             yield {**about, "status": "failed", outcome: None, **failure}
 
     @cached_property
-    def by_key(self) -> Mapping[RowKey, Row]:
+    def by_key(self) -> Mapping[RowKey, ResultRow]:
         """The verdicts by item and repeat."""
         return {row.key: row for row in self.rows}
 
     @cached_property
-    def labelled(self) -> Sequence[Row]:
+    def labelled(self) -> Sequence[ResultRow]:
         """The verdicts that people have a word on."""
         return [row for row in self.rows if row.human is not None]
 
-    def _look_inside(self, result: Result, row: Row) -> None:
+    def _look_inside(self, result: Result, row: ResultRow) -> None:
         self.debates = self.debates or len(row.path) > 1 or _argued(result)
         self.calls_by_round.add(result)
-        self.movers.add(result, row.human if self.on_scale(row.human) else None)
+        self.score_changes.add(result, row.human if self.on_scale(row.human) else None)
         self.conformity.add(result)
         if row.path and isinstance(row.path[0], tuple):
             self.places.add(result)
@@ -115,7 +115,7 @@ class Entry:
     protocol: str
     folder: Path
     manifest: Mapping[str, Any]
-    cells: dict[str | None, Cell] = field(default_factory=dict)
+    cells: dict[str | None, JudgeAspectData] = field(default_factory=dict)
     label: str = ""
 
     @property
@@ -147,14 +147,16 @@ class Entry:
         """Take in one of its results."""
         if result.aspect not in self.cells:
             together = self.settings.get("strategy", "one_by_one") != "one_by_one"
-            self.cells[result.aspect] = Cell(self._subject(result.aspect), together, not self.models)
+            self.cells[result.aspect] = JudgeAspectData(
+                self._subject(result.aspect), together, not self.models
+            )
         self.cells[result.aspect].add(result)
 
     def finish(self) -> None:
         """All its results are in; what it judged nothing of has an empty cell."""
         for aspect in [each["name"] for each in self._aspects()] or [None]:
             if aspect not in self.cells:
-                self.cells[aspect] = Cell(self._subject(aspect))
+                self.cells[aspect] = JudgeAspectData(self._subject(aspect))
         for cell in self.cells.values():
             cell.finish()
 
@@ -169,13 +171,13 @@ class Entry:
         """Items that were not to be judged, by reason: a metric needs references, and not every item has one."""
         return cast("Mapping[str, int]", (self.manifest.get("left_out") or {}).get(self.protocol) or {})
 
-    def contender(self) -> Contender:
+    def judge(self) -> Judge:
         """What is shown of it."""
         judged = sum(len(cell.rows) for cell in self.cells.values())
         failed = sum(cell.failed for cell in self.cells.values())
         each = self.wanted_each()
         wanted = judged + failed if each is None else each * len(self.cells)
-        return Contender(
+        return Judge(
             label=self.label,
             protocol=self.protocol,
             folder=self.folder,
@@ -191,7 +193,7 @@ class Entry:
             judged=judged,
             failed=failed,
             missing=max(0, wanted - judged - failed),
-            bill=sum((cell.bill for cell in self.cells.values()), Bill()),
+            usage=sum((cell.usage for cell in self.cells.values()), UsageTotals()),
             left_out=self.left_out,
             is_metric=not self.models,
             manifest=self.manifest,
@@ -200,9 +202,9 @@ class Entry:
     def _aspects(self) -> Sequence[Mapping[str, Any]]:
         return cast("Sequence[Mapping[str, Any]]", self.manifest.get("aspects") or [])
 
-    def _subject(self, aspect: str | None) -> Subject:
+    def _subject(self, aspect: str | None) -> EvaluationTarget:
         scale = next((each for each in self._aspects() if each.get("name") == aspect), {})
-        return Subject(
+        return EvaluationTarget(
             label=aspect or _PREFERENCE,
             data=str(self.data.get("name", "unknown")),
             digest=self.digest,
@@ -211,11 +213,11 @@ class Entry:
             low=_number(scale.get("low")),
             high=_number(scale.get("high")),
             labels=str(self.data.get("labels", "people")),
-            rule=Rule.of(self.manifest),
+            rule=TiePolicy.of(self.manifest),
         )
 
 
-def gather(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[Entry]:
+def load_runs(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[Entry]:
     """Read runs: each protocol of each run is an entry, labelled; in the order given.
 
     Args:
@@ -266,7 +268,7 @@ def _labels(entries: Sequence[Entry]) -> list[str]:
 
 def _name_subjects(entries: Sequence[Entry], otherwise: Overrides) -> None:
     """One subject for each aspect of each dataset, named each its own way."""
-    subjects: dict[tuple[str, str | None], Subject] = {}
+    subjects: dict[tuple[str, str | None], EvaluationTarget] = {}
     for entry in entries:
         for aspect, cell in entry.cells.items():
             known = subjects.setdefault((entry.digest, aspect), cell.subject)
@@ -284,7 +286,7 @@ def _name_subjects(entries: Sequence[Entry], otherwise: Overrides) -> None:
             cell.subject = subjects[entry.digest, aspect]
 
 
-def _refuse_other_scale(known: Subject, now: Subject, entry: Entry) -> None:
+def _refuse_other_scale(known: EvaluationTarget, now: EvaluationTarget, entry: Entry) -> None:
     if (known.low, known.high) == (now.low, now.high) or None in (known.low, now.low):
         return
     raise UsageError(

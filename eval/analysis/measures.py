@@ -13,8 +13,8 @@ from ..statistics.alignment import Floats, Units, numbered
 from ..statistics.chance_corrected import accuracies, kappas
 from ..statistics.correlation import correlation, correlations_within, resampled
 from ..statistics.resampling import Resampling, Statistic, Weights, resampled_means, two_sided_p
-from ..statistics.tie_policy import CODES, USUAL, Rule, Ties, by_unit, counted
-from .result_rows import Judged, Row
+from ..statistics.tie_policy import CODES, DEFAULT_TIE_POLICY, TiePolicy, Ties, by_unit, counted
+from .result_rows import Judged, ResultRow
 
 OVER_ROWS = ("pearson", "spearman", "kendall")
 WITHIN = {f"group_{name}": name for name in OVER_ROWS}
@@ -126,10 +126,10 @@ def difference(first: Sample, second: Sample, measure: str) -> tuple[Statistic, 
 
 def sample(
     kind: TaskKind,
-    rows: Sequence[Row],
+    rows: Sequence[ResultRow],
     resampling: Resampling,
     judged: Sequence[Judged] | None = None,
-    rule: Rule = USUAL,
+    rule: TiePolicy = DEFAULT_TIE_POLICY,
 ) -> Sample:
     """Of rows that have a label; ``judged`` is what is said of each, where that is not its verdict.
 
@@ -145,12 +145,12 @@ def sample(
     return Sample(kind, codes, votes[there], numbering([rows[at] for at in there]), resampling, rule.ties)
 
 
-def votes_on(row: Row, rule: Rule) -> tuple[int, int, int]:
+def votes_on(row: ResultRow, rule: TiePolicy) -> tuple[int, int, int]:
     """How often people said 1, 2 and tie of a row that has a label, as far as it counts."""
     return rule.cast(cast("str", row.human), row.annotations)
 
 
-def right(row: Row, rule: Rule) -> float | None:
+def right(row: ResultRow, rule: TiePolicy) -> float | None:
     """The share of people's votes that a winner agrees with: 1 or 0 where one counts; ``None`` where none does."""
     votes = votes_on(row, rule)
     if not any(votes):
@@ -160,7 +160,7 @@ def right(row: Row, rule: Rule) -> float | None:
     return float(accuracies(table)[0])
 
 
-def numbering(rows: Sequence[Row]) -> tuple[Units, Units | None]:
+def numbering(rows: Sequence[ResultRow]) -> tuple[Units, Units | None]:
     """Of each row the number of its unit, and of its group where every row has one."""
     units = numbered([row.unit for row in rows], rows=len(rows))
     grouped = bool(rows) and all(row.group is not None for row in rows)

@@ -7,11 +7,11 @@ from math import isclose
 from sys import intern
 from typing import Literal, NamedTuple, cast
 
-from ...state.aggregation import higher, mean_pair
+from ...state.aggregation import mean_pair, winner_by_mean
 from ...state.transcript import Turn
 from ...state.verdict import Winner
 from ..run.results import Result
-from .judges import Bill
+from .judges import UsageTotals
 
 Value = float | tuple[float, float]
 """A score, or the scores of two answers."""
@@ -27,15 +27,15 @@ class RowKey(NamedTuple):
     repeat: int
 
 
-class Voice(NamedTuple):
+class AgentScore(NamedTuple):
     """One of several judges of a verdict: what it said last (the mean over the orders held), and what it took."""
 
     agent: str
     value: Value | Winner
-    bill: Bill
+    usage: UsageTotals
 
 
-class Row(NamedTuple):
+class ResultRow(NamedTuple):
     """A verdict, and what belongs to its item.
 
     Attributes:
@@ -62,8 +62,8 @@ class Row(NamedTuple):
     lengths: tuple[int, ...]
     systems: tuple[str, ...]
     annotations: tuple[Judged, ...]
-    voices: tuple[Voice, ...]
-    bill: Bill
+    agent_scores: tuple[AgentScore, ...]
+    usage: UsageTotals
 
     @property
     def key(self) -> RowKey:
@@ -76,12 +76,12 @@ class Row(NamedTuple):
         return f"item {self.item}" if self.group is None else f"group {self.group}"
 
 
-def row_of(result: Result) -> Row | None:
+def row_of(result: Result) -> ResultRow | None:
     """What is kept of a result; ``None`` where it is no verdict."""
     judged = result.winner if result.score is None else result.score
     if result.status != "ok" or judged is None:
         return None
-    return Row(
+    return ResultRow(
         item=result.item,
         repeat=result.repeat,
         group=None if result.group is None else intern(result.group),
@@ -92,15 +92,15 @@ def row_of(result: Result) -> Row | None:
         lengths=result.lengths,
         systems=tuple(map(intern, result.systems)),
         annotations=result.annotations,
-        voices=tuple(_voices(result.transcript)),
-        bill=bill_of(result),
+        agent_scores=tuple(_agent_scores(result.transcript)),
+        usage=usage_of(result),
     )
 
 
-def bill_of(result: Result) -> Bill:
+def usage_of(result: Result) -> UsageTotals:
     """What one judgement took."""
     tokens = result.input_tokens + result.output_tokens
-    return Bill(1, result.calls, tokens, result.cost_usd, result.seconds)
+    return UsageTotals(1, result.calls, tokens, result.cost_usd, result.seconds)
 
 
 def value_of(turn: Turn) -> Value | None:
@@ -118,7 +118,7 @@ def scalar(value: Value) -> float:
 
 def judged_by(value: Value) -> Judged:
     """The score; of two answers the winner by their scores."""
-    return higher(value) if isinstance(value, tuple) else value
+    return winner_by_mean(value) if isinstance(value, tuple) else value
 
 
 def direction(before: Judged, after: Judged, human: Judged | None) -> Literal[-1, 0, 1]:
@@ -146,27 +146,27 @@ def discussions(transcript: Iterable[Turn]) -> Iterator[list[Turn]]:
     yield from found.values()
 
 
-def _voices(transcript: Iterable[Turn]) -> Iterator[Voice]:
+def _agent_scores(transcript: Iterable[Turn]) -> Iterator[AgentScore]:
     """Referees' last scores, and jurors' votes."""
     last: dict[str, dict[int, Value | Winner]] = {}
-    bills: dict[str, Bill] = {}
+    usages: dict[str, UsageTotals] = {}
     for turn in transcript:
         if turn["role"] not in ("referee", "juror"):
             continue
         agent = intern(turn["agent"])
-        bills[agent] = bills.get(agent, Bill()) + turn_bill(turn)
-        if (value := _voiced(turn)) is not None:
+        usages[agent] = usages.get(agent, UsageTotals()) + usage_of_turn(turn)
+        if (value := _with_score(turn)) is not None:
             last.setdefault(agent, {})[turn.get("order", 1)] = value
-    yield from (Voice(agent, _over_orders(values), bills[agent]) for agent, values in last.items())
+    yield from (AgentScore(agent, _over_orders(values), usages[agent]) for agent, values in last.items())
 
 
-def turn_bill(turn: Turn) -> Bill:
+def usage_of_turn(turn: Turn) -> UsageTotals:
     """What a turn took; no judgement of its own."""
     tokens = turn["input_tokens"] + turn["output_tokens"]
-    return Bill(0, turn["calls"], tokens, turn["cost_usd"], turn["seconds"])
+    return UsageTotals(0, turn["calls"], tokens, turn["cost_usd"], turn["seconds"])
 
 
-def _voiced(turn: Turn) -> Value | Winner | None:
+def _with_score(turn: Turn) -> Value | Winner | None:
     value = turn["value"]
     return cast("Winner", value) if isinstance(value, str) else value_of(turn)
 

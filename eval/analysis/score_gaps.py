@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...state.errors import UsageError
 from ..statistics.score_differentiation import gaps_by_round, iteration_complexity, score_differentiation
-from .comparison import Arena
-from .equal_cost import Competitor
+from .comparison import PairwiseComparator
+from .equal_cost import JudgeData
 
 if TYPE_CHECKING:
     from ..statistics.score_differentiation import Gaps, IterationComplexity, ScoreDifferentiation
@@ -42,7 +42,7 @@ class Courtroom:
 _ONE_ROUND = "baseline"
 
 
-def courtroom(arena: Arena, there: Sequence[Competitor], eps: float) -> Courtroom | None:
+def courtroom(comparator: PairwiseComparator, there: Sequence[JudgeData], eps: float) -> Courtroom | None:
     """Of one subject; ``None`` where none of the protocols judged it.
 
     Raises:
@@ -51,31 +51,33 @@ def courtroom(arena: Arena, there: Sequence[Competitor], eps: float) -> Courtroo
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
     judges = [each for name in PROTOCOLS for each in there if each.entry.protocol == name and each.side.rows]
-    if arena.kind != "compare" or not judges:
+    if comparator.kind != "compare" or not judges:
         return None
     rows = {each.side.label: list(_rows(each)) for each in judges}
     everything = [row for of_one in rows.values() for row in of_one]
     of_rounds = [each.side.label for each in judges if each.entry.protocol != _ONE_ROUND]
     several = len(judges) > 1
     return Courtroom(
-        subject=arena.subject.label,
+        subject=comparator.subject.label,
         eps=eps,
-        gaps={label: gaps_by_round(own, eps, resampling=arena.resampling) for label, own in rows.items()},
-        differentiation=score_differentiation(everything, list(rows), resampling=arena.resampling)
+        gaps={
+            label: gaps_by_round(own, eps, resampling=comparator.resampling) for label, own in rows.items()
+        },
+        differentiation=score_differentiation(everything, list(rows), resampling=comparator.resampling)
         if several
         else None,
         complexity=iteration_complexity(
             [row for row in everything if row["protocol"] in of_rounds],
             eps,
             of_rounds,
-            resampling=arena.resampling,
+            resampling=comparator.resampling,
         )
         if len(of_rounds) > 1
         else None,
     )
 
 
-def _rows(each: Competitor) -> Iterator[Mapping[str, Any]]:
+def _rows(each: JudgeData) -> Iterator[Mapping[str, Any]]:
     """As in ``results.jsonl``, under the contender's own name."""
     for row in each.side.rows.values():
         yield {

@@ -10,14 +10,14 @@ from typing import Unpack
 from ...state.errors import UsageError
 from ..statistics.resampling import Resampling
 from ..statistics.tie_policy import Overrides
-from .average_comparison import There, average_duels
-from .comparison import Arena, Comparison, Side, compare
+from .average_comparison import There, average_comparisons
+from .comparison import Comparison, PairwiseComparator, Side, compare
 from .costs import Costs, Frontier, People, costs, frontier
 from .diagnostics import Diagnosis, diagnose
-from .equal_cost import Competitor, Matching, match
-from .judges import Contender, Subject
-from .leaderboard import Board, Leaderboard
-from .loading import Entry, gather
+from .equal_cost import EqualCostComparison, JudgeData, match
+from .judges import EvaluationTarget, Judge
+from .leaderboard import Leaderboard, LeaderboardBuilder
+from .loading import Entry, load_runs
 from .score_gaps import Courtroom, courtroom
 
 _USUAL_BASES = ("single", "baseline")
@@ -39,13 +39,13 @@ class Study:
         bases: the base's label by subject; a study of several datasets has one in each.
     """
 
-    contenders: tuple[Contender, ...]
-    subjects: tuple[Subject, ...]
+    judges: tuple[Judge, ...]
+    subjects: tuple[EvaluationTarget, ...]
     base: str | None
     resampling: Resampling
     leaderboard: Leaderboard
     comparison: Comparison
-    matching: Matching
+    matching: EqualCostComparison
     frontiers: tuple[Frontier, ...]
     diagnoses: tuple[Diagnosis, ...]
     costs: Costs
@@ -81,37 +81,43 @@ class Study:
             DataError: a folder without a run, or a line that is no result.
         """
         given = [folders] if isinstance(folders, str | Path) else folders
-        entries = gather([Path(folder) for folder in given], **otherwise)
+        entries = load_runs([Path(folder) for folder in given], **otherwise)
         resampling = resampling or Resampling()
         bases = choose_bases(entries, base)
-        arenas = list(_arenas(entries, resampling))
-        contenders = tuple(entry.contender() for entry in entries)
-        matching = match(arenas)
-        board = Board(resampling, bases)
-        for arena, there in arenas:
-            board.add(arena, there)
+        comparators = list(_comparators(entries, resampling))
+        judges = tuple(entry.judge() for entry in entries)
+        matching = match(comparators)
+        board = LeaderboardBuilder(resampling, bases)
+        for comparator, there in comparators:
+            board.add(comparator, there)
         return cls(
-            contenders=contenders,
-            subjects=tuple(arena.subject for arena, _ in arenas),
+            judges=judges,
+            subjects=tuple(comparator.subject for comparator, _ in comparators),
             base=next(iter(bases.values()), None),
             resampling=resampling,
             leaderboard=board.leaderboard(entries),
-            comparison=_compared(arenas, bases),
+            comparison=_compared(comparators, bases),
             matching=matching,
             frontiers=tuple(
-                frontier(arena, there, [e for e in matching.ensembles if e.subject == arena.subject.label])
-                for arena, there in arenas
+                frontier(
+                    comparator,
+                    there,
+                    [e for e in matching.ensembles if e.subject == comparator.subject.label],
+                )
+                for comparator, there in comparators
             ),
             diagnoses=tuple(
                 diagnose(entry, cell, resampling) for entry in entries for cell in entry.cells.values()
             ),
-            costs=costs(contenders, people),
-            courtrooms=tuple(found for arena, there in arenas if (found := courtroom(arena, there, eps))),
-            notes=tuple(dict.fromkeys(_notes(contenders))),
+            costs=costs(judges, people),
+            courtrooms=tuple(
+                found for comparator, there in comparators if (found := courtroom(comparator, there, eps))
+            ),
+            notes=tuple(dict.fromkeys(_notes(judges))),
             bases={
-                arena.subject.label: bases[arena.subject.digest]
-                for arena, _ in arenas
-                if arena.subject.digest in bases
+                comparator.subject.label: bases[comparator.subject.digest]
+                for comparator, _ in comparators
+                if comparator.subject.digest in bases
             },
         )
 
@@ -141,41 +147,50 @@ def choose_bases(entries: Sequence[Entry], base: str | None) -> dict[str, str]:
     return found
 
 
-def _arenas(entries: Sequence[Entry], resampling: Resampling) -> Iterator[tuple[Arena, list[Competitor]]]:
+def _comparators(
+    entries: Sequence[Entry], resampling: Resampling
+) -> Iterator[tuple[PairwiseComparator, list[JudgeData]]]:
     """The subjects, each with those who judged it."""
-    there: dict[str, tuple[Arena, list[Competitor]]] = {}
+    there: dict[str, tuple[PairwiseComparator, list[JudgeData]]] = {}
     for entry in entries:
         for cell in entry.cells.values():
-            arena = Arena(cell.subject, resampling)
+            comparator = PairwiseComparator(cell.subject, resampling)
             side = Side(entry.label, cell.by_key, cell.distances)
-            there.setdefault(cell.subject.label, (arena, []))[1].append(Competitor(entry, cell, side))
+            there.setdefault(cell.subject.label, (comparator, []))[1].append(JudgeData(entry, cell, side))
     yield from there.values()
 
 
-def _compared(arenas: Sequence[tuple[Arena, Sequence[Competitor]]], bases: Mapping[str, str]) -> Comparison:
+def _compared(
+    comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]], bases: Mapping[str, str]
+) -> Comparison:
     """All pairs on each subject, and their means over the subjects of each dataset."""
     found = compare(
-        [(arena, [each.side for each in there], bases.get(arena.subject.digest)) for arena, there in arenas]
+        [
+            (comparator, [each.side for each in there], bases.get(comparator.subject.digest))
+            for comparator, there in comparators
+        ]
     )
     datasets: dict[str, list[There]] = {}
-    for arena, there in arenas:
+    for comparator, there in comparators:
         sides = {each.side.label: each.side for each in there}
-        datasets.setdefault(arena.subject.digest, []).append((arena, sides))
+        datasets.setdefault(comparator.subject.digest, []).append((comparator, sides))
     averages = (
-        duel for digest, subjects in datasets.items() for duel in average_duels(subjects, bases.get(digest))
+        pair
+        for digest, subjects in datasets.items()
+        for pair in average_comparisons(subjects, bases.get(digest))
     )
     return replace(found, averages=tuple(averages))
 
 
-def _notes(contenders: Sequence[Contender]) -> Iterator[str]:
-    yield from (contender.note for contender in contenders if contender.note)
-    for contender in contenders:
-        for reason, items in contender.left_out.items():
-            yield f"{contender.label}: {items:,} items left out ({reason})"
-        if contender.missing:
+def _notes(judges: Sequence[Judge]) -> Iterator[str]:
+    yield from (judge.note for judge in judges if judge.note)
+    for judge in judges:
+        for reason, items in judge.left_out.items():
+            yield f"{judge.label}: {items:,} items left out ({reason})"
+        if judge.missing:
             yield (
-                f"{contender.label}: {contender.missing:,} of {contender.wanted:,} judgements are not there: "
+                f"{judge.label}: {judge.missing:,} of {judge.wanted:,} judgements are not there: "
                 "the run was not finished"
             )
-        if contender.failed:
-            yield f"{contender.label}: {contender.failed:,} of {contender.wanted:,} judgements failed"
+        if judge.failed:
+            yield f"{judge.label}: {judge.failed:,} of {judge.wanted:,} judgements failed"

@@ -14,11 +14,11 @@ from openai.types import Batch
 
 from ...state.errors import UsageError
 from ..journal import Journal
-from ..run.budget import Purse
-from ..run.progress_counters import Counts
-from ..run.shutdown import Stop
-from .openai_batches import ENDED, Outcomes, Provider, may_pass, problems
-from .request_file import UNFINISHED, Parcel, Sent, Terms, custom_ids
+from ..run.budget import BudgetTracker
+from ..run.progress_counters import ProgressCounters
+from ..run.shutdown import StopSignal
+from .openai_batches import ENDED, BatchResults, Provider, may_pass, problems
+from .request_file import UNFINISHED, BatchLimits, RequestFile, SubmittedBatch, custom_ids
 
 log = logging.getLogger("jurygraph.batch")
 
@@ -30,7 +30,7 @@ _FILE = re.compile(r"wave-(\d+)-\d+\.jsonl")
 
 
 @dataclass(eq=False)
-class Courier:
+class BatchManager:
     """The batches of one run.
 
     Attributes:
@@ -50,14 +50,14 @@ class Courier:
     run: str
     providers: Mapping[str, Provider]
     journal: Journal
-    purse: Purse
-    counts: Counts
-    stop: Stop
-    terms: Terms
-    outcomes: Outcomes = field(default_factory=Outcomes)
+    tracker: BudgetTracker
+    counts: ProgressCounters
+    stop: StopSignal
+    terms: BatchLimits
+    outcomes: BatchResults = field(default_factory=BatchResults)
     away: set[str] = field(default_factory=set)
-    _alive: dict[str, Sent] = field(default_factory=dict)
-    _brought: list[Sent] = field(default_factory=list)
+    _alive: dict[str, SubmittedBatch] = field(default_factory=dict)
+    _brought: list[SubmittedBatch] = field(default_factory=list)
     _waves: int = 0
 
     @property
@@ -77,7 +77,7 @@ class Courier:
     async def take_up(self) -> None:
         """Go on with what an earlier start of the run has sent, even if it had no time to note it."""
         noted = await self.journal.batches()
-        known = [Sent.of(batch.id, batch.about) for batch in noted]
+        known = [SubmittedBatch.of(batch.id, batch.about) for batch in noted]
         local = self._tidy()
         self._waves = max((_number(name) for name in [*local, *(sent.file for sent in known)]), default=0)
         for sent, batch in zip(known, noted, strict=True):
@@ -91,14 +91,14 @@ class Courier:
             log.info("batches taken up", extra={"batches": len(self._alive), "requests": len(self.away)})
             await self._look_round()
 
-    async def send(self, parcels: Sequence[Parcel]) -> None:
+    async def send(self, parcels: Sequence[RequestFile]) -> None:
         """Have the provider begin with a wave."""
-        for parcel in parcels:
-            path, provider = self.folder / parcel.file, self._provider(parcel.address)
+        for one_file in parcels:
+            path, provider = self.folder / one_file.file, self._provider(one_file.address)
             input_file = await provider.upload(path)
-            marks = {**self._marks, **{name: str(value) for name, value in _about(parcel).items()}}
+            marks = {**self._marks, **{name: str(value) for name, value in _about(one_file).items()}}
             batch = await provider.create(input_file, marks)
-            sent = Sent(**vars(parcel), id=batch.id, input_file=input_file)
+            sent = SubmittedBatch(**vars(one_file), id=batch.id, input_file=input_file)
             await self.journal.note_batch(sent.id, sent.about())
             self._alive[sent.id] = sent
             self.away.update(custom_ids(path))
@@ -117,7 +117,7 @@ class Courier:
         """What the batches brought has been read: it is in the journal, or of no use to anybody."""
         for sent in self.outcomes.left():
             tokens, cost = sent.each
-            self.purse.give_back(tokens, cost)
+            self.tracker.give_back(tokens, cost)
         self.outcomes.clear()
         for sent in self._brought:
             await self.journal.settle_batch(sent.id)
@@ -140,20 +140,20 @@ class Courier:
         for provider in self.providers.values():
             for batch in await provider.marked(self._marks):
                 if batch.id not in known and batch.metadata:
-                    sent = Sent.of(batch.id, {**batch.metadata, "input_file": batch.input_file_id})
+                    sent = SubmittedBatch.of(batch.id, {**batch.metadata, "input_file": batch.input_file_id})
                     await self.journal.note_batch(sent.id, sent.about())
                     await self._take(sent)
                     untold.discard(sent.file)
         for name in untold:
             (self.folder / name).unlink()
 
-    async def _take(self, sent: Sent) -> None:
+    async def _take(self, sent: SubmittedBatch) -> None:
         path = self.folder / sent.file
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             await self._provider(sent.address).download(sent.input_file, path)
         self._alive[sent.id] = sent
-        self.purse.set_aside(sent.requests, sent.tokens, sent.cost)
+        self.tracker.set_aside(sent.requests, sent.tokens, sent.cost)
         self.away.update(self._requests(sent))
 
     async def _look_round(self) -> None:
@@ -166,14 +166,14 @@ class Courier:
                 log.warning("batch cannot be looked after", extra={"batch": sent.id, "reason": str(error)})
             self._tell()
 
-    async def _look(self, sent: Sent) -> None:
+    async def _look(self, sent: SubmittedBatch) -> None:
         batch = await self._provider(sent.address).look(sent.id)
         if batch is not None and batch.request_counts is not None:
             sent.requests_done = batch.request_counts.completed + batch.request_counts.failed
         if batch is None or batch.status in ENDED:
             await self._collect(sent, batch)
 
-    async def _collect(self, sent: Sent, batch: Batch | None) -> None:
+    async def _collect(self, sent: SubmittedBatch, batch: Batch | None) -> None:
         if batch is not None and batch.status == "failed":
             await self._refused(sent, batch)
             return
@@ -186,25 +186,25 @@ class Courier:
         status = batch.status if batch else "gone"
         log.info("batch ended", extra={"batch": sent.id, "status": status, "done": sent.requests_done})
 
-    async def _files(self, sent: Sent, batch: Batch | None) -> list[Path | None]:
+    async def _files(self, sent: SubmittedBatch, batch: Batch | None) -> list[Path | None]:
         if batch is None:
             return []
         wanted = {"output": batch.output_file_id, "errors": batch.error_file_id}
         return [await self._file(sent, kind, name) for kind, name in wanted.items() if name]
 
-    async def _file(self, sent: Sent, kind: str, name: str) -> Path | None:
+    async def _file(self, sent: SubmittedBatch, kind: str, name: str) -> Path | None:
         path = (self.folder / sent.file).with_suffix(f".{kind}.jsonl")
         there = path.exists() or await self._provider(sent.address).download(name, path)
         if not there:
             log.warning("file gone", extra={"batch": sent.id, "file": name})
         return path if there else None
 
-    async def _refused(self, sent: Sent, batch: Batch) -> None:
+    async def _refused(self, sent: SubmittedBatch, batch: Batch) -> None:
         """A batch that was not even begun: its requests are free to be sent again."""
         found = problems(batch)
         said = "; ".join(message or code for code, message in found) or "no reason given"
         self.away.difference_update(self._requests(sent))
-        self.purse.set_aside(-sent.requests, -sent.tokens, -sent.cost)
+        self.tracker.set_aside(-sent.requests, -sent.tokens, -sent.cost)
         del self._alive[sent.id]
         await self.journal.settle_batch(sent.id)
         self._remove(sent)
@@ -213,11 +213,11 @@ class Courier:
         if not (too_many and (self._alive or self._brought)):
             self.stop.ask("provider", f"the provider refused the batch {sent.id}: {said}")
 
-    def _requests(self, sent: Sent) -> list[str]:
+    def _requests(self, sent: SubmittedBatch) -> list[str]:
         path = self.folder / sent.file
         return custom_ids(path) if path.exists() else []
 
-    def _remove(self, sent: Sent) -> None:
+    def _remove(self, sent: SubmittedBatch) -> None:
         for path in self.folder.glob(f"{Path(sent.file).stem}.*"):
             path.unlink()
 
@@ -245,5 +245,5 @@ def _number(file: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _about(parcel: Parcel) -> dict[str, object]:
-    return {name: value for name, value in vars(parcel).items() if value is not None}
+def _about(one_file: RequestFile) -> dict[str, object]:
+    return {name: value for name, value in vars(one_file).items() if value is not None}

@@ -14,7 +14,7 @@ from openai.types import Batch
 
 from ...nodes.models.openai_fast import completion
 from ...nodes.models.provider_errors import ResponseError
-from .request_file import Sent
+from .request_file import SubmittedBatch
 
 log = logging.getLogger("jurygraph.batch")
 RETRIES = 5
@@ -125,12 +125,12 @@ _NO_ANSWER = 408
 class _Place(NamedTuple):
     """Where an outcome is; without a file, there is none."""
 
-    sent: Sent
+    sent: SubmittedBatch
     file: BinaryIO | None
     offset: int
 
 
-class Outcomes:
+class BatchResults:
     """Of the batches that have ended; only where each stands is held."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Outcomes:
     def __contains__(self, custom_id: str) -> bool:
         return custom_id in self._places
 
-    def add(self, sent: Sent, wanted: list[str], files: list[Path]) -> None:
+    def add(self, sent: SubmittedBatch, wanted: list[str], files: list[Path]) -> None:
         """Take up what a batch has brought; whatever of it is missing has got no answer."""
         for custom_id in wanted:
             self._places[custom_id] = _Place(sent, None, 0)
@@ -156,7 +156,7 @@ class Outcomes:
                 self._unread.add(custom_id)
         self._unread.update(wanted)
 
-    def first_read(self, custom_id: str) -> Sent | None:
+    def first_read(self, custom_id: str) -> SubmittedBatch | None:
         """The batch that brought it, if nobody has read it yet."""
         if custom_id not in self._unread:
             return None
@@ -184,7 +184,7 @@ class Outcomes:
         """It is of no use any more: the request is to be made again."""
         self._places.pop(custom_id, None)
 
-    def left(self) -> Iterator[Sent]:
+    def left(self) -> Iterator[SubmittedBatch]:
         """The batch of each outcome that nobody has read."""
         return (self._places[custom_id].sent for custom_id in self._unread if custom_id in self._places)
 

@@ -14,7 +14,7 @@ ENDPOINT = "/v1/chat/completions"
 UNFINISHED = ".part"
 
 
-class Wave:
+class BatchRequestFile:
     """Requests are written as they come; a file is whole once it has its name.
 
     Args:
@@ -23,14 +23,14 @@ class Wave:
         terms: how large a file may be.
     """
 
-    def __init__(self, folder: Path, number: int, terms: Terms) -> None:
+    def __init__(self, folder: Path, number: int, terms: BatchLimits) -> None:
         self.number = number
         self._folder = folder
         self._terms = terms
         self._ids: set[str] = set()
         self._open: dict[tuple[str, str], _Writing] = {}
         self._parts = 0
-        self._parcels: list[Parcel] = []
+        self._parcels: list[RequestFile] = []
 
     def __len__(self) -> int:
         """How many requests."""
@@ -55,10 +55,10 @@ class Wave:
             writing = self._open[place] = self._next(address)
         writing.file.write(line)
         writing.size += len(line)
-        writing.parcel.add(tokens, cost)
+        writing.one_file.add(tokens, cost)
         self._ids.add(custom_id)
 
-    def close(self) -> list[Parcel]:
+    def close(self) -> list[RequestFile]:
         """Finish the files: they are on disk, whole.
 
         Raises:
@@ -73,34 +73,34 @@ class Wave:
         for writing in self._open.values():
             writing.file.close()
             writing.unfinished.unlink(missing_ok=True)
-        for parcel in self._parcels:
-            (self._folder / parcel.file).unlink(missing_ok=True)
+        for one_file in self._parcels:
+            (self._folder / one_file.file).unlink(missing_ok=True)
 
     def _next(self, address: str) -> _Writing:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._parts += 1
-        return _Writing(self._folder, Parcel(f"wave-{self.number}-{self._parts}.jsonl", address))
+        return _Writing(self._folder, RequestFile(f"wave-{self.number}-{self._parts}.jsonl", address))
 
 
 class _Writing:
     """A file that is being written."""
 
-    def __init__(self, folder: Path, parcel: Parcel) -> None:
-        self.parcel = parcel
+    def __init__(self, folder: Path, one_file: RequestFile) -> None:
+        self.one_file = one_file
         self.size = 0
-        self._whole = folder / parcel.file
-        self.unfinished = self._whole.with_name(parcel.file + UNFINISHED)
+        self._whole = folder / one_file.file
+        self.unfinished = self._whole.with_name(one_file.file + UNFINISHED)
         self.file: BinaryIO = self.unfinished.open("wb")
 
-    def has_room(self, more: int, terms: Terms) -> bool:
-        return self.parcel.requests < terms.requests and self.size + more <= terms.file_bytes
+    def has_room(self, more: int, terms: BatchLimits) -> bool:
+        return self.one_file.requests < terms.requests and self.size + more <= terms.file_bytes
 
-    def close(self) -> Parcel:
+    def close(self) -> RequestFile:
         with self.file:
             self.file.flush()
             os.fsync(self.file.fileno())
         self.unfinished.replace(self._whole)
-        return self.parcel
+        return self.one_file
 
 
 def custom_ids(file: Path) -> list[str]:
@@ -110,7 +110,7 @@ def custom_ids(file: Path) -> list[str]:
 
 
 @dataclass
-class Parcel:
+class RequestFile:
     """Requests to one model at one address, written to one file.
 
     Attributes:
@@ -140,7 +140,7 @@ class Parcel:
 
 
 @dataclass
-class Sent(Parcel):
+class SubmittedBatch(RequestFile):
     """A parcel that was sent.
 
     Attributes:
@@ -154,7 +154,7 @@ class Sent(Parcel):
     requests_done: int = 0
 
     @classmethod
-    def of(cls, name: str, about: Mapping[str, Any]) -> Sent:
+    def of(cls, name: str, about: Mapping[str, Any]) -> SubmittedBatch:
         """From what was noted, here or at the provider, where all values are strings."""
         return cls(
             file=str(about["file"]),
@@ -183,7 +183,7 @@ BATCH_DISCOUNT = 0.5
 
 
 @dataclass(frozen=True)
-class Terms:
+class BatchLimits:
     """OpenAI's, as of its guide to the Batch API.
 
     Attributes:
@@ -199,4 +199,4 @@ class Terms:
     between_looks: float = 60.0
 
 
-TERMS = Terms()
+DEFAULT_LIMITS = BatchLimits()

@@ -29,7 +29,7 @@ def journal(
     run: Annotated[
         str | None, typer.Option(metavar="ID", help="Prune replies that this run paid for.")
     ] = None,
-    disowned: Annotated[
+    invalidated: Annotated[
         bool, typer.Option("--disowned", help="Prune replies that could not be used.")
     ] = False,
     delete: Annotated[
@@ -38,7 +38,7 @@ def journal(
 ) -> None:
     """Show what a journal holds and what was spent; with --prune, delete replies (their cost stays counted)."""
     where = str(Path(target) / FILE) if Path(target).is_dir() else target
-    choice = older_than is not None or run is not None or disowned
+    choice = older_than is not None or run is not None or invalidated
     if choice != delete:
         raise UsageError(
             "--older-than, --run and --disowned name what to delete: add --prune to delete it"
@@ -47,7 +47,7 @@ def journal(
         )
     output = console()
     if delete:
-        pruned = prune(where, older_than_days=older_than, run=run, disowned=disowned)
+        pruned = prune(where, older_than_days=older_than, run=run, invalidated=invalidated)
         output.print(
             f"deleted {pruned:,} {'reply' if pruned == 1 else 'replies'}; what was spent stays counted"
         )
@@ -59,7 +59,7 @@ def _view(summary: JournalSummary) -> list[str | Table]:
     span = f", from {_day(summary.oldest)} to {_day(summary.newest)}" if summary.spent.calls else ""
     about = (
         f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {summary.spent.calls:,} calls, "
-        f"{summary.replies:,} replies kept{span}; {summary.disowned:,} disowned, {summary.claims:,} claimed now"
+        f"{summary.replies:,} replies kept{span}; {summary.invalidated:,} disowned, {summary.claims:,} claimed now"
     )
     return [about, _spending("model", summary.by_model), _spending("run", summary.by_run, summary.spent)]
 

@@ -17,8 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.progress import TimeRemainingColumn as TimeLeftColumn
 from rich.text import Text
 
-from ..run.progress_counters import Counts
-from ..run.shutdown import Stop
+from ..run.progress_counters import ProgressCounters
+from ..run.shutdown import StopSignal
 from ..tables.result_tables import money
 
 log = logging.getLogger("jurygraph.run")
@@ -40,7 +40,7 @@ class LiveProgress:
     nothing is drawn; the log gets a line a minute in any case.
     """
 
-    def __init__(self, console: Console, counts: Counts, stop: Stop) -> None:
+    def __init__(self, console: Console, counts: ProgressCounters, stop: StopSignal) -> None:
         self._bar = _Bar(console, counts, stop)
         self._minutes = _Minutes(counts)
 
@@ -83,7 +83,7 @@ class Rate:
 class _Bar:
     """What is on the screen, drawn anew a few times a second."""
 
-    def __init__(self, console: Console, counts: Counts, stop: Stop) -> None:
+    def __init__(self, console: Console, counts: ProgressCounters, stop: StopSignal) -> None:
         self._counts = counts
         self._halt = stop
         self._rate = Rate(RECENT)
@@ -119,7 +119,7 @@ class _Bar:
         self._look(self._counts)
         return Group(self._bar, _figures(self._counts, self._rate.of(self._counts.made)))
 
-    def _look(self, counts: Counts) -> None:
+    def _look(self, counts: ProgressCounters) -> None:
         if self._task is None:
             # What earlier starts have done says nothing about how fast this one is.
             self._task = self._bar.add_task("", total=counts.wanted, completed=counts.resumed)
@@ -135,7 +135,7 @@ class _Bar:
         return escape(self._counts.phase) or "judging"
 
 
-def _figures(counts: Counts, rate: float) -> Text:
+def _figures(counts: ProgressCounters, rate: float) -> Text:
     """The most telling first: what has no room at the end of the line is left out."""
     parts = (
         Text(f"{counts.failed:,} failed", "red") if counts.failed else None,
@@ -168,7 +168,7 @@ def _short(count: int) -> str:
 class _Minutes:
     """Tells the log every minute how far the batch has come: in the morning, one sees where the night was slow."""
 
-    def __init__(self, counts: Counts, every: float = LOGGED_EVERY) -> None:
+    def __init__(self, counts: ProgressCounters, every: float = LOGGED_EVERY) -> None:
         self._counts = counts
         self._every = every
         self._over = Event()

@@ -173,7 +173,7 @@ class _Writing:
             *self._study.leaderboard.notes,
             *self._study.comparison.notes,
             *self._study.matching.notes,
-            *map(signed, self._study.contenders),
+            *map(signed, self._study.judges),
         ):
             out.print(Text(note, style="dim"), soft_wrap=True)
         for line in self._written:

@@ -15,14 +15,14 @@ from rich.text import Text
 from ..batch_api.request_file import BATCH_DISCOUNT
 from ..datasets.dataset import MAX_CHARACTERS, load_dataset
 from ..estimate import Estimate, estimate, estimate_table
-from ..plan import Plan, judged, plan
-from ..run.config import Conduct
+from ..plan import Plan, count_judged, plan
+from ..run.config import RunConfig
 from ..run.evaluation import Evaluation
-from ..run.progress_counters import Counts
+from ..run.progress_counters import ProgressCounters
 from ..run.run_log import logging_to
-from ..run.shutdown import Stop, signals_stop
+from ..run.shutdown import StopSignal, signals_stop
 from ..run.tracing import traces_sent
-from ..runner import carry_out, check_conduct
+from ..runner import check_config, execute
 from ..tables.result_tables import agreement_tables, money, overview_table
 from .progress import LiveProgress
 from .runtime import (
@@ -128,7 +128,7 @@ def run(
     """
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     folder = out or default_out(names, data or replies or "")
-    conduct = Conduct.of(
+    config = RunConfig.of(
         {
             "concurrency": concurrency,
             "requests_per_minute": requests_per_minute,
@@ -157,12 +157,12 @@ def run(
             out=folder,
             replies=replies,
         )
-        check_conduct(prepared, conduct)
+        check_config(prepared, config)
         if batch:
             from ..batch_api.batch_pipeline import check_batch
 
             check_batch(prepared)
-        running = _Running(prepared, conduct, console())
+        running = _Running(prepared, config, console())
         running.announce(dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
@@ -173,9 +173,9 @@ def run(
 class _Running:
     """One call of the command."""
 
-    def __init__(self, prepared: Plan, conduct: Conduct, out: Console) -> None:
+    def __init__(self, prepared: Plan, config: RunConfig, out: Console) -> None:
         self._prepared = prepared
-        self._conduct = conduct
+        self._config = config
         self._out = out
 
     def announce(self, dry: bool) -> None:
@@ -184,7 +184,7 @@ class _Running:
         Raises:
             UsageError: the folder holds another run.
         """
-        there = judged(self._prepared, self._conduct)
+        there = count_judged(self._prepared, self._config)
         for part in head(self._prepared.manifest):
             self._out.print(part)
         if self._prepared.recording is not None:
@@ -195,7 +195,7 @@ class _Running:
 
     def until_the_end(self, verbose: bool) -> NoReturn:
         """Run, and tell what came of it."""
-        counts, stop = Counts(), Stop()
+        counts, stop = ProgressCounters(), StopSignal()
         errors = Console(stderr=True)
         with (
             logging_to(self._prepared.folder, errors if verbose else None),
@@ -209,15 +209,15 @@ class _Running:
             self._out.print(Text(line), soft_wrap=True)
         raise typer.Exit(exit_code(evaluation.stopped, len(evaluation.failed)))
 
-    async def _carry_out(self, counts: Counts, stop: Stop) -> Evaluation:
+    async def _carry_out(self, counts: ProgressCounters, stop: StopSignal) -> Evaluation:
         with signals_stop(stop):
-            return await carry_out(self._prepared, self._conduct, counts, stop)
+            return await execute(self._prepared, self._config, counts, stop)
 
     def _show(self, expected: Estimate) -> None:
-        if self._conduct.batch:
+        if self._config.batch:
             expected = expected.discounted(BATCH_DISCOUNT)
         self._out.print(estimate_table(expected))
-        budget = self._conduct.budget
+        budget = self._config.budget
         if expected.exceeds(
             max_calls=budget.max_calls, max_cost=budget.max_cost, max_tokens=budget.max_tokens
         ):
@@ -226,7 +226,7 @@ class _Running:
             )
 
 
-def _ending(evaluation: Evaluation, counts: Counts, stop: Stop) -> Iterator[str]:
+def _ending(evaluation: Evaluation, counts: ProgressCounters, stop: StopSignal) -> Iterator[str]:
     """Why it ended before its work was done, and how to go on."""
     again = f"The same command with --out {evaluation.folder}"
     if evaluation.stopped:
@@ -237,7 +237,7 @@ def _ending(evaluation: Evaluation, counts: Counts, stop: Stop) -> Iterator[str]
         yield f"{again} tries those that failed again."
 
 
-def _spent(counts: Counts) -> str:
+def _spent(counts: ProgressCounters) -> str:
     cost = "cost unknown" if counts.cost_usd is None else money(counts.cost_usd)
     served = f", {counts.served:,} answered from what was kept" if counts.served else ""
     return f"paid in all: {counts.calls:,} calls, {counts.tokens:,} tokens, {cost}{served}"

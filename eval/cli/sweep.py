@@ -15,13 +15,13 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange
 from ...state.errors import UsageError
 from ..datasets.dataset import MAX_CHARACTERS, load_dataset
-from ..run.config import Conduct
+from ..run.config import RunConfig
 from ..run.run_log import logging_to
-from ..run.shutdown import Stop, signals_stop
+from ..run.shutdown import StopSignal, signals_stop
 from ..run.tracing import traces_sent
 from ..sweeps.cells import Axis
 from ..sweeps.presets import ABLATIONS, FAIR, Ablation, fair, plan_ablation
-from ..sweeps.shared_calls import Expected, bounds, expect
+from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
 from ..sweeps.sweep_plan import SweepOptions, SweepPlan, plan_sweep
 from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
@@ -130,7 +130,7 @@ def sweep(
     if data is None and replies is None:
         raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
     folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
-    conduct = Conduct.of(
+    config = RunConfig.of(
         {
             "concurrency": concurrency,
             "requests_per_minute": requests_per_minute,
@@ -165,7 +165,7 @@ def sweep(
             )
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
-        sweeping = _Sweeping(planned, ablation, planned.conduct(conduct), out_to)
+        sweeping = _Sweeping(planned, ablation, planned.config(config), out_to)
         sweeping.announce(dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
@@ -176,10 +176,12 @@ def sweep(
 class _Sweeping:
     """One call of the command."""
 
-    def __init__(self, planned: SweepPlan, ablation: Ablation | None, conduct: Conduct, out: Console) -> None:
+    def __init__(
+        self, planned: SweepPlan, ablation: Ablation | None, config: RunConfig, out: Console
+    ) -> None:
         self._planned = planned
         self._ablation = ablation
-        self._conduct = conduct
+        self._config = config
         self._out = out
 
     def announce(self, dry: bool) -> None:
@@ -189,8 +191,8 @@ class _Sweeping:
             UsageError: a cell's folder holds another run; a limit that cannot be kept.
         """
         planned = self._planned
-        self._conduct.budget.check(planned.models)
-        done = planned.done(self._conduct)
+        self._config.budget.check(planned.models)
+        done = planned.done(self._config)
         if note := planned.cells[0].plan.manifest.get("note"):
             self._out.print(Text(f"! {note}", style="yellow"))
         if self._ablation:
@@ -202,19 +204,19 @@ class _Sweeping:
                 f"{len(planned.cells)} cells, {len(planned) - sum(done):,} verdicts to be made, no call"
             )
             return
-        known = run_blocking((expect if dry or planned.costs_money else bounds)(planned, done))
+        known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
         if sum(done) < len(planned):
             self._out.print(plan_table(planned, known))
             for line in _in_words(known):
                 self._out.print(line, soft_wrap=True)
-            if (most := self._conduct.budget.max_calls) is not None and known.bounds.least > most:
+            if (most := self._config.budget.max_calls) is not None and known.bounds.least > most:
                 self._out.print(
                     "[yellow]the budget will not do for all of it: the sweep will stop when it is spent[/]"
                 )
 
     def until_the_end(self, verbose: bool) -> NoReturn:
         """Carry it out, and tell what came of it."""
-        counts, stop = SweepCounts(), Stop()
+        counts, stop = SweepCounts(), StopSignal()
         errors = Console(stderr=True)
         with (
             logging_to(self._planned.folder, errors if verbose else None),
@@ -227,9 +229,9 @@ class _Sweeping:
             self._out.print(Text(line), soft_wrap=True)
         raise typer.Exit(exit_code(done.stopped, done.failed))
 
-    async def _carry_out(self, counts: SweepCounts, stop: Stop) -> Sweep:
+    async def _carry_out(self, counts: SweepCounts, stop: StopSignal) -> Sweep:
         with signals_stop(stop):
-            return await carry_out_sweep(self._planned, self._conduct, counts, stop)
+            return await carry_out_sweep(self._planned, self._config, counts, stop)
 
     def _show(self, done: Sweep) -> None:
         from ..sweeps.sweep_result import grids, write_figures, write_tables
@@ -263,7 +265,7 @@ class _Sweeping:
                 self._out.print(f"read a debate: {program()} {where}", soft_wrap=True)
                 break
 
-    def _ending(self, done: Sweep, counts: SweepCounts, stop: Stop) -> list[str]:
+    def _ending(self, done: Sweep, counts: SweepCounts, stop: StopSignal) -> list[str]:
         cost = "cost unknown" if counts.cost_usd is None else money(counts.cost_usd)
         lines = [
             f"paid in all: {counts.calls:,} calls, {counts.tokens:,} tokens, {cost}; "
@@ -293,7 +295,7 @@ def plans_table() -> Table:
     return table
 
 
-def plan_table(planned: SweepPlan, known: Expected) -> Table:
+def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Table:
     """The cells, and what each would take alone."""
     table = Table(
         title=f"{len(planned.cells)} cells, {len(planned):,} verdicts",
@@ -314,18 +316,18 @@ def plan_table(planned: SweepPlan, known: Expected) -> Table:
     return table
 
 
-def _in_words(known: Expected) -> list[str]:
+def _in_words(known: ExpectedCalls) -> list[str]:
     """What it will take, and how that is known."""
     lines = [
         f"one by one the cells take {_between(known.one_by_one)} calls, repairs of unreadable replies aside; "
         f"together they never take more, and no fewer than {known.bounds.least:,}"
     ]
-    if not known.rehearsed:
+    if not known.sampled:
         return lines
     saved = (
         f"which saves {_between(known.saved)}" if known.saved.most else "since they have nothing in common"
     )
-    items = "1 item" if known.rehearsed == 1 else f"{known.rehearsed} items"
+    items = "1 item" if known.sampled == 1 else f"{known.sampled} items"
     lines.append(
         f"together about {_between(known.together)} calls, {saved}: rehearsed on {items} a cell with "
         "the offline judge, as it ends debates and with Critics that never give in; a real model's debates may end "

@@ -18,13 +18,13 @@ from pydantic import ValidationError
 from ...state.aspects import ASPECTS, Aspect, find_aspect
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
-from ..statistics.tie_policy import USUAL, Rule
+from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from .files import Row, RowFile, TextFile, read_bytes
 from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
-from .items import Item, Numbered, Reader, ScoreItem, Survey, parse_item, survey
+from .items import DatasetProfile, Item, Numbered, Reader, ScoreItem, parse_item, profile_items
 from .published import catalog
 from .published.fetch import fetch
-from .published.source import Form, Found, Labels, Source, find
+from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class Dataset:
     labels: Labels
     digest: str
     location: str
-    survey: Survey = field(repr=False, compare=False)
+    survey: DatasetProfile = field(repr=False, compare=False)
     read: Reader = field(repr=False, compare=False)
     limit: int | None = None
     family: str = "summeval"
     unit: str = "line"
-    rule: Rule = USUAL
+    rule: TiePolicy = DEFAULT_TIE_POLICY
 
     @classmethod
     def of(
@@ -110,7 +110,7 @@ class Dataset:
         most_characters: int | None = None,
     ) -> Dataset:
         held = tuple(items)
-        found = survey(lambda: enumerate(held, start=1), name, unit, most_characters=most_characters)
+        found = profile_items(lambda: enumerate(held, start=1), name, unit, most_characters=most_characters)
         return cls(
             name=name,
             kind=found.kind,
@@ -265,15 +265,15 @@ def _of_file(path: Path, data_dir: str | Path | None, max_characters: int) -> Da
     return _loaded(None, _one_file(path), max_characters)
 
 
-def _one_file(path: Path) -> Found:
-    return Found(Form((path.name,), lambda files: files[0].rows()), (path,), path)
+def _one_file(path: Path) -> LocatedFile:
+    return LocatedFile(DownloadFormat((path.name,), lambda files: files[0].rows()), (path,), path)
 
 
-def _loaded(source: Source | None, found: Found, max_characters: int) -> Dataset:
+def _loaded(source: Source | None, found: LocatedFile, max_characters: int) -> Dataset:
     files = tuple(map(_text_or_rows if source else row_file, found.paths))
     unit = files[0].unit if len(found.form.files) == 1 else "item"
     read = partial(_items, found.form, files, str(found.place), unit)
-    checked = survey(read, str(found.place), unit, most_characters=max_characters)
+    checked = profile_items(read, str(found.place), unit, most_characters=max_characters)
     made = source.labels if source else "people"
     return Dataset(
         name=source.name if source else found.place.name,
@@ -285,7 +285,7 @@ def _loaded(source: Source | None, found: Found, max_characters: int) -> Dataset
         read=read,
         family=source.family if source else "summeval",
         unit=unit,
-        rule=source.rule if source else USUAL,
+        rule=source.rule if source else DEFAULT_TIE_POLICY,
     )
 
 
@@ -300,7 +300,7 @@ def _digest(files: Sequence[RowFile]) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:12]
 
 
-def _items(form: Form, files: Sequence[RowFile], place: str, unit: str) -> Iterator[Numbered]:
+def _items(form: DownloadFormat, files: Sequence[RowFile], place: str, unit: str) -> Iterator[Numbered]:
     return _parsed(form.rows(files), place, unit)
 
 

@@ -188,7 +188,7 @@ class LabelRange:
 
 
 @dataclass
-class Survey:
+class DatasetProfile:
     """What is remembered of a dataset's items.
 
     Attributes:
@@ -214,7 +214,9 @@ class Survey:
         self.count += 1
 
 
-def survey(read: Reader, name: str, unit: str = "line", *, most_characters: int | None = None) -> Survey:
+def profile_items(
+    read: Reader, name: str, unit: str = "line", *, most_characters: int | None = None
+) -> DatasetProfile:
     """Check all items, one at a time.
 
     Args:
@@ -226,12 +228,12 @@ def survey(read: Reader, name: str, unit: str = "line", *, most_characters: int 
     Raises:
         DataError: no items, a text that is too long, both kinds, or one id twice; names the place.
     """
-    found: Survey | None = None
+    found: DatasetProfile | None = None
     ids = array("Q")
     for number, item in read():
         _check_lengths(item, f"{name}, {unit} {number}", most_characters)
         kind: TaskKind = "score" if isinstance(item, ScoreItem) else "compare"
-        found = found or Survey(kind)
+        found = found or DatasetProfile(kind)
         if found.kind != kind:
             raise DataError(
                 f"{name}, {unit} {number}: texts to be rated and answers to be compared in one file"

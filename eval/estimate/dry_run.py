@@ -20,15 +20,15 @@ from statistics import fmean, linear_regression
 from typing import Any, NamedTuple
 
 from ...graphs.base import Graph
-from ...graphs.nested import NamedJudges
+from ...graphs.nested import NestedJudges
 from ...graphs.registry import find_protocol
-from ...nodes.bound_judge import Panel
+from ...nodes.bound_judge import BoundJudge
 from ...nodes.models.call import Call, Reply, Send
 from ...nodes.models.capabilities import LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
-from ...nodes.models.send import Around, around_calls
-from ...nodes.planner import steps_kept
+from ...nodes.models.send import CallMiddleware, call_middleware
+from ...nodes.planner import keep_steps_in
 from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.errors import UsageError
 from ...state.tasks import TaskKind
@@ -44,7 +44,7 @@ def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[flo
 
 
 @dataclass
-class Heard:
+class CallSample:
     """One call of a rehearsal: the ``number``-th of its role in one verdict."""
 
     role: str
@@ -56,7 +56,7 @@ class Heard:
     reply_tokens: float | None = None
 
 
-class Listener(Around):
+class CallSampler(CallMiddleware):
     """Has the offline judge answer every call, and takes down what was asked.
 
     Attributes:
@@ -64,7 +64,7 @@ class Listener(Around):
     """
 
     def __init__(self, stand_in: LoadedModel) -> None:
-        self.heard: list[Heard] = []
+        self.samples: list[CallSample] = []
         self._numbers: Counter[str] = Counter()
         self._stand_in = stand_in
 
@@ -74,15 +74,15 @@ class Listener(Around):
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         """The offline judge's reply, in the shape that the real model was asked for."""
-        heard = self._noted(call)
+        samples = self._noted(call)
         reply = await send(replace(call, model=self._stand_in, parameters={}))
-        heard.reply_tokens = tokens_in(reply.text)
-        return shaped(call, objecting(reply) if call.metadata["form"] == "critique" else reply)
+        samples.reply_tokens = tokens_in(reply.text)
+        return with_reply_shape(call, objecting(reply) if call.metadata["form"] == "critique" else reply)
 
-    def _noted(self, call: Call) -> Heard:
+    def _noted(self, call: Call) -> CallSample:
         role = str(call.metadata["role"])
         self._numbers[role] += 1
-        heard = Heard(
+        samples = CallSample(
             role=role,
             number=self._numbers[role],
             model=call.model,
@@ -91,11 +91,11 @@ class Listener(Around):
             several=int(call.parameters.get(SEVERAL, 1)),
         )
         if not call.metadata.get("repair"):
-            self.heard.append(heard)
-        return heard
+            self.samples.append(samples)
+        return samples
 
 
-async def rehearse(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[Heard]:
+async def sample_calls(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[CallSample]:
     """What the calls of these tasks would be.
 
     A task at which the offline judge fails is heard as far as it went.
@@ -103,10 +103,10 @@ async def rehearse(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[Heard
     Raises:
         UsageError: what the run itself would stumble over at once.
     """
-    listener, problem = Listener(load(OFFLINE, asyncio.get_running_loop())), None
-    token = around_calls.set(listener)
+    listener, problem = CallSampler(load(OFFLINE, asyncio.get_running_loop())), None
+    token = call_middleware.set(listener)
     try:
-        with steps_kept():
+        with keep_steps_in():
             for task in tasks:
                 listener.begin()
                 try:
@@ -116,10 +116,10 @@ async def rehearse(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[Heard
                 except Exception as error:  # the judge that stands in plays no part in the run itself
                     problem = error
     finally:
-        around_calls.reset(token)
-    if problem is not None and not listener.heard:
+        call_middleware.reset(token)
+    if problem is not None and not listener.samples:
         raise problem
-    return listener.heard
+    return listener.samples
 
 
 def _prompt_tokens(call: Call) -> float:
@@ -128,7 +128,7 @@ def _prompt_tokens(call: Call) -> float:
     return sum(tokens_in(str(message.text)) for message in call.messages) + tokens_in(schema)
 
 
-def shaped(call: Call, reply: Reply) -> Reply:
+def with_reply_shape(call: Call, reply: Reply) -> Reply:
     """With all that the real model was asked for, since a model is not asked again for what it left out."""
     if call.parameters.get(LOGPROBS):
         lowest = f"{call.metadata['low']:g}"
@@ -156,7 +156,7 @@ BARE = {"geval": ("scorer",)}
 
 
 @dataclass(frozen=True)
-class Manner:
+class RoleProfile:
     """How a role is asked, and how it answers.
 
     Attributes:
@@ -186,26 +186,30 @@ class Manner:
         )
 
 
-class Voice(NamedTuple):
+class RoleEstimate(NamedTuple):
     """A role of one of the protocols in play: its model, how it is asked, its calls in a verdict of that protocol."""
 
     model: LoadedModel
-    manner: Manner
+    profile: RoleProfile
     calls: CallRange
 
 
-async def voices(graph: Graph, kind: TaskKind, tasks: Sequence[Mapping[str, Any]]) -> dict[str, Voice]:
+async def role_estimates(
+    graph: Graph, kind: TaskKind, tasks: Sequence[Mapping[str, Any]]
+) -> dict[str, RoleEstimate]:
     """Every role of a protocol by the name that ``Protocol.calls`` has for it.
 
     A wrapper's protocols are heard one by one: also the expensive one where the cheap one is never in doubt.
     """
     found = {}
     for stage in _stages(panel_of(graph), graph):
-        heard = manners(await rehearse(stage.graph, tasks), BARE.get(stage.panel.protocol, ()))
-        models = await _models(stage.panel)
-        for role, calls in _calls(stage.panel, kind, models).items():
-            manner = heard.get(role) or silent(models[role], heard.values())
-            found[f"{stage.prefix}{role}"] = Voice(models[role], manner, calls)
+        samples = role_profiles(
+            await sample_calls(stage.graph, tasks), BARE.get(stage.bound_judge.protocol, ())
+        )
+        models = await _models(stage.bound_judge)
+        for role, calls in _calls(stage.bound_judge, kind, models).items():
+            profile = samples.get(role) or unsampled_role(models[role], samples.values())
+            found[f"{stage.prefix}{role}"] = RoleEstimate(models[role], profile, calls)
     return found
 
 
@@ -213,47 +217,47 @@ async def models_of(graph: Graph) -> dict[str, LoadedModel]:
     """The model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
     found = {}
     for stage in _stages(panel_of(graph), graph):
-        models = await _models(stage.panel)
+        models = await _models(stage.bound_judge)
         found.update({f"{stage.prefix}{role}": model for role, model in models.items()})
     return found
 
 
-def panel_of(graph: Graph) -> Panel[Any]:
+def panel_of(graph: Graph) -> BoundJudge[Any]:
     """Who judges in a protocol's graph."""
-    panel: Panel[Any] = graph.builder.panel  # type: ignore[attr-defined]
-    return panel
+    bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
+    return bound_judge
 
 
-def manners(heard: Sequence[Heard], bare: Iterable[str] = ()) -> dict[str, Manner]:
+def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> dict[str, RoleProfile]:
     """What was heard, role by role; ``bare`` are roles whose reply is a number with nothing round it."""
-    wordy = _wordiness(heard)
-    by_role: dict[str, list[Heard]] = {}
-    for one in heard:
+    wordy = _wordiness(samples)
+    by_role: dict[str, list[CallSample]] = {}
+    for one in samples:
         by_role.setdefault(one.role, []).append(one)
-    return {role: _manner(calls, wordy, role in bare) for role, calls in by_role.items()}
+    return {role: _profile(calls, wordy, role in bare) for role, calls in by_role.items()}
 
 
-def silent(model: LoadedModel, known: Iterable[Manner]) -> Manner:
+def unsampled_role(model: LoadedModel, known: Iterable[RoleProfile]) -> RoleProfile:
     """A role that was not heard: shown as much as the one that is shown most."""
-    most = max((manner.first for manner in known), default=0.0)
-    return Manner({model.label: 1.0}, most, Range(0.0, 0.0), {model.label: reply_tokens(model, "text")})
+    most = max((profile.first for profile in known), default=0.0)
+    return RoleProfile({model.label: 1.0}, most, Range(0.0, 0.0), {model.label: reply_tokens(model, "text")})
 
 
 _LIMITS = ("max_tokens", "max_output_tokens")
 
 
-def _manner(calls: Sequence[Heard], wordy: float, bare: bool) -> Manner:
+def _profile(calls: Sequence[CallSample], wordy: float, bare: bool) -> RoleProfile:
     labels = Counter(one.model.label for one in calls)
     first, growth = _line(calls)
     # The last call stands for all: where forms differ, as in a last turn with scores, they hardly differ in length.
     reply = {one.model.label: reply_tokens(one.model, one.form, bare) for one in calls}
     shares = {label: count / len(calls) for label, count in labels.items()}
-    return Manner(
+    return RoleProfile(
         shares, first, Range(SHORTER, LONGER) * (growth * wordy), reply, max(one.several for one in calls)
     )
 
 
-def _line(calls: Sequence[Heard]) -> tuple[float, float]:
+def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
     """The straight line through the prompts' lengths: that of a first call, and what each further one adds."""
     numbers = [one.number - 1 for one in calls]
     tokens = [one.input_tokens for one in calls]
@@ -263,9 +267,9 @@ def _line(calls: Sequence[Heard]) -> tuple[float, float]:
     return (first, growth) if growth > 0 else (fmean(tokens), 0.0)
 
 
-def _wordiness(heard: Sequence[Heard]) -> float:
+def _wordiness(samples: Sequence[CallSample]) -> float:
     """How much more than the offline judge a language model says: by so much faster grows what is read again."""
-    said = [(one.reply_tokens, WORDS.get(one.form, WORDS["text"])) for one in heard if one.reply_tokens]
+    said = [(one.reply_tokens, WORDS.get(one.form, WORDS["text"])) for one in samples if one.reply_tokens]
     if not said:
         return 1.0
     return TOKENS_A_WORD * sum(words for _, words in said) / sum(tokens for tokens, _ in said)
@@ -275,32 +279,35 @@ class _Stage(NamedTuple):
     """A protocol that is no wrapper, and what comes before the names of its roles."""
 
     prefix: str
-    panel: Panel[Any]
+    bound_judge: BoundJudge[Any]
     graph: Graph
 
 
-def _stages(panel: Panel[Any], graph: Graph, prefix: str = "") -> Iterator[_Stage]:
-    if not isinstance(panel, NamedJudges):
-        yield _Stage(prefix, panel, graph)
+def _stages(bound_judge: BoundJudge[Any], graph: Graph, prefix: str = "") -> Iterator[_Stage]:
+    if not isinstance(bound_judge, NestedJudges):
+        yield _Stage(prefix, bound_judge, graph)
         return
-    for place, judge in panel.inside.items():
-        inner = f"{prefix}{place}." if len(panel.inside) > 1 else prefix
-        yield from _stages(judge.panel, judge.seat.graph, inner)
+    for place, judge in bound_judge.inside.items():
+        inner = f"{prefix}{place}." if len(bound_judge.inside) > 1 else prefix
+        yield from _stages(judge.bound_judge, judge.slot.graph, inner)
 
 
-async def _models(panel: Panel[Any]) -> dict[str, LoadedModel]:
-    hearing = await panel.hearing(None, lambda _: None)
-    return {role: hearing.model_of(role) for role in panel.roles}
+async def _models(bound_judge: BoundJudge[Any]) -> dict[str, LoadedModel]:
+    runtime = await bound_judge.runtime(None, lambda _: None)
+    return {role: runtime.model_of(role) for role in bound_judge.roles}
 
 
-def _calls(panel: Panel[Any], kind: TaskKind, models: Mapping[str, LoadedModel]) -> CallsByRole:
+def _calls(bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel]) -> CallsByRole:
     """The calls of each role, in a verdict or once."""
-    protocol = find_protocol(panel.protocol).protocol
+    protocol = find_protocol(bound_judge.protocol).protocol
 
     def can(role: str, what: str) -> bool:
         return models[role].gives(what)
 
-    return {**protocol.calls_once(panel.bound, kind, can), **protocol.calls(panel.bound, kind, can)}
+    return {
+        **protocol.calls_once(bound_judge.bound, kind, can),
+        **protocol.calls(bound_judge.bound, kind, can),
+    }
 
 
 LATIN, WIDE, OTHER = 4.0, 1.3, 2.5

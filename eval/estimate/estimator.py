@@ -19,7 +19,7 @@ from rich import box
 from rich.table import Table
 
 from ...graphs.registry import find_protocol
-from ...nodes.bound_judge import Panel
+from ...nodes.bound_judge import BoundJudge
 from ...nodes.models import prices
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
@@ -29,9 +29,9 @@ from ...state.tasks import TaskKind
 from ..datasets.items import Item, ScoreItem
 from ..plan import Plan
 from ..tables.result_tables import money
-from .dry_run import Voice, models_of, panel_of, voices
+from .dry_run import RoleEstimate, models_of, panel_of, role_estimates
 
-REHEARSED = 8
+SAMPLED_VERDICTS = 8
 """Verdicts that are rehearsed, for each protocol."""
 
 
@@ -53,7 +53,9 @@ def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
     return run_blocking(aestimate(plan, done))
 
 
-async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int = REHEARSED) -> Estimate:
+async def aestimate(
+    plan: Plan, done: Mapping[str, int] | None = None, most: int = SAMPLED_VERDICTS
+) -> Estimate:
     """``estimate`` for async code; the same arguments and errors. ``most`` verdicts a protocol are rehearsed."""
     runs = {name: _runs(plan, name, done) for name in plan.graphs}
     if plan.recording is not None:  # nobody is asked
@@ -61,8 +63,8 @@ async def aestimate(plan: Plan, done: Mapping[str, int] | None = None, most: int
     tasks = await asyncio.to_thread(lambda: list(some_tasks(plan, most)))
     parts: list[Part] = []
     for name, graph in plan.graphs.items():
-        cast = await voices(graph, plan.dataset.kind, tasks)
-        models = {role: voice.model for role, voice in cast.items()}
+        cast = await role_estimates(graph, plan.dataset.kind, tasks)
+        models = {role: role_estimate.model for role, role_estimate in cast.items()}
         parts += _parts(name, _wanted(panel_of(graph), plan.dataset.kind, models, runs[name]), cast)
     return Estimate({name: left.verdicts for name, left in runs.items()}, tuple(parts), len(tasks))
 
@@ -92,7 +94,7 @@ class _Runs(NamedTuple):
     sets: CallRange
 
 
-def some_tasks(plan: Plan, most: int = REHEARSED) -> Iterator[dict[str, Any]]:
+def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, Any]]:
     """A few of what is to be judged, spread evenly over the items, and over the aspects in turn."""
     size = len(plan.dataset)
     places = {size * place // most for place in range(most)}
@@ -110,22 +112,22 @@ def _task(item: Item, aspect: Aspect | None) -> dict[str, Any]:
 
 
 def _wanted(
-    panel: Panel[Any], kind: TaskKind, models: Mapping[str, LoadedModel], runs: _Runs
+    bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel], runs: _Runs
 ) -> Iterator[tuple[str, CallRange]]:
     """The calls of each role in all the verdicts."""
-    protocol = find_protocol(panel.protocol).protocol
+    protocol = find_protocol(bound_judge.protocol).protocol
 
     def can(role: str, what: str) -> bool:
         return models[role].gives(what)
 
-    for role, calls in protocol.calls(panel.bound, kind, can).items():
+    for role, calls in protocol.calls(bound_judge.bound, kind, can).items():
         yield role, calls * runs.verdicts
-    for role, once in protocol.calls_once(panel.bound, kind, can).items():
+    for role, once in protocol.calls_once(bound_judge.bound, kind, can).items():
         yield role, CallRange(once.least * runs.sets.least, once.most * runs.sets.most)
 
 
 def _parts(
-    protocol: str, wanted: Iterable[tuple[str, CallRange]], cast: Mapping[str, Voice]
+    protocol: str, wanted: Iterable[tuple[str, CallRange]], cast: Mapping[str, RoleEstimate]
 ) -> Iterator[Part]:
     """The parts of one protocol, by model."""
     by_model: dict[str, list[Part]] = {}
@@ -138,12 +140,12 @@ def _parts(
             yield of_model
 
 
-def _shares(protocol: str, voice: Voice, calls: CallRange) -> Iterator[Part]:
+def _shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Iterator[Part]:
     """What so many calls of a role ask of each of its models."""
-    manner, prompt = voice.manner, voice.manner.prompt(voice.calls)
-    for model, share in manner.labels.items():
+    profile, prompt = role_estimate.profile, role_estimate.profile.prompt(role_estimate.calls)
+    for model, share in profile.labels.items():
         own = CallRange(round(calls.least * share), round(calls.most * share))
-        replies, reply = manner.replies(own), manner.reply[model]
+        replies, reply = profile.replies(own), profile.reply[model]
         output = Range(replies.least * reply.least, replies.most * reply.most)
         yield Part(
             protocol=protocol,
@@ -202,7 +204,7 @@ class Estimate:
 
     verdicts: Mapping[str, int]
     parts: tuple[Part, ...]
-    rehearsed: int
+    sampled: int
 
     @property
     def total(self) -> Part:
@@ -284,7 +286,7 @@ def estimate_table(estimate: Estimate) -> Table:
 
 def _caption(estimate: Estimate) -> str:
     return (
-        f"Calls lie between these, repairs of unreadable replies aside. Tokens are estimated from {estimate.rehearsed} "
+        f"Calls lie between these, repairs of unreadable replies aside. Tokens are estimated from {estimate.sampled} "
         "rehearsed verdicts a protocol and replies of usual length; they may well be off by half."
     )
 

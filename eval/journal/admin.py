@@ -14,14 +14,14 @@ from .database import (
     SUMS,
     VERSION,
     WRITTEN_BY,
-    Place,
+    JournalLocation,
     calls,
     claims,
     is_there,
+    journal_location,
     metadata,
     now,
     openings,
-    place,
     totals_from,
 )
 from .records import JournalError, Totals
@@ -56,7 +56,7 @@ class JournalSummary:
     by_model: Mapping[str, Totals]
     by_run: Mapping[str, Totals]
     replies: int
-    disowned: int
+    invalidated: int
     claims: int
     oldest: int | None
     newest: int | None
@@ -71,7 +71,7 @@ def summarize(where: str | Path) -> JournalSummary:
     Raises:
         UsageError: there is no journal, or it cannot be read.
     """
-    there = place(where)
+    there = journal_location(where)
     return _inside(there, lambda connection: _summary(connection, there))
 
 
@@ -80,7 +80,7 @@ def prune(
     *,
     older_than_days: float | None = None,
     run: str | None = None,
-    disowned: bool = False,
+    invalidated: bool = False,
 ) -> int:
     """Delete replies; what they cost stays counted. With several conditions, those that meet all of them.
 
@@ -96,14 +96,14 @@ def prune(
     Raises:
         UsageError: no condition, no such run, no journal, or one that cannot be written.
     """
-    if older_than_days is None and run is None and not disowned:
+    if older_than_days is None and run is None and not invalidated:
         raise UsageError(
             "nothing says which replies to delete: older than so many days, of a run, or disowned"
         )
-    there = place(where)
+    there = journal_location(where)
 
     def action(connection: Connection) -> int:
-        chosen = _chosen(connection, there, older_than_days, run, disowned)
+        chosen = _chosen(connection, there, older_than_days, run, invalidated)
         return connection.execute(update(calls).where(*chosen).values(reply=None)).rowcount
 
     pruned = _inside(there, action)
@@ -113,7 +113,11 @@ def prune(
 
 
 def _chosen(
-    connection: Connection, there: Place, older_than_days: float | None, run: str | None, disowned: bool
+    connection: Connection,
+    there: JournalLocation,
+    older_than_days: float | None,
+    run: str | None,
+    invalidated: bool,
 ) -> list[ColumnElement[bool]]:
     chosen: list[ColumnElement[bool]] = [calls.c.reply.is_not(None)]
     if older_than_days is not None:
@@ -123,8 +127,8 @@ def _chosen(
         if connection.execute(numbers).first() is None:
             raise UsageError(f"{there.shown}: no run {run!r}; it has {', '.join(_runs(connection)[:5])}")
         chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
-    if disowned:
-        chosen.append(calls.c.disowned.is_(True))
+    if invalidated:
+        chosen.append(calls.c.invalidated.is_(True))
     return chosen
 
 
@@ -132,7 +136,7 @@ def _runs(connection: Connection) -> list[str]:
     return list(connection.scalars(select(openings.c.run).distinct().order_by(openings.c.run)))
 
 
-def _summary(connection: Connection, there: Place) -> JournalSummary:
+def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
     by_run = (
         select(openings.c.run, *SUMS).select_from(openings.join(calls, WRITTEN_BY)).group_by(openings.c.run)
     )
@@ -149,14 +153,14 @@ def _summary(connection: Connection, there: Place) -> JournalSummary:
         },
         by_run={row[0]: totals_from(row[1:]) for row in connection.execute(by_run.order_by(openings.c.run))},
         replies=connection.scalar(select(func.count(calls.c.reply))) or 0,
-        disowned=connection.scalar(select(count).where(calls.c.disowned.is_(True))) or 0,
+        invalidated=connection.scalar(select(count).where(calls.c.invalidated.is_(True))) or 0,
         claims=connection.scalar(select(count).select_from(claims)) or 0,
         oldest=oldest,
         newest=newest,
     )
 
 
-def _bytes(connection: Connection, there: Place) -> int:
+def _bytes(connection: Connection, there: JournalLocation) -> int:
     if there.file:
         files = (there.file, there.file.with_name(f"{there.file.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
@@ -164,7 +168,7 @@ def _bytes(connection: Connection, there: Place) -> int:
     return sum(connection.execute(select(*sizes)).one())
 
 
-def _inside(there: Place, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
+def _inside(there: JournalLocation, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
     """Do something with a journal that is there already."""
     if there.file and not there.file.is_file():
         raise UsageError(f"{there.shown}: no journal there")

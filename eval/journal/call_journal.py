@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .database import COUNTER_BITS, ROW, place
+from .database import COUNTER_BITS, ROW, journal_location
 from .records import Batch, Entry, Totals
 from .store import Store
 from .worker import Keep, Reserve, Worker
@@ -59,7 +59,7 @@ class Journal:
         run: str,
         fresh: bool = False,
         shared: bool | None = None,
-        patience: float | None = None,
+        retry_policy: float | None = None,
         lease: float = 60.0,
     ) -> Journal:
         """Open a journal; where there is none, make one.
@@ -78,12 +78,14 @@ class Journal:
             UsageError: no such kind of database, one that cannot be reached, a file that is none, or a
                 journal of another version.
         """
-        there = place(where)
+        there = journal_location(where)
         claiming = there.named_by_url if shared is None else shared
-        waiting = (SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE) if patience is None else patience
+        waiting = (
+            (SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE) if retry_policy is None else retry_policy
+        )
 
         def opening() -> Store:
-            return Store(there, run, shared=claiming, fresh=fresh, patience=waiting, lease=lease)
+            return Store(there, run, shared=claiming, fresh=fresh, retry_policy=waiting, lease=lease)
 
         worker = Worker(opening, shared=claiming, lease=lease)
         try:
@@ -141,10 +143,10 @@ class Journal:
         if self._seen is None:
             await self._worker.free(key)
 
-    async def disown(self, keys: Iterable[bytes]) -> None:
+    async def invalidate(self, keys: Iterable[bytes]) -> None:
         """Serve the replies of these keys no more, since they could not be used. Their cost stays counted."""
         unusable = list(keys)
-        await self._worker.do(lambda store: store.disown(unusable))
+        await self._worker.do(lambda store: store.invalidate(unusable))
 
     def totals(self) -> Totals:
         """What this run has spent so far, in earlier openings as well."""

@@ -66,7 +66,7 @@ _PAGE_BYTES = 8192
 
 
 @dataclass(frozen=True)
-class Place:
+class JournalLocation:
     """Where a journal is.
 
     Attributes:
@@ -86,7 +86,7 @@ class Place:
         return _sqlite_engine(self.url) if self.file else _postgres_engine(self.url)
 
 
-def place(where: str | Path) -> Place:
+def journal_location(where: str | Path) -> JournalLocation:
     """Read where a journal is.
 
     Raises:
@@ -97,23 +97,23 @@ def place(where: str | Path) -> Place:
     """
     if "://" not in str(where):
         file = Path(where)
-        return Place(URL.create("sqlite", database=str(file)), str(file), file, named_by_url=False)
+        return JournalLocation(URL.create("sqlite", database=str(file)), str(file), file, named_by_url=False)
     try:
         url = make_url(str(where))
     except (ArgumentError, ValueError) as error:
         raise UsageError(f"that URL of a journal cannot be read; possible are {POSSIBLE}") from error
     if url.drivername == "sqlite" and url.database:
-        return Place(url, url.database, Path(url.database), named_by_url=True)
+        return JournalLocation(url, url.database, Path(url.database), named_by_url=True)
     if url.drivername in _POSTGRES:
         return _postgres(url)
     raise UsageError(f"a journal cannot be kept in {url.drivername}://...; possible are {POSSIBLE}")
 
 
-def _postgres(url: URL) -> Place:
+def _postgres(url: URL) -> JournalLocation:
     if importlib.util.find_spec("psycopg") is None:
         raise UsageError("a journal in Postgres needs psycopg: pip install 'jurygraph[postgres]'")
     shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
-    return Place(url.set(drivername="postgresql+psycopg"), str(shown), None, named_by_url=True)
+    return JournalLocation(url.set(drivername="postgresql+psycopg"), str(shown), None, named_by_url=True)
 
 
 def _postgres_engine(url: URL) -> Engine:
@@ -204,7 +204,7 @@ def now(dialect: Dialect) -> ColumnElement[int]:
     return literal_column("CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)", BigInteger)
 
 
-def create(connection: Connection, place: Place) -> None:
+def create(connection: Connection, place: JournalLocation) -> None:
     """Make the tables where there are none yet; several processes may do it at once.
 
     Raises:
@@ -217,7 +217,7 @@ def create(connection: Connection, place: Place) -> None:
         connection.execute(about.insert().values(version=VERSION))
 
 
-def is_there(connection: Connection, place: Place) -> bool:
+def is_there(connection: Connection, place: JournalLocation) -> bool:
     """Whether there is a journal that can be read.
 
     Raises:
@@ -281,7 +281,7 @@ class Statements:
         adding = _insert_for(dialect)
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
         first = since << COUNTER_BITS
-        self.served = calls.c.disowned.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
+        self.served = calls.c.invalidated.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
         self.look_up = (
             select(calls.c.key, calls.c.reply)
             .where(calls.c.key.in_(keys), self.served)

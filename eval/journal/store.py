@@ -19,7 +19,7 @@ from .database import (
     KEPT_AT_ONCE,
     SUMS,
     WRITTEN_BY,
-    Place,
+    JournalLocation,
     Statements,
     batches,
     calls,
@@ -51,18 +51,25 @@ class Store:
     """
 
     def __init__(
-        self, place: Place, run: str, *, shared: bool, fresh: bool, patience: float, lease: float
+        self,
+        place: JournalLocation,
+        run: str,
+        *,
+        shared: bool,
+        fresh: bool,
+        retry_policy: float,
+        lease: float,
     ) -> None:
         self._place = place
         self._run = run
         self._shared = shared
-        self._patience = min(patience, _EDGE_PATIENCE)
+        self._retry_policy = min(retry_policy, _EDGE_PATIENCE)
         self._lease = lease
         self._engine = place.engine()
         self._connection: Connection | None = None
         self._inode: int | None = None
         self.opening = self._first()
-        self._patience = patience
+        self._retry_policy = retry_policy
         since = self.transact(self._first_of_run) if fresh else 0
         self._statements = Statements(self._engine.dialect, self.opening, since=since)
 
@@ -87,7 +94,7 @@ class Store:
             JournalError: a fault that lasts.
         """
         begin = self._place.file is not None and not one_statement
-        return persevere(lambda: self._once(action, begin), self._place, lambda: self._patience)
+        return persevere(lambda: self._once(action, begin), self._place, lambda: self._retry_policy)
 
     def _once(self, action: Callable[[Connection], T], begin: bool) -> T:
         try:
@@ -120,7 +127,7 @@ class Store:
 
     def hurry(self) -> None:
         """Wait out no fault for long any more, the present one included."""
-        self._patience = min(self._patience, _EDGE_PATIENCE)
+        self._retry_policy = min(self._retry_policy, _EDGE_PATIENCE)
 
     def close(self) -> None:
         """Free our claims and disconnect."""
@@ -238,9 +245,9 @@ class Store:
 
         self.transact(action)
 
-    def disown(self, keys: Sequence[bytes]) -> None:
+    def invalidate(self, keys: Sequence[bytes]) -> None:
         """Serve the replies of these keys no more."""
-        statement = update(calls).where(calls.c.key.in_(keys)).values(disowned=True)
+        statement = update(calls).where(calls.c.key.in_(keys)).values(invalidated=True)
         self.transact(lambda connection: connection.execute(statement) and None)
 
     def note_batch(self, name: str, about: str) -> None:
@@ -290,7 +297,7 @@ _REMEDIES = {
 }
 
 
-def persevere(action: Callable[[], T], place: Place, patience: Callable[[], float]) -> T:
+def persevere(action: Callable[[], T], place: JournalLocation, retry_policy: Callable[[], float]) -> T:
     """Do it, again and again while the fault may pass, for so many seconds; who waits may lose patience.
 
     Raises:
@@ -299,14 +306,14 @@ def persevere(action: Callable[[], T], place: Place, patience: Callable[[], floa
     retrying = Retrying(
         retry=retry_if_exception(passes),
         wait=wait_random_exponential(multiplier=0.05, max=_WAIT_AT_MOST),
-        stop=lambda state: (state.seconds_since_start or 0.0) >= patience(),
-        before_sleep=lambda state: _warn(state, place, patience()),
+        stop=lambda state: (state.seconds_since_start or 0.0) >= retry_policy(),
+        before_sleep=lambda state: _warn(state, place, retry_policy()),
         reraise=True,
     )
     try:
         return retrying(action)
     except DBAPIError as error:
-        waited = f" (for {patience():g} s)" if passes(error) else ""
+        waited = f" (for {retry_policy():g} s)" if passes(error) else ""
         raise JournalError(f"journal {place.shown}: {explain(error)}{waited}") from error
 
 
@@ -339,10 +346,10 @@ def _is_operational(error: DBAPIError) -> bool:
     return type(error.orig).__name__ in ("OperationalError", "InterfaceError")
 
 
-def _warn(state: RetryCallState, place: Place, patience: float) -> None:
+def _warn(state: RetryCallState, place: JournalLocation, retry_policy: float) -> None:
     fault = state.outcome.exception() if state.outcome else None
     if isinstance(fault, DBAPIError) and state.next_action:
         logger.warning(
             "journal %s: %s; trying again in %.1f s, for %g s at most",
-            place.shown, explain(fault), state.next_action.sleep, patience,
+            place.shown, explain(fault), state.next_action.sleep, retry_policy,
         )  # fmt: skip

@@ -40,14 +40,14 @@ class Keep:
 
 
 @dataclass(slots=True, eq=False)
-class Errand:
+class Job:
     """Wants anything else done, or asked."""
 
     action: Callable[[Store], Any]
     done: asyncio.Future[Any]
 
 
-Request = Reserve | Keep | Errand
+Request = Reserve | Keep | Job
 Outcome = tuple[Request, Any]
 
 
@@ -89,7 +89,7 @@ class Worker:
 
     async def do(self, action: Callable[[Store], T]) -> T:
         """Run a function of the store in the thread, and wait for what it gives."""
-        result: T = await self.put(Errand(action, self._loop.create_future()))
+        result: T = await self.put(Job(action, self._loop.create_future()))
         return result
 
     def check(self) -> None:
@@ -161,7 +161,7 @@ class Worker:
             store.write([keep.row for keep in keeps])
             self._deliver([(keep, None) for keep in keeps])
         for request in requests:
-            if isinstance(request, Errand):
+            if isinstance(request, Job):
                 self._deliver([(request, request.action(store))])
         asking = [request for request in requests if isinstance(request, Reserve)]
         if self._shared:
@@ -221,7 +221,7 @@ class Worker:
 
     def free(self, key: bytes) -> asyncio.Future[Any]:
         """Give the claim of a key up."""
-        return self.put(Errand(lambda store: store.free([key]), self._loop.create_future()))
+        return self.put(Job(lambda store: store.free([key]), self._loop.create_future()))
 
 
 def _tell(opened: asyncio.Future[Store], outcome: Store | Exception) -> None:

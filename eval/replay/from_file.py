@@ -17,7 +17,16 @@ from ..datasets.dataset import Dataset, explain
 from ..datasets.files import Row, RowFile
 from ..datasets.items import Item, Number
 from ..run.results import Key
-from .recording import Recorded, RecordedAnswers, RecordedText, Recording, Said, Voice, chosen, unasked
+from .recording import (
+    Recorded,
+    RecordedAnswers,
+    RecordedReply,
+    RecordedText,
+    Recording,
+    TurnKey,
+    chosen,
+    unasked,
+)
 
 Unit = tuple[str, str | None]
 """An item and an aspect; a comparison has no aspect."""
@@ -79,7 +88,7 @@ class Line(BaseModel):
         """What was judged."""
         return self.item, self.aspect and self.aspect.rpartition("/")[2]
 
-    def said(self) -> Iterator[tuple[Voice, Said]]:
+    def said(self) -> Iterator[tuple[TurnKey, RecordedReply]]:
         """The replies. A sample that is null came without words: like other unreadable ones it is left out later."""
         if self.replies is None:
             several = [] if self.reply is None else [(self.sample, self.reply)]
@@ -88,10 +97,13 @@ class Line(BaseModel):
         else:
             several = []
         for sample, text in several:
-            yield Voice(self.agent, self.round, sample, self.order, self.repeat), Said(text, self.model)
+            yield (
+                TurnKey(self.agent, self.round, sample, self.order, self.repeat),
+                RecordedReply(text, self.model),
+            )
 
 
-class RecordedLines(Recording):
+class RecordedFile(Recording):
     """The recordings of a file. They are held in memory: words of judges, not texts.
 
     Args:
@@ -105,18 +117,18 @@ class RecordedLines(Recording):
 
     def __init__(self, path: Path, only: Filter) -> None:
         file = RowFile(path)
-        self._said: dict[Unit, dict[Voice, Said]] = {}
+        self._said: dict[Unit, dict[TurnKey, RecordedReply]] = {}
         self._names: dict[str, str] = {}
         self._gathered = _Gathered(str(path))
-        places: dict[tuple[Unit, Voice], Row] = {}
+        places: dict[tuple[Unit, TurnKey], Row] = {}
         for number, row, line in _lines(file, only):
             self._gathered.add(line, number)
-            voices = self._said.setdefault(line.unit, {})
-            for voice, said in line.said():
-                if voice in voices:
-                    raise _same(path, (number, row), places[line.unit, voice], voice)
-                voices[voice] = said
-                places[line.unit, voice] = number, row
+            turn_keys = self._said.setdefault(line.unit, {})
+            for turn_key, said in line.said():
+                if turn_key in turn_keys:
+                    raise _same(path, (number, row), places[line.unit, turn_key], turn_key)
+                turn_keys[turn_key] = said
+                places[line.unit, turn_key] = number, row
         query = "&".join(f"{name}={value}" for name, value in only.items())
         self.name = f"{path.name}?{query}" if query else path.name
         self.location, self.digest = str(path), file.digest
@@ -132,9 +144,12 @@ class RecordedLines(Recording):
 
     def of(self, key: Key) -> Recorded:
         """What was said; a repeat of the run and one inside a repeated protocol are counted together."""
-        voices = self._said.get((self._names.get(key.item, key.item), key.aspect), {})
-        later = ((voice._replace(repeat=voice.repeat - key.repeat), said) for voice, said in voices.items())
-        return {voice: (said,) for voice, said in later if voice.repeat >= 0}
+        turn_keys = self._said.get((self._names.get(key.item, key.item), key.aspect), {})
+        later = (
+            (turn_key._replace(repeat=turn_key.repeat - key.repeat), said)
+            for turn_key, said in turn_keys.items()
+        )
+        return {turn_key: (said,) for turn_key, said in later if turn_key.repeat >= 0}
 
     def has(self, item: str, aspect: str | None) -> bool:
         """Whether any line is about it."""
@@ -146,9 +161,9 @@ class RecordedLines(Recording):
 
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
         """Lines say nothing of settings: those of the protocol, and as many samples and orders as there are."""
-        heard = [voice for voices in self._said.values() for voice in voices]
-        settings = unasked(known, max([1, *(voice.sample for voice in heard)]))
-        one_order = self._gathered.kind == "compare" and all(voice.order == 1 for voice in heard)
+        heard = [turn_key for turn_keys in self._said.values() for turn_key in turn_keys]
+        settings = unasked(known, max([1, *(turn_key.sample for turn_key in heard)]))
+        one_order = self._gathered.kind == "compare" and all(turn_key.order == 1 for turn_key in heard)
         if one_order and "position_calibration" in known.model_fields:
             settings["position_calibration"] = False
         return settings
@@ -246,7 +261,7 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
         raise UsageError(f"{file.path}: {what} ({' and '.join(f'{k}={v}' for k, v in only.items())})")
 
 
-def _same(path: Path, one: Row, other: Row, voice: Voice) -> DataError:
+def _same(path: Path, one: Row, other: Row, turn_key: TurnKey) -> DataError:
     """Two lines for one voice; what they differ in may be what somebody has to choose."""
     told = {"reply", "replies", "human", "author_score", "author_scores"}
     both = ((name, one[1].get(name), other[1].get(name)) for name in one[1] if name not in told)
@@ -256,7 +271,7 @@ def _same(path: Path, one: Row, other: Row, voice: Voice) -> DataError:
         if apart
         else ""
     )
-    return DataError(f"{path}, line {one[0]}: a reply of {voice} stands already in line {other[0]}{how}")
+    return DataError(f"{path}, line {one[0]}: a reply of {turn_key} stands already in line {other[0]}{how}")
 
 
 Fields = Mapping[str, Any]

@@ -18,8 +18,17 @@ from ..datasets.dataset import Dataset, explain
 from ..datasets.items import About, Item
 from ..run.folder import read_manifest
 from ..run.results import FILE, Key, Result, ResultsFile
-from ..statistics.tie_policy import Rule
-from .recording import Recorded, RecordedAnswers, RecordedText, Recording, Said, Voice, chosen, unasked
+from ..statistics.tie_policy import TiePolicy
+from .recording import (
+    Recorded,
+    RecordedAnswers,
+    RecordedReply,
+    RecordedText,
+    Recording,
+    TurnKey,
+    chosen,
+    unasked,
+)
 
 _ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "structured")
 """Settings of a run that say nothing of a replay: who spoke, what they were shown, what was asked for again."""
@@ -72,11 +81,13 @@ class PastRun(Recording):
             raise DataError(
                 f"{self.location}: has changed since it was read; leave it alone, and start again"
             )
-        voices: dict[Voice, list[Said]] = {}
+        turn_keys: dict[TurnKey, list[RecordedReply]] = {}
         for turn in result.transcript:
             if turn["model"] is not None:
-                voices.setdefault(_voice(turn), []).append(Said(turn["content"], turn["model"]))
-        return {} if result.status == "failed" and self._mixed_up(result, voices) else voices
+                turn_keys.setdefault(_turn_key(turn), []).append(
+                    RecordedReply(turn["content"], turn["model"])
+                )
+        return {} if result.status == "failed" and self._mixed_up(result, turn_keys) else turn_keys
 
     def has(self, item: str, aspect: str | None) -> bool:
         """Whether the run judged it, or tried to."""
@@ -121,12 +132,12 @@ class PastRun(Recording):
         turns = self._results[first].transcript if first is not None else ()
         return max((turn.get("sample", 1) for turn in turns), default=1)
 
-    def _mixed_up(self, result: Result, voices: Mapping[Voice, Sequence[Said]]) -> bool:
+    def _mixed_up(self, result: Result, turn_keys: Mapping[TurnKey, Sequence[RecordedReply]]) -> bool:
         """Whether turns of a failed verdict lack what tells them apart: a graph marks them when it is through."""
         settings = self._manifest.get("protocols", {}).get(result.protocol, {})
         nested = "of" in settings or "cheap" in settings
         both_orders = result.aspect is None and settings.get("position_calibration", False)
-        return nested or both_orders or any(len(said) > 1 for said in voices.values())
+        return nested or both_orders or any(len(said) > 1 for said in turn_keys.values())
 
     def _dataset(self, folder: Path) -> Dataset:
         """The run's items, as far as results tell of them; under the name of the data that they came from."""
@@ -137,7 +148,7 @@ class PastRun(Recording):
         about = self._manifest["data"]
         dataset = Dataset.of(about["name"], items, labels=about["labels"])
         return replace(
-            dataset, digest=about["digest"], location=about["location"], rule=Rule.of(self._manifest)
+            dataset, digest=about["digest"], location=about["location"], rule=TiePolicy.of(self._manifest)
         )
 
 
@@ -174,8 +185,8 @@ def _digest(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()[:12]
 
 
-def _voice(turn: Turn) -> Voice:
-    return Voice(
+def _turn_key(turn: Turn) -> TurnKey:
+    return TurnKey(
         agent=turn["agent"],
         round=turn["round"],
         sample=turn.get("sample", 0),

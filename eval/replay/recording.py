@@ -124,7 +124,7 @@ def chosen(
     return choose_aspects(dataset, list(names) or ([] if dataset.kind == "compare" else list(recorded)))
 
 
-class Voice(NamedTuple):
+class TurnKey(NamedTuple):
     """One contribution to a verdict, as the turns of a transcript name it (see ``Turn``).
 
     ``sample`` is 0 where the agent was asked once; ``repeat`` counts the runs inside a repeated protocol.
@@ -146,36 +146,36 @@ class Voice(NamedTuple):
         return ", ".join(parts)
 
 
-class Said(NamedTuple):
+class RecordedReply(NamedTuple):
     """The words of a reply, and the name of the model that wrote them, where it is known."""
 
     text: str
     model: str | None
 
 
-Recorded = Mapping[Voice, Sequence[Said]]
+Recorded = Mapping[TurnKey, Sequence[RecordedReply]]
 """What was said in one verdict; a voice that spoke several times in a round has its replies in order."""
 
 
-class Asked(NamedTuple):
+class RequestedTurn(NamedTuple):
     """The voice that a call asks for.
 
     ``nth`` is above 0 where a calibrated protocol is held in both orders inside another one that is: the turns of
     such a transcript share their names two by two.
     """
 
-    voice: Voice
+    turn_key: TurnKey
     nth: int
 
 
-def asked_for(call: Call) -> Asked:
+def requested_turn(call: Call) -> RequestedTurn:
     """Whose reply a call wants; order, stage and repeat are told by where in the graph it was made."""
     config = var_child_runnable_config.get() or {}
     marks = config.get("metadata") or {}
     nodes = [part.partition(":")[0] for part in str(marks.get("langgraph_checkpoint_ns", "")).split("|")]
     flips = [name == "swapped" for name in nodes if name in ("straight", "swapped")]
     about = call.metadata
-    voice = Voice(
+    turn_key = TurnKey(
         agent=str(about["agent"]),
         round=int(about["round"]),
         sample=int(about.get("sample", 0)),
@@ -183,13 +183,13 @@ def asked_for(call: Call) -> Asked:
         repeat=int(marks.get("repeat", 0)),
         stage=".".join(name for name in nodes if name in ("cheap", "expensive")),
     )
-    return Asked(voice, sum(flip << place for place, flip in enumerate(reversed(flips[:-1]))))
+    return RequestedTurn(turn_key, sum(flip << place for place, flip in enumerate(reversed(flips[:-1]))))
 
 
 _ALIKE = {0: (0, 1), 1: (1, 0)}
 
 
-def found(recorded: Recorded, voice: Voice, nth: int) -> Said | None:
+def found(recorded: Recorded, turn_key: TurnKey, nth: int) -> RecordedReply | None:
     """The recorded reply of a voice, the ``nth`` of several; ``None`` where there is none.
 
     One reply that was asked for alone and the first of several samples stand for each other.
@@ -200,8 +200,8 @@ def found(recorded: Recorded, voice: Voice, nth: int) -> Said | None:
     >>> found({Voice("scorer", 1): [said]}, Voice("scorer", 1, sample=2), 0) is None
     True
     """
-    for sample in _ALIKE.get(voice.sample, (voice.sample,)):
-        if replies := recorded.get(voice._replace(sample=sample)):
+    for sample in _ALIKE.get(turn_key.sample, (turn_key.sample,)):
+        if replies := recorded.get(turn_key._replace(sample=sample)):
             return replies[nth] if nth < len(replies) else None
     return None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..analysis import Frontier, Round, Study
 from ..statistics.resampling import Statistic
-from .labels import contenders_on
+from .labels import judges_on
 from .leaderboard_tables import best_first
 from .ranking_tables import people_of, shares_of
 
@@ -73,9 +73,7 @@ def rounds(study: Study) -> Iterator[Picture]:
     for subject in study.subjects:
         debated = [each for each in study.diagnoses if each.subject == subject.label and len(each.rounds) > 1]
         if debated:
-            yield _rounds(
-                subject.label, {each.contender: each.rounds for each in debated}, debated[0].measure
-            )
+            yield _rounds(subject.label, {each.judge: each.rounds for each in debated}, debated[0].measure)
 
 
 def _rounds(subject: str, debates: dict[str, tuple[Round, ...]], measure: str) -> Picture:
@@ -112,7 +110,7 @@ def distributions(study: Study) -> Iterator[Picture]:
         if chosen:
             points = list(shares_of_first(study, subject.label))
             people = _values(people_of(study, subject.label)) or []
-            everybody = contenders_on(study, (subject.data, subject.digest))
+            everybody = judges_on(study, (subject.data, subject.digest))
             numbers = {each.label: number for number, each in enumerate(everybody)}
             yield _bars(subject.label, points, people, chosen, numbers)
 

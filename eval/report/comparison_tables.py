@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ..analysis import Duel, Study, Subject
+from ..analysis import EvaluationTarget, PairwiseComparison, Study
 from ..tables import CellValue, Column, Grid, text_column
 from .labels import MEASURES, interval_note, main_measure, signatures
 
@@ -23,12 +23,12 @@ _TESTS = {
 def comparisons(study: Study, metric: str, everybody: bool = False) -> Iterator[Grid]:
     """For each subject, every contender less the base on the rows that both judged; or all pairs."""
     for subject in study.subjects:
-        duels = [duel for duel in study.comparison.duels if duel.subject == subject.label]
+        pairwise = [pair for pair in study.comparison.pairwise if pair.subject == subject.label]
         base = study.bases.get(subject.label)
         if not everybody and base:
-            duels = [duel for duel in duels if duel.second == base] or duels
-        if duels:
-            yield _comparison(study, subject, duels, metric, everybody)
+            pairwise = [pair for pair in pairwise if pair.second == base] or pairwise
+        if pairwise:
+            yield _comparison(study, subject, pairwise, metric, everybody)
 
 
 def all_pairs(study: Study, metric: str) -> Iterator[Grid]:
@@ -38,16 +38,18 @@ def all_pairs(study: Study, metric: str) -> Iterator[Grid]:
             yield replace(grid, title=f"{grid.title}, all pairs")
 
 
-def _comparison(study: Study, subject: Subject, duels: list[Duel], metric: str, everybody: bool) -> Grid:
+def _comparison(
+    study: Study, subject: EvaluationTarget, pairwise: list[PairwiseComparison], metric: str, everybody: bool
+) -> Grid:
     measure = main_measure(subject, metric)
     tests = {
         name: heading
         for test, heading in _TESTS.items()
         for name in (test, f"{test}_{metric}")
-        if any(name in duel.tests for duel in duels)
+        if any(name in pair.tests for pair in pairwise)
     }
     base = study.bases.get(subject.label)
-    to_base = not everybody and all(duel.second == base for duel in duels)
+    to_base = not everybody and all(pair.second == base for pair in pairwise)
     against = f"less {base}" if to_base else "less each other"
     return Grid(
         title=f"{subject.label}: {MEASURES[measure]}, {against}, on the same rows",
@@ -57,34 +59,43 @@ def _comparison(study: Study, subject: Subject, duels: list[Duel], metric: str, 
             Column("rows", about="that both judged and people labelled"),
             *(Column("its own"), Column("the other's"), Column("difference", best="high")),
             *(_P, _HOLM),
-            *(Column(f"p {heading}", form="p", about=_about(duels, name)) for name, heading in tests.items()),
+            *(
+                Column(f"p {heading}", form="p", about=_about(pairwise, name))
+                for name, heading in tests.items()
+            ),
         ),
         rows=tuple(
-            (duel.first, *([] if to_base else [duel.second]), *_duel(duel, measure, tests, to_base))
-            for duel in duels
+            (
+                pair.first,
+                *([] if to_base else [pair.second]),
+                *_pair_cells(pair, measure, tests, to_base),
+            )
+            for pair in pairwise
         ),
         notes=(
             interval_note(study),
             study.comparison.family,
             *([str(subject.rule)] if subject.kind == "compare" else []),
-            *signatures(study, [label for duel in duels for label in (duel.first, duel.second)]),
+            *signatures(study, [label for pair in pairwise for label in (pair.first, pair.second)]),
         ),
     )
 
 
-def _about(duels: Iterable[Duel], name: str) -> str:
-    return next((duel.tests[name].about for duel in duels if name in duel.tests), "")
+def _about(pairwise: Iterable[PairwiseComparison], name: str) -> str:
+    return next((pair.tests[name].about for pair in pairwise if name in pair.tests), "")
 
 
-def _duel(duel: Duel, measure: str, tests: Iterable[str], to_base: bool) -> Iterator[CellValue]:
-    found = duel.differences.get(measure)
-    yield duel.shared
+def _pair_cells(
+    pair: PairwiseComparison, measure: str, tests: Iterable[str], to_base: bool
+) -> Iterator[CellValue]:
+    found = pair.differences.get(measure)
+    yield pair.shared
     if found is None:
         yield from (None,) * 5
     else:
         yield from (found.first, found.second, found.difference, found.p)
         yield found.adjusted_to_base if to_base else found.adjusted
-    yield from (duel.tests[name].p if name in duel.tests else None for name in tests)
+    yield from (pair.tests[name].p if name in pair.tests else None for name in tests)
 
 
 def matchings(study: Study) -> Iterator[Grid]:
@@ -99,17 +110,17 @@ def matchings(study: Study) -> Iterator[Grid]:
         )
         rows = []
         for match in matches:
-            found = match.duel.differences.get(match.ensemble.measure)
+            found = match.pairwise.differences.get(match.ensemble.measure)
             figures: tuple[CellValue, ...] = (None,) * 4
             if found is not None:
                 figures = (found.first, found.second, found.difference, found.p)
             rows.append(
                 (
-                    match.contender,
+                    match.judge,
                     match.spent,
                     match.ensemble.label,
                     match.ensemble_spent,
-                    match.duel.shared,
+                    match.pairwise.shared,
                     *figures,
                 )
             )
@@ -122,7 +133,7 @@ def matchings(study: Study) -> Iterator[Grid]:
                 *(Column("difference", best="high"), _P),
             ),
             rows=tuple(rows),
-            notes=(interval_note(study), *signatures(study, (match.contender for match in matches))),
+            notes=(interval_note(study), *signatures(study, (match.judge for match in matches))),
         )
 
 

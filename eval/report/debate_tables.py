@@ -18,7 +18,7 @@ Rows = Iterable[tuple[CellValue, ...]]
 
 def diagnoses(study: Study) -> Iterator[Grid]:
     """All tables of diagnostics that have something in them."""
-    for make in (changes, rounds, movers, conformity, spending, positions, lengths, replies):
+    for make in (changes, rounds, score_changes, conformity, spending, positions, lengths, replies):
         grid = make(study)
         if grid.rows:
             yield grid
@@ -29,7 +29,7 @@ def notes(study: Study) -> tuple[str, ...]:
     found: dict[str, list[str]] = {}
     for each in study.diagnoses:
         for note in each.notes:
-            found.setdefault(note, []).append(f"{each.contender} on {each.subject}")
+            found.setdefault(note, []).append(f"{each.judge} on {each.subject}")
     return tuple(f"{', '.join(whose)}: {note}" for note, whose in found.items())
 
 
@@ -47,10 +47,10 @@ def _grid(
             *(columns[place] for place in told),
         ),
         rows=tuple(
-            (each.contender, *([each.subject] if several else []), *(row[place] for place in told))
+            (each.judge, *([each.subject] if several else []), *(row[place] for place in told))
             for each, row in held
         ),
-        notes=(*notes, *signatures(study, (each.contender for each, _ in held))),
+        notes=(*notes, *signatures(study, (each.judge for each, _ in held))),
     )
 
 
@@ -111,11 +111,11 @@ def rounds(study: Study) -> Grid:
     )
 
 
-def movers(study: Study) -> Grid:
+def score_changes(study: Study) -> Grid:
     """After whose word verdicts changed."""
 
     def rows(each: Diagnosis) -> Rows:
-        for one in each.movers:
+        for one in each.score_changes:
             yield (one.agent, one.turns, one.moves, one.mean_move, one.helpful, one.harmful)
 
     return _grid(

@@ -39,7 +39,7 @@ _LEFT_OUT_WHERE_EMPTY = ("order", "sample", "repeat", "stage")
 
 
 @dataclass(frozen=True)
-class RunFolder:
+class ReportedRun:
     """A run whose debates are to be read.
 
     Attributes:
@@ -74,7 +74,7 @@ class Debates:
     Of each verdict a row of numbers is kept; of transcripts and texts, a block at a time.
     """
 
-    def __init__(self, runs: Sequence[RunFolder]) -> None:
+    def __init__(self, runs: Sequence[ReportedRun]) -> None:
         self._runs = runs
         self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         self._protocols, self._aspects, self._reasons, self._items = (
@@ -127,7 +127,7 @@ class Debates:
             "blocks": {"transcripts": self._transcripts.count, "texts": self._texts.count},
         }
 
-    def _add(self, number: int, run: RunFolder, result: Result, scale: float | None) -> None:
+    def _add(self, number: int, run: ReportedRun, result: Result, scale: float | None) -> None:
         place = self._transcripts.add(_debate(result))
         row = {
             "run": number,
@@ -235,7 +235,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
     return said | {name: held[name] for name in _LEFT_OUT_WHERE_EMPTY if name in held}
 
 
-def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[RunFolder]:
+def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[ReportedRun]:
     """Runs with a name each: the folder's last part, or as much of its path as tells it from the others.
 
     >>> [run.name for run in run_folders([(Path("a/tc"), {}), (Path("b/tc"), {}), (Path("fe"), {})])]
@@ -244,7 +244,7 @@ def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[RunFo
     held = list(folders)
     last = [folder.resolve().name for folder, _ in held]
     return [
-        RunFolder(name if last.count(name) == 1 else str(folder), folder, manifest)
+        ReportedRun(name if last.count(name) == 1 else str(folder), folder, manifest)
         for name, (folder, manifest) in zip(last, held, strict=True)
     ]
 
@@ -294,10 +294,10 @@ class TextPacker:
         """Whether the block that is being filled should be taken."""
         return self._size >= FULL
 
-    def add(self, item: Item) -> Place:
+    def add(self, item: Item) -> TextPosition:
         """Put in an item's texts; gives where they are to be found."""
         self._items.append([(name, self._place(text)) for name, text in fields_of(item)])
-        return Place(self.count, len(self._items) - 1)
+        return TextPosition(self.count, len(self._items) - 1)
 
     def take(self) -> list[Block]:
         """The block that was being filled: one, or none where nothing was put in."""
@@ -328,7 +328,7 @@ FULL = 1 << 18
 """So many bytes of JSON fill a block: small enough to be unpacked at once, big enough to be compressed well."""
 
 
-class Place(NamedTuple):
+class TextPosition(NamedTuple):
     """Where something is to be found: which block, and the how-manieth in it."""
 
     block: int
@@ -383,12 +383,12 @@ class Packer:
         """Whether the block that is being filled should be taken."""
         return self._size >= FULL
 
-    def add(self, value: Any) -> Place:
+    def add(self, value: Any) -> TextPosition:
         """Put in a value; gives where it is to be found."""
         content = as_json(value)
         self._held.append(content)
         self._size += len(content)
-        return Place(self.count, len(self._held) - 1)
+        return TextPosition(self.count, len(self._held) - 1)
 
     def take(self) -> list[Block]:
         """The block that was being filled: one, or none where nothing was put in."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..analysis import Contender, Difference, Study, Subject
+from ..analysis import Difference, EvaluationTarget, Judge, Study
 from ..analysis.comparison import FEW
 from ..statistics.resampling import Statistic
 from ..tables import Column
@@ -32,7 +32,7 @@ _DATASETS = 2
 """Whose claims have room in one line."""
 
 
-def _claim(study: Study, subjects: list[Subject], ranked: list[Contender], metric: str) -> str:
+def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str) -> str:
     """What can be said of who comes first on a dataset."""
     best, whom = ranked[0], "people" if subjects[0].labels == "people" else "the labels"
     if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
@@ -50,7 +50,7 @@ def _claim(study: Study, subjects: list[Subject], ranked: list[Contender], metri
     return f"{best.label} comes first, and that may be chance"
 
 
-def _is_agreement(study: Study, subjects: list[Subject], best: Contender, metric: str) -> bool:
+def _is_agreement(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> bool:
     """Whether the interval of its correlation, or of its kappa, lies above zero."""
     figure = overall(study, best, subjects, metric)
     if subjects[0].kind == "compare":
@@ -61,8 +61,8 @@ def _is_agreement(study: Study, subjects: list[Subject], best: Contender, metric
 
 
 def _leads(
-    study: Study, subjects: list[Subject], ranked: list[Contender], metric: str
-) -> tuple[Lead | None, ...]:
+    study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str
+) -> tuple[LeadOverRunnerUp | None, ...]:
     """Of the first judge: over the runner-up; and over the base, if that is neither of them."""
     best, runner_up = ranked[0].label, ranked[1].label
     base = study.bases.get(subjects[0].label)
@@ -101,17 +101,17 @@ def caveats(study: Study) -> tuple[str, ...]:
     )
 
 
-def eyebrow(study: Study) -> str:
+def subtitle(study: Study) -> str:
     """What this is a report of."""
-    judges = len(study.contenders)
+    judges = len(study.judges)
     data = ", ".join(dict.fromkeys(subject.data for subject in study.subjects)) or "nothing judged"
-    verdicts = sum(contender.judged for contender in study.contenders)
-    failed = sum(contender.failed for contender in study.contenders)
+    verdicts = sum(judge.judged for judge in study.judges)
+    failed = sum(judge.failed for judge in study.judges)
     told = f", {failed:,} without" if failed else ""
     return f"{data} · {judges} {'judge' if judges == 1 else 'judges'} · {verdicts:,} verdicts{told}"
 
 
-def _ranked(study: Study, metric: str) -> list[tuple[list[Subject], list[Contender]]]:
+def _ranked(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], list[Judge]]]:
     """Each dataset's subjects with those who have a figure on them, the best first."""
     found = []
     for subjects in by_data(study).values():
@@ -122,12 +122,12 @@ def _ranked(study: Study, metric: str) -> list[tuple[list[Subject], list[Contend
     return found
 
 
-def _best(study: Study, metric: str) -> list[tuple[list[Subject], Contender]]:
+def _best(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], Judge]]:
     """Each dataset's subjects with who comes first on them; datasets in which nobody has a figure are left out."""
     return [(subjects, ranked[0]) for subjects, ranked in _ranked(study, metric) if ranked]
 
 
-def _sure(study: Study, subjects: list[Subject], best: Contender, metric: str) -> str:
+def _sure(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> str:
     figure = overall(study, best, subjects, metric)
     measure = MEASURES[main_measure(subjects[0], metric)]
     labels = LABELS[subjects[0].labels]
@@ -139,7 +139,7 @@ def _sure(study: Study, subjects: list[Subject], best: Contender, metric: str) -
     return f"{_capital(measure)} with {labels} is {_shown(figure)}, the mean over {len(subjects)} aspects."
 
 
-def _equals(study: Study, subjects: list[Subject], best: Contender, metric: str) -> str:
+def _equals(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> str:
     """Who agrees just as well, for more calls."""
     figure = overall(study, best, subjects, metric)
     ranked = best_first(study, subjects, metric)
@@ -156,7 +156,7 @@ def _equals(study: Study, subjects: list[Subject], best: Contender, metric: str)
     return f"So is that of {', '.join(same)}, with no fewer calls." if same else ""
 
 
-def _against(study: Study, subjects: list[Subject], metric: str) -> str:
+def _against(study: Study, subjects: list[EvaluationTarget], metric: str) -> str:
     """By how much it is ahead of the runner-up and of the base, and whether that is more than chance."""
     ranked = next(ranked for held, ranked in _ranked(study, metric) if held == subjects)
     if len(ranked) < 2:
@@ -179,7 +179,7 @@ _P = Column("p", form="p")
 _BASE, _RUNNER_UP = "what the others are measured by", "the runner-up"
 
 
-def _judged(found: Lead) -> str:
+def _judged(found: LeadOverRunnerUp) -> str:
     if found.p is None:
         return "which may be chance or not: there is no p"
     p = f"p {written(found.p, _P).text} by Holm's method"
@@ -188,12 +188,12 @@ def _judged(found: Lead) -> str:
     return f"more than chance would give ({p})" if found.holds else f"which may be chance ({p})"
 
 
-def _price(contender: Contender) -> str:
-    bill = contender.bill
-    if bill.calls_each is None:
+def _price(judge: Judge) -> str:
+    usage = judge.usage
+    if usage.calls_each is None:
         return ""
-    price = "at an unknown price" if bill.cost_each is None else f"for {money(bill.cost_each)}"
-    return f"A judgement takes {bill.calls_each:.1f} calls, {price}."
+    price = "at an unknown price" if usage.cost_each is None else f"for {money(usage.cost_each)}"
+    return f"A judgement takes {usage.calls_each:.1f} calls, {price}."
 
 
 def _shown(figure: Statistic | None) -> str:
@@ -217,7 +217,7 @@ LEVEL = 0.05
 """Below which a Holm-adjusted p-value counts."""
 
 
-class Lead(NamedTuple):
+class LeadOverRunnerUp(NamedTuple):
     """One judge's figure less another's on the same rows.
 
     Attributes:
@@ -238,23 +238,25 @@ class Lead(NamedTuple):
         return not self.few and (self.difference.value or 0.0) > 0 and self.p is not None and self.p < LEVEL
 
 
-def lead(study: Study, subjects: Sequence[Subject], ahead: str, over: str, metric: str) -> Lead | None:
+def lead(
+    study: Study, subjects: Sequence[EvaluationTarget], ahead: str, over: str, metric: str
+) -> LeadOverRunnerUp | None:
     """On the only subject, or on average over all of a dataset's; none where they were not compared."""
     measure = main_measure(subjects[0], metric)
     for first, second in ((ahead, over), (over, ahead)):
         found, units = _compared(study, subjects, first, second, measure)
         if found is not None:
             apart = found.difference if first == ahead else _turned(found.difference)
-            return Lead(over, apart, found.adjusted, 0 < units < FEW)
+            return LeadOverRunnerUp(over, apart, found.adjusted, 0 < units < FEW)
     return None
 
 
 def _compared(
-    study: Study, subjects: Sequence[Subject], first: str, second: str, measure: str
+    study: Study, subjects: Sequence[EvaluationTarget], first: str, second: str, measure: str
 ) -> tuple[Difference | None, int]:
     if len(subjects) == 1:
-        duel = study.comparison.duel(subjects[0].label, first, second)
-        return (None, 0) if duel is None else (duel.differences.get(measure), duel.units)
+        pair = study.comparison.of_pair(subjects[0].label, first, second)
+        return (None, 0) if pair is None else (pair.differences.get(measure), pair.units)
     average = study.comparison.average(subjects[0].digest, first, second)
     return (None, 0) if average is None else (average.differences.get(measure), average.units)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
 
-from ..analysis import Contender, Standing, Study, Subject
+from ..analysis import EvaluationTarget, Judge, LeaderboardEntry, Study
 from ..statistics.resampling import Statistic
 from ..tables import Grid
 
@@ -35,17 +35,17 @@ def mark(signature: str) -> str:
     return sha256(signature.encode(errors="replace")).hexdigest()[:6]
 
 
-def signed(contender: Contender) -> str:
+def signed(judge: Judge) -> str:
     """A contender's signature with its mark."""
-    return f"#{mark(contender.signature)} {contender.label}: {contender.signature}"
+    return f"#{mark(judge.signature)} {judge.label}: {judge.signature}"
 
 
 def signatures(study: Study, labels: Iterable[str], full: bool = False) -> tuple[str, ...]:
     """The note under a table that says what was run: marks in a line, or each signature whole."""
-    named = {contender.label: contender for contender in study.contenders}
+    named = {judge.label: judge for judge in study.judges}
     chosen = [named[label] for label in dict.fromkeys(labels) if label in named]
     if full:
-        return tuple(signed(contender) for contender in chosen)
+        return tuple(signed(judge) for judge in chosen)
     if len(chosen) > _MANY:
         return (f"{SIGNED}as listed at the end, all {len(chosen)}",)
     return (SIGNED + ", ".join(f"{each.label} #{mark(each.signature)}" for each in chosen),) if chosen else ()
@@ -68,24 +68,24 @@ def without_idle_notes(grid: Grid) -> Grid:
     return replace(grid, notes=notes)
 
 
-def main_measure(subject: Subject, metric: str) -> str:
+def main_measure(subject: EvaluationTarget, metric: str) -> str:
     """The measure that a subject's contenders are ordered by."""
     return "accuracy" if subject.kind == "compare" else metric
 
 
-def measure_of(standing: Standing | None, name: str) -> Statistic | None:
+def measure_of(standing: LeaderboardEntry | None, name: str) -> Statistic | None:
     """A standing's figure, if there is one."""
     return None if standing is None else standing.measures.get(name)
 
 
-def by_data(study: Study) -> dict[tuple[str, str], list[Subject]]:
+def by_data(study: Study) -> dict[tuple[str, str], list[EvaluationTarget]]:
     """The subjects of each dataset (by name and digest), in order."""
-    found: dict[tuple[str, str], list[Subject]] = {}
+    found: dict[tuple[str, str], list[EvaluationTarget]] = {}
     for subject in study.subjects:
         found.setdefault((subject.data, subject.digest), []).append(subject)
     return found
 
 
-def contenders_on(study: Study, data: tuple[str, str]) -> list[Contender]:
+def judges_on(study: Study, data: tuple[str, str]) -> list[Judge]:
     """Who judged a dataset."""
-    return [each for each in study.contenders if (each.data, each.digest) == data]
+    return [each for each in study.judges if (each.data, each.digest) == data]

@@ -139,7 +139,7 @@ class Page:
     """
 
     title: str
-    eyebrow: str
+    subtitle: str
     headline: str
     answers: tuple[str, ...]
     disclosures: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..analysis import Standing, Study
+from ..analysis import LeaderboardEntry, Study
 from ..statistics.resampling import Statistic
 from ..tables import CellValue, Column, Grid, text_column
 from .labels import SHORT, interval_note, signatures
@@ -12,7 +12,7 @@ from .labels import SHORT, interval_note, signatures
 _PERCENT = "% of verdicts"
 
 
-def of_subject(study: Study, label: str) -> list[Standing]:
+def of_subject(study: Study, label: str) -> list[LeaderboardEntry]:
     """Everybody's standing on a subject."""
     return [standing for standing in study.leaderboard.standings if standing.subject == label]
 
@@ -21,7 +21,7 @@ def distributions(study: Study) -> Iterator[Grid]:
     """For each subject, how often each score was given, or each answer won, beside people."""
     for subject in study.subjects:
         standings = of_subject(study, subject.label)
-        shares = {standing.contender: shares_of(standing) for standing in standings}
+        shares = {standing.judge: shares_of(standing) for standing in standings}
         shares = {name: found for name, found in shares.items() if found}
         if not shares:
             continue
@@ -46,7 +46,7 @@ def distributions(study: Study) -> Iterator[Grid]:
         )
 
 
-def shares_of(standing: Standing) -> dict[str, Statistic]:
+def shares_of(standing: LeaderboardEntry) -> dict[str, Statistic]:
     """Percent of a judge's verdicts at each point of the scale, or for each winner."""
     if standing.distribution is not None:
         return {f"{point.point:g}": point.judge for point in standing.distribution.points}
@@ -58,7 +58,7 @@ def people_of(study: Study, label: str) -> dict[str, Statistic]:
     return next((_people(one) for one in of_subject(study, label) if shares_of(one)), {})
 
 
-def _people(standing: Standing) -> dict[str, Statistic]:
+def _people(standing: LeaderboardEntry) -> dict[str, Statistic]:
     if standing.distribution is not None:
         return {f"{point.point:g}": point.human for point in standing.distribution.points}
     return {_winner(share.winner): share.human for share in standing.winners}
@@ -68,8 +68,8 @@ def _winner(name: str) -> str:
     return name if name == "tie" else f"answer {name}"
 
 
-def _distance(standings: list[Standing], name: str) -> Statistic | None:
-    found = next(one.distribution for one in standings if one.contender == name)
+def _distance(standings: list[LeaderboardEntry], name: str) -> Statistic | None:
+    found = next(one.distribution for one in standings if one.judge == name)
     return None if found is None else found.distance
 
 
@@ -98,24 +98,24 @@ def systems(study: Study) -> Iterator[Grid]:
 _METHODS = {"bradley_terry": "Bradley-Terry strength", "elo": "Elo rating", "mean": "mean score"}
 
 
-def _gather(standing: Standing, figures: dict[str, Mapping[str, Statistic]], notes: list[str]) -> str:
+def _gather(standing: LeaderboardEntry, figures: dict[str, Mapping[str, Statistic]], notes: list[str]) -> str:
     """Take up a judge's figures of systems, and people's on the way; gives by what systems are ranked."""
     if standing.systems is not None:
         held = standing.systems.systems
         if any(one.human.value is not None for one in held):
             figures.setdefault("people", {one.system: one.human for one in held})
-        figures[standing.contender] = {one.system: one.judge for one in held}
-        notes.extend(_correlated(standing.contender, standing.systems.correlations))
+        figures[standing.judge] = {one.system: one.judge for one in held}
+        notes.extend(_correlated(standing.judge, standing.systems.correlations))
         return _METHODS["mean"]
     if standing.ranking is not None:
         ranking = standing.ranking
         if ranking.people is not None and ranking.people.problem is None:
             figures.setdefault("people", {one.system: one.figure for one in ranking.people.standings})
         if ranking.judge.problem is not None:
-            notes.append(f"{standing.contender} is not in it: {ranking.judge.problem}")
+            notes.append(f"{standing.judge} is not in it: {ranking.judge.problem}")
             return _METHODS.get(ranking.judge.method, ranking.judge.method)
-        figures[standing.contender] = {one.system: one.figure for one in ranking.judge.standings}
-        notes.extend(_correlated(standing.contender, ranking.correlations))
+        figures[standing.judge] = {one.system: one.figure for one in ranking.judge.standings}
+        notes.extend(_correlated(standing.judge, ranking.correlations))
         return _METHODS.get(ranking.judge.method, ranking.judge.method)
     return ""
 
@@ -154,7 +154,7 @@ def alphas(study: Study) -> Iterator[Grid]:
             None if between is None else _alpha(between, "with_judge"),
         )
         if any(isinstance(cell, Statistic) and cell.value is not None for cell in cells):
-            rows.append((standing.contender, standing.subject, *cells))
+            rows.append((standing.judge, standing.subject, *cells))
     if rows:
         yield Grid(
             "Krippendorff's alpha",

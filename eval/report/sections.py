@@ -33,12 +33,12 @@ def compose(study: Study, metric: str, title: str) -> Page:
     """The page of a study, without its debates."""
     return Page(
         title=title,
-        eyebrow=headline.eyebrow(study),
+        subtitle=headline.subtitle(study),
         headline=headline.headline(study, metric),
         answers=(*headline.answers(study, metric), *headline.caveats(study)),
         disclosures=study.notes,
         sections=tuple(section for section in _sections(study, metric) if section.parts),
-        signatures=tuple(map(signed, study.contenders)),
+        signatures=tuple(map(signed, study.judges)),
         made=f"{interval_note(study)}. Made by jurygraph {_version()}.",
         version=_version(),
     )

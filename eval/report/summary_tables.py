@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..analysis import Difference, Match, Study, Subject
+from ..analysis import Difference, EqualCostMatch, EvaluationTarget, Study
 from ..tables import CellValue, Column, Grid, text_column
 from ..tables.grid import written
 from .comparison_tables import costs
 from .headline import LEVEL
-from .labels import INTERVAL, MEASURES, SIGNED, by_data, contenders_on, main_measure
+from .labels import INTERVAL, MEASURES, SIGNED, by_data, judges_on, main_measure
 from .leaderboard_tables import leaderboards
 
 _APART = Column("difference")
@@ -39,7 +39,7 @@ def against_base(study: Study, metric: str) -> Iterator[Grid]:
     """For each dataset a row a judge, a column an aspect: its figure less the base's on the same rows."""
     for data, subjects in by_data(study).items():
         base = study.bases.get(subjects[0].label)
-        judges = [each for each in contenders_on(study, data) if each.label != base]
+        judges = [each for each in judges_on(study, data) if each.label != base]
         if base is None or not judges:
             continue
         columns = list(_compared(study, subjects, base, metric))
@@ -66,12 +66,12 @@ def _marks(rows: Sequence[Sequence[CellValue]]) -> str:
     return f"{MARK} {_SURE}" if found else f"no difference has {_SURE}"
 
 
-def _measured(subjects: Sequence[Subject], metric: str) -> str:
+def _measured(subjects: Sequence[EvaluationTarget], metric: str) -> str:
     return "agreement" if subjects[0].kind == "compare" else MEASURES[main_measure(subjects[0], metric)]
 
 
 def _compared(
-    study: Study, subjects: Sequence[Subject], base: str, metric: str
+    study: Study, subjects: Sequence[EvaluationTarget], base: str, metric: str
 ) -> Iterator[tuple[str, Mapping[str, Difference]]]:
     """Columns: what each is called, and of each judge the difference to the base."""
     if averages := {
@@ -83,9 +83,9 @@ def _compared(
     for subject in subjects:
         for measure in ("accuracy", "kappa") if subject.kind == "compare" else (metric,):
             found = {
-                duel.first: duel.differences[measure]
-                for duel in study.comparison.duels
-                if duel.subject == subject.label and duel.second == base and measure in duel.differences
+                pair.first: pair.differences[measure]
+                for pair in study.comparison.pairwise
+                if pair.subject == subject.label and pair.second == base and measure in pair.differences
             }
             yield (measure if subject.kind == "compare" else subject.aspect or subject.label), found
 
@@ -105,12 +105,8 @@ def at_the_same_price(study: Study) -> Iterator[Grid]:
     """For each dataset a row a judge, a column an aspect: its figure less that of an ensemble that costs no more."""
     for data, subjects in by_data(study).items():
         labels = {subject.label for subject in subjects}
-        matches = {
-            (one.contender, one.subject): one for one in study.matching.matches if one.subject in labels
-        }
-        judges = [
-            each for each in contenders_on(study, data) if any(each.label == name for name, _ in matches)
-        ]
+        matches = {(one.judge, one.subject): one for one in study.matching.matches if one.subject in labels}
+        judges = [each for each in judges_on(study, data) if any(each.label == name for name, _ in matches)]
         if not judges:
             continue
         one = next(iter(matches.values()))
@@ -135,8 +131,8 @@ def at_the_same_price(study: Study) -> Iterator[Grid]:
 _LESS_ENSEMBLE = "less the largest ensemble of k single judges that costs no more"
 
 
-def _match(found: Match | None) -> CellValue:
-    difference = found and found.duel.differences.get(found.ensemble.measure)
+def _match(found: EqualCostMatch | None) -> CellValue:
+    difference = found and found.pairwise.differences.get(found.ensemble.measure)
     if not found or not difference or difference.difference.value is None:
         return None
     return _marked(difference.difference.value, difference.adjusted, f" ({found.ensemble.k})")
@@ -151,7 +147,7 @@ def what_debates_did(study: Study) -> Iterator[Grid]:
             spent = each.spending
             rows.append(
                 (
-                    *(each.contender, *([each.subject] if several else [])),
+                    *(each.judge, *([each.subject] if several else [])),
                     *(found.moved.value, found.helpful, found.harmful, found.p),
                     *(spent.mean_rounds, spent.mean_calls, spent.unresolved),
                 )

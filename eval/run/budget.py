@@ -10,7 +10,7 @@ from ...nodes.models import prices
 from ...nodes.models.call import Call, Reply
 from ...state.errors import UsageError
 from ..journal import Totals
-from .shutdown import Stop
+from .shutdown import StopSignal
 
 TOKENS_PER_LETTER = 0.25
 FIRST_GUESS = 200
@@ -92,14 +92,14 @@ def _letters(call: Call) -> int:
     return sum(len(str(message.content)) for message in call.messages)
 
 
-class Purse:
+class BudgetTracker:
     """What has been taken and what may still be; calls in flight are counted by what they are expected to take.
 
     Attributes:
         short: the limit for which ``take_at_once`` has last put a call off, in words.
     """
 
-    def __init__(self, budget: Budget, spent: Totals, stop: Stop, discount: float = 1.0) -> None:
+    def __init__(self, budget: Budget, spent: Totals, stop: StopSignal, discount: float = 1.0) -> None:
         self.short = ""
         self._budget = budget
         self._discount = discount

@@ -19,33 +19,35 @@ from typing import Any
 from ...graphs.base import Graph
 from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.provider_errors import ProviderFault
-from ...nodes.models.rate_limiter import Pace
-from ...nodes.models.retry import persevere, timed
-from ...nodes.models.send import Around
+from ...nodes.models.rate_limiter import RateLimiter
+from ...nodes.models.retry import call_with_retry, with_timeout
+from ...nodes.models.send import CallMiddleware
 from ...state.aspects import Aspect
 from ...state.errors import ModelCallError, StoppedError
 from ..datasets.items import Item
 from ..journal import Entry, Journal, JournalError, records
-from .budget import Purse
-from .config import Conduct
-from .progress_counters import Counts
+from .budget import BudgetTracker
+from .config import RunConfig
+from .progress_counters import ProgressCounters
 from .results import Key, Result
-from .shutdown import Stop
+from .shutdown import StopSignal
 
 
-class Desk(Around):
+class CallPipeline(CallMiddleware):
     """One a run. Calls are identical if their ``fingerprint`` is."""
 
-    def __init__(self, journal: Journal, conduct: Conduct, counts: Counts, stop: Stop) -> None:
+    def __init__(
+        self, journal: Journal, config: RunConfig, counts: ProgressCounters, stop: StopSignal
+    ) -> None:
         self._journal = journal
-        self._purse = Purse(conduct.budget, journal.totals(), stop)
+        self._budget = BudgetTracker(config.budget, journal.totals(), stop)
         self._counts = counts
         self._stop = stop
-        self._patience = conduct.patience
-        self._allowance = conduct.allowance
-        self._everybody = asyncio.Semaphore(conduct.allowance.in_flight)
-        self._paces: dict[str, Pace] = {}
-        self._losses = Losses(stop)
+        self._retry_policy = config.retry_policy
+        self._rate_limits = config.rate_limits
+        self._all_calls = asyncio.Semaphore(config.rate_limits.in_flight)
+        self._rate_limiters: dict[str, RateLimiter] = {}
+        self._circuit_breaker = CircuitBreaker(stop)
         self._under_way: dict[bytes, asyncio.Task[Reply]] = {}
         self._gone_out: set[bytes] = set()
         self._background: set[asyncio.Task[None]] = set()
@@ -78,14 +80,14 @@ class Desk(Around):
         """Have work done that makes calls; where replies take long, in several passes, until no item is left open."""
         await work()
 
-    def disown(self, calls: Sequence[Call]) -> None:
+    def invalidate(self, calls: Sequence[Call]) -> None:
         """Whoever asks these again in a later run is to get another reply."""
         keys = [fingerprint(call) for call in calls]
-        task = asyncio.create_task(self._journal.disown(keys))
+        task = asyncio.create_task(self._journal.invalidate(keys))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def come_home(self, seconds: float) -> None:
+    async def drain(self, seconds: float) -> None:
         """Let the calls in flight finish for so long, then cancel them; those that wait for anything, at once."""
         under_way = dict(self._under_way)
         in_flight = [task for key, task in under_way.items() if key in self._gone_out]
@@ -125,24 +127,24 @@ class Desk(Around):
         return reply
 
     async def _made(self, key: bytes, call: Call, send: Send) -> Reply:
-        tokens = self._purse.expect(call)
-        cost = await self._purse.take(call, tokens)
-        in_time = timed(send, self._patience.timeout)
+        tokens = self._budget.expect(call)
+        cost = await self._budget.take(call, tokens)
+        in_time = with_timeout(send, self._retry_policy.timeout)
         model = call.model.label
-        pace = self._pace(model)
+        rate_limiter = self._rate_limiter(model)
 
         async def attempt(call: Call) -> Reply:
-            return await pace.through(partial(self._kept, key, call, in_time), tokens)
+            return await rate_limiter.through(partial(self._kept, key, call, in_time), tokens)
 
         try:
-            reply = await persevere(call, attempt, self._patience)
+            reply = await call_with_retry(call, attempt, self._retry_policy)
         except ModelCallError as error:
-            self._losses.failed(model, error)
+            self._circuit_breaker.failed(model, error)
             raise
         finally:
-            self._purse.give_back(tokens, cost)
-        self._losses.succeeded(model)
-        self._purse.pay(call, reply)
+            self._budget.give_back(tokens, cost)
+        self._circuit_breaker.succeeded(model)
+        self._budget.pay(call, reply)
         self._counts.paid(reply)
         return reply
 
@@ -160,10 +162,10 @@ class Desk(Around):
         await self._journal.keep(key, entry(call, reply))
         return reply
 
-    def _pace(self, label: str) -> Pace:
-        if label not in self._paces:
-            self._paces[label] = Pace(self._allowance, self._everybody, label)
-        return self._paces[label]
+    def _rate_limiter(self, label: str) -> RateLimiter:
+        if label not in self._rate_limiters:
+            self._rate_limiters[label] = RateLimiter(self._rate_limits, self._all_calls, label)
+        return self._rate_limiters[label]
 
     def _through(self, key: bytes, task: asyncio.Task[Reply]) -> None:
         del self._under_way[key]
@@ -194,13 +196,13 @@ _FOR_ALL = {401, 402, 403, 404, 429}
 """Statuses that say something of key, account or model; 429 where it is the quota that is spent."""
 
 
-class Losses:
+class CircuitBreaker:
     """Calls that failed for good, in a row, by model; ends the run when there are enough.
 
     What may be the fault of one call alone does not count: a text that is too long, or that a filter refuses.
     """
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: StopSignal) -> None:
         self._stop = stop
         self._in_a_row: Counter[str] = Counter()
 
@@ -220,7 +222,7 @@ class Losses:
 
 
 @dataclass
-class UnderJudgement:
+class JudgementContext:
     """A verdict that is being made.
 
     Attributes:
@@ -232,19 +234,19 @@ class UnderJudgement:
     notes: dict[Any, Any] = field(default_factory=dict)
 
 
-under_judgement: ContextVar[UnderJudgement | None] = ContextVar("under_judgement", default=None)
+current_judgement: ContextVar[JudgementContext | None] = ContextVar("under_judgement", default=None)
 """The verdict that a call is made for. Tasks that are begun inside know it as well."""
 
 
 @contextmanager
-def judging(key: Key) -> Iterator[None]:
+def judgement_scope(key: Key) -> Iterator[None]:
     """Mark all that is called inside as made for this verdict."""
-    token = under_judgement.set(UnderJudgement(key))
+    token = current_judgement.set(JudgementContext(key))
     try:
         yield
     finally:
-        under_judgement.reset(token)
+        current_judgement.reset(token)
 
 
-Judge = Callable[[Graph, Key, Item, Aspect | None], Awaitable[Result | None]]
+JudgeItem = Callable[[Graph, Key, Item, Aspect | None], Awaitable[Result | None]]
 """What makes a verdict; none where the run ended in the middle of it."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ...nodes.models.rate_limiter import Allowance
-from ...nodes.models.retry import PATIENCE, Patience
+from ...nodes.models.rate_limiter import RateLimits
+from ...nodes.models.retry import DEFAULT_RETRY_POLICY, RetryPolicy
 from ...state.errors import UsageError
 from .budget import Budget
 
@@ -48,11 +48,11 @@ class Limits(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Conduct:
+class RunConfig:
     """The same, checked and sorted by who keeps to it."""
 
-    allowance: Allowance = field(default_factory=Allowance)
-    patience: Patience = PATIENCE
+    rate_limits: RateLimits = field(default_factory=RateLimits)
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY
     budget: Budget = field(default_factory=Budget)
     grace: float = 30.0
     journal: str | Path | None = None
@@ -61,7 +61,7 @@ class Conduct:
     batch: bool = False
 
     @classmethod
-    def of(cls, limits: Limits) -> Conduct:
+    def of(cls, limits: Limits) -> RunConfig:
         """Sort limits.
 
         Raises:
@@ -75,7 +75,7 @@ class Conduct:
                 _check(name, value)
         if "concurrency" in given:
             given["in_flight"] = given.pop("concurrency")
-        parts = {"allowance": Allowance, "patience": Patience, "budget": Budget}
+        parts = {"allowance": RateLimits, "patience": RetryPolicy, "budget": Budget}
         sorted_: dict[str, Any] = {
             part: kind(**{name: given.pop(name) for name in list(given) if name in kind.__annotations__})
             for part, kind in parts.items()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
-from ..statistics.tie_policy import Rule, Ties, Votes
+from ..statistics.tie_policy import TiePolicy, Ties, Votes
 from .results import Result, StoredResults
 
 
@@ -72,7 +72,7 @@ class Overview:
         self.stop_reasons[row["stop_reason"]] += 1
 
 
-class Figures:
+class RunSummary:
     """What one pass over the fields of results gives; of each result a few numbers are kept.
 
     Attributes:
@@ -120,16 +120,16 @@ class Evaluation:
         return tuple(result for result in self.results if result.status == "failed")
 
     @cached_property
-    def figures(self) -> Figures:
+    def figures(self) -> RunSummary:
         """What one pass over all results gives."""
         if isinstance(self.results, StoredResults):
-            return Figures(self.results.heads())
-        return Figures(vars(result) for result in self.results)
+            return RunSummary(self.results.heads())
+        return RunSummary(vars(result) for result in self.results)
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> TiePolicy:
         """How its comparisons are measured against people, unless said otherwise: the data's own rule."""
-        return Rule.of(self.manifest)
+        return TiePolicy.of(self.manifest)
 
     def agreement(
         self,

@@ -14,10 +14,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
-from ...nodes.planner import PlannedSteps, StepsBook
+from ...nodes.planner import EvaluationStepsCache, PlannedSteps
 from ...state.errors import DataError, UsageError
 from ..journal import Journal
-from .config import Conduct
+from .config import RunConfig
 from .results import FILE as RESULTS
 from .results import Result, ResultsFile
 
@@ -40,7 +40,7 @@ class RunFolder:
         self._path = path
         self._new_steps: list[PlannedSteps] = []
         self.results = ResultsFile(path) if path else None
-        self.steps = StepsBook(read_steps(path) if path else (), self._new_steps.append)
+        self.steps = EvaluationStepsCache(read_steps(path) if path else (), self._new_steps.append)
         self.journal = journal
 
     def keep(self, result: Result) -> None:
@@ -60,13 +60,13 @@ class RunFolder:
                 keep_steps(self._path, planned)
                 self._new_steps.remove(planned)
 
-    def steps_of_a_pass(self) -> StepsBook:
+    def steps_of_a_pass(self) -> EvaluationStepsCache:
         """A book for one of several passes over the items, with the steps that came to a verdict.
 
         Others are asked for again in each pass, until whoever asks for them first has made a verdict.
         """
         new = {planned.key for planned in self._new_steps}
-        return StepsBook([one for one in self.steps.all if one.key not in new], self.steps.note)
+        return EvaluationStepsCache([one for one in self.steps.all if one.key not in new], self.steps.note)
 
     def keep_rest(self) -> None:
         """Add to the manifest the steps that nobody who asked for them made a verdict with, but others did.
@@ -86,7 +86,7 @@ class RunFolder:
 
 @asynccontextmanager
 async def run_folder(
-    path: Path | None, manifest: Mapping[str, Any], conduct: Conduct
+    path: Path | None, manifest: Mapping[str, Any], config: RunConfig
 ) -> AsyncIterator[RunFolder]:
     """Open the folder of a run, new or begun.
 
@@ -100,14 +100,14 @@ async def run_folder(
     """
     with _locked(path) as folder:
         if path is not None:
-            if conduct.fresh or conduct.replace:
+            if config.fresh or config.replace:
                 make_way(folder)
-            manifest = write_manifest(folder, {**manifest, "fresh": conduct.fresh})
+            manifest = write_manifest(folder, {**manifest, "fresh": config.fresh})
         journal = await Journal.open(
-            conduct.journal or folder / JOURNAL,
+            config.journal or folder / JOURNAL,
             run=manifest["run"],
-            fresh=manifest.get("fresh", conduct.fresh),
-            shared=conduct.journal is not None,
+            fresh=manifest.get("fresh", config.fresh),
+            shared=config.journal is not None,
         )
         try:
             run = RunFolder(manifest, path, journal)

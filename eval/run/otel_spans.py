@@ -22,14 +22,14 @@ from opentelemetry.util.types import AttributeValue
 
 from ...graphs.base import Graph
 from ...nodes.models.call import Call, Reply, Send
-from ...nodes.models.send import Around
+from ...nodes.models.send import CallMiddleware
 from ...state.aspects import Aspect
 from ...state.errors import ModelCallError
 from ..datasets.items import Item
-from .call_pipeline import Judge
-from .progress_counters import Counts
+from .call_pipeline import JudgeItem
+from .progress_counters import ProgressCounters
 from .results import Key, Result
-from .run_log import harmless
+from .run_log import redact
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _WITH_WORDS = {"true", "span_only", "span_and_event"}
@@ -43,7 +43,7 @@ class Spans:
         self._with_words = os.environ.get(CONTENT, "").lower() in _WITH_WORDS
 
     @contextmanager
-    def run(self, manifest: Mapping[str, Any], counts: Counts) -> Iterator[None]:
+    def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
         """The span that all others of the run are inside."""
         about = {
             "run": manifest["run"],
@@ -56,7 +56,7 @@ class Spans:
             finally:
                 _tell(span, counts.summary())
 
-    def verdicts(self, judge: Judge) -> Judge:
+    def verdicts(self, judge: JudgeItem) -> JudgeItem:
         """The same judge, with a span around each verdict."""
 
         async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
@@ -68,7 +68,7 @@ class Spans:
 
         return traced
 
-    def calls(self, around: Around) -> Around:
+    def calls(self, around: CallMiddleware) -> CallMiddleware:
         """What calls go through, with a span around each."""
         return _TracedCalls(self, around)
 
@@ -108,12 +108,12 @@ class Spans:
                 yield span
             except BaseException as error:
                 span.set_attribute("error.type", type(error).__name__)
-                span.set_status(Status(StatusCode.ERROR, harmless(str(error))))
+                span.set_status(Status(StatusCode.ERROR, redact(str(error))))
                 raise
 
 
-class _TracedCalls(Around):
-    def __init__(self, spans: Spans, around: Around) -> None:
+class _TracedCalls(CallMiddleware):
+    def __init__(self, spans: Spans, around: CallMiddleware) -> None:
         self._spans = spans
         self._around = around
 
@@ -124,8 +124,8 @@ class _TracedCalls(Around):
             self._spans.answered(span, reply, attempts.made)
             return reply
 
-    def disown(self, calls: Sequence[Call]) -> None:
-        self._around.disown(calls)
+    def invalidate(self, calls: Sequence[Call]) -> None:
+        self._around.invalidate(calls)
 
 
 class _Attempts:
@@ -149,7 +149,7 @@ class _Attempts:
         about: dict[str, AttributeValue] = {
             "jurygraph.attempt": self.made,
             "error.type": type(error).__name__,
-            "error.message": harmless(str(error)),
+            "error.message": redact(str(error)),
         }
         if isinstance(error, ModelCallError):
             about["jurygraph.retryable"] = error.retryable
@@ -167,7 +167,7 @@ def _conclude(span: Span, result: Result | None) -> None:
     figures = ("status", "rounds", "stop_reason", "calls", "cost_usd")
     _tell(span, {name: getattr(result, name) for name in figures})
     if result.status == "failed":
-        span.set_status(Status(StatusCode.ERROR, harmless(result.error or "")))
+        span.set_status(Status(StatusCode.ERROR, redact(result.error or "")))
         return
     span.set_attribute("gen_ai.evaluation.name", result.aspect or "preference")
     if result.score is not None:

@@ -10,7 +10,7 @@ from .results import Result
 
 
 @dataclass
-class Counts:
+class ProgressCounters:
     """Of one run; what earlier starts of it have done and paid is counted in.
 
     Attributes:

@@ -81,7 +81,7 @@ class _JsonLine(JsonFormatter):
         return {name: _safe(value) for name, value in log_data.items()}
 
 
-class _Quiet(logging.Handler, ABC):
+class _BrokenPipeSafeHandler(logging.Handler, ABC):
     """What cannot be logged is counted and no more: a log is not worth a run."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _Quiet(logging.Handler, ABC):
         """Log it, or raise whatever keeps it from being logged."""
 
 
-class _LogFile(_Quiet):
+class _LogFile(_BrokenPipeSafeHandler):
     """Whole lines only: whoever reads the file, also after a crash or a full disk, can read every line but that one."""
 
     def __init__(self, path: Path) -> None:
@@ -145,7 +145,7 @@ _STYLES = {logging.DEBUG: "dim", logging.INFO: "cyan", logging.WARNING: "yellow"
 _NO_FIGURES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
-class _Told(_Quiet):
+class _Told(_BrokenPipeSafeHandler):
     """One line an event, with its figures; never folded, so that ``grep`` finds it whole."""
 
     def __init__(self, console: Console) -> None:
@@ -157,7 +157,7 @@ class _Told(_Quiet):
         line = Text.assemble(
             (f"{datetime.fromtimestamp(record.created, UTC):%H:%M:%SZ} ", "dim"),
             (f"{record.levelname.lower()} ", _STYLES.get(record.levelno, "red")),
-            harmless(record.getMessage()),
+            redact(record.getMessage()),
             (f" {figures}", "dim"),
         )
         self._console.print(line, soft_wrap=True)
@@ -172,7 +172,7 @@ def _figures(record: logging.LogRecord) -> Mapping[str, Any]:
 
 def _safe(value: Any) -> Any:
     """As it is if it is a figure, else as harmless text."""
-    return value if value is None or isinstance(value, bool | int | float) else harmless(str(value))
+    return value if value is None or isinstance(value, bool | int | float) else redact(str(value))
 
 
 LONGEST = 1000
@@ -189,7 +189,7 @@ _SECRETS = (
 _RAW_REPLY = " Raw reply: "
 
 
-def harmless(text: str) -> str:
+def redact(text: str) -> str:
     """What an error says, fit to be shown.
 
     Keys are hidden: those in the environment, and whatever looks like one. Characters that do something rather than

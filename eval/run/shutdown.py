@@ -15,7 +15,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Reason = Literal["budget", "interrupted", "provider", "journal", "disk"]
 
 
-class Stop:
+class StopSignal:
     """Whether a run is to end, and why.
 
     Attributes:
@@ -88,7 +88,7 @@ def sigterm_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def signals_stop(stop: Stop) -> Iterator[None]:
+def signals_stop(stop: StopSignal) -> Iterator[None]:
     """While inside, Ctrl-C and SIGTERM end the run gently; the second time, at once.
 
     Should even that take long (a journal that cannot be written is waited for), the third time kills the process.

@@ -13,12 +13,12 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ...graphs.base import Graph
-from ...nodes.models.send import Around
+from ...nodes.models.send import CallMiddleware
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
 from ..datasets.items import Item
-from .call_pipeline import Judge
-from .progress_counters import Counts
+from .call_pipeline import JudgeItem
+from .progress_counters import ProgressCounters
 from .results import Key, Result
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ exporting: ContextVar[TracerProvider | None] = ContextVar("exporting", default=N
 
 @contextmanager
 def traced(
-    manifest: Mapping[str, Any], counts: Counts, calls: Around, judge: Judge
-) -> Iterator[tuple[Around, Judge]]:
+    manifest: Mapping[str, Any], counts: ProgressCounters, calls: CallMiddleware, judge: JudgeItem
+) -> Iterator[tuple[CallMiddleware, JudgeItem]]:
     """Open the trace of a run.
 
     Gives what its calls and its verdicts are to go through: the same that was handed in, if nobody listens.
@@ -72,7 +72,7 @@ def langsmith_listens() -> bool:
     return bool(tracing_is_enabled())
 
 
-def _named(judge: Judge) -> Judge:
+def _named(judge: JudgeItem) -> JudgeItem:
     """Each verdict as a trace that tells what it is about."""
 
     async def named(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:

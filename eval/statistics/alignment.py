@@ -99,7 +99,7 @@ FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "n
 
 
 @dataclass(frozen=True)
-class Together:
+class AlignedRows:
     """The rows that have a value in every column.
 
     Attributes:
@@ -120,9 +120,9 @@ class Together:
         return len(self.units)
 
 
-def together(
+def align_rows(
     columns: Mapping[str, Sequence[float | None]], groups: Sequence[Hashable | None] | None = None
-) -> Together:
+) -> AlignedRows:
     """Keep the rows that have a finite number in every column.
 
     Args:
@@ -153,7 +153,7 @@ def together(
             reasons[reason] += 1
     named = [None] * len(kept) if groups is None else [groups[at] for at in kept]
     units = units_of(named, len(kept))
-    return Together(
+    return AlignedRows(
         columns={
             name: np.array([values[at] for at in kept], dtype=float) for name, values in columns.items()
         },

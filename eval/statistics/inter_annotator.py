@@ -23,7 +23,7 @@ Value = float | str
 _OF_A_SIDE = re.compile(r"_([12])_(\d+)$")
 
 
-class Raters(NamedTuple):
+class InterRaterAgreement(NamedTuple):
     """Whose agreement it is."""
 
     protocol: str
@@ -45,7 +45,7 @@ class AgreementWithPeople:
 
 def between_agents(
     results: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
-) -> dict[Raters, Reliability]:
+) -> dict[InterRaterAgreement, Reliability]:
     """How far agents of one role agree: referees, jurors, advocates' defences as scored one by one.
 
     The word of an agent is the last that it gave: the mean of its values in the last round in which it gave any (of
@@ -80,7 +80,7 @@ def between_agents(
 
 def between_repeats(
     rows: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
-) -> dict[Raters, Reliability]:
+) -> dict[InterRaterAgreement, Reliability]:
     """How far a protocol agrees with itself when it judges the same items again.
 
     Args:
@@ -108,7 +108,7 @@ def between_repeats(
 
 def with_people(
     rows: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
-) -> dict[Raters, AgreementWithPeople]:
+) -> dict[InterRaterAgreement, AgreementWithPeople]:
     """How far a judge agrees with people, as one more rater beside the annotators.
 
     Args:
@@ -155,22 +155,24 @@ class _Sheets:
     """Values of units, gathered for each set of raters."""
 
     def __init__(self) -> None:
-        self._sheets: dict[Raters, _Sheet] = {}
-        self._left_out: dict[Raters, dict[str, int]] = {}
+        self._sheets: dict[InterRaterAgreement, _Sheet] = {}
+        self._left_out: dict[InterRaterAgreement, dict[str, int]] = {}
 
-    def add(self, about: Raters, unit: Hashable, group: Hashable, values: Sequence[Value]) -> None:
+    def add(
+        self, about: InterRaterAgreement, unit: Hashable, group: Hashable, values: Sequence[Value]
+    ) -> None:
         sheet = self._sheets.setdefault(about, _Sheet())
         sheet.units.setdefault(unit, []).extend(values)
         sheet.groups[unit] = group
 
-    def leave_out(self, about: Raters, reason: str) -> None:
+    def leave_out(self, about: InterRaterAgreement, reason: str) -> None:
         """A row that has nothing to say, whatever the role."""
         reasons = self._left_out.setdefault(about._replace(role=""), {})
         reasons[reason] = reasons.get(reason, 0) + 1
 
     def alphas(
         self, level: Level | None, resampling: Resampling | None, at_least: int = 0
-    ) -> dict[Raters, Reliability]:
+    ) -> dict[InterRaterAgreement, Reliability]:
         """Alpha of each sheet in which some unit has so many values."""
         found = {}
         for about in dict.fromkeys([*self._sheets, *self._left_out]):
@@ -180,7 +182,7 @@ class _Sheets:
         return found
 
     def _alpha(
-        self, about: Raters, sheet: _Sheet, level: Level | None, resampling: Resampling | None
+        self, about: InterRaterAgreement, sheet: _Sheet, level: Level | None, resampling: Resampling | None
     ) -> Reliability:
         texts = any(isinstance(value, str) for values in sheet.units.values() for value in values)
         found = krippendorff_alpha(
@@ -193,8 +195,8 @@ class _Sheets:
         return replace(found, left_out={**found.left_out, **rows_left_out})
 
 
-def _about(row: Mapping[str, Any]) -> Raters:
-    return Raters(row.get("protocol") or "", row.get("aspect"))
+def _about(row: Mapping[str, Any]) -> InterRaterAgreement:
+    return InterRaterAgreement(row.get("protocol") or "", row.get("aspect"))
 
 
 def _verdict(row: Mapping[str, Any]) -> Value | None:

@@ -14,7 +14,7 @@ from typing import get_args
 
 import numpy as np
 
-from .alignment import Floats, Reasons, Together, together
+from .alignment import AlignedRows, Floats, Reasons, align_rows
 from .chance_corrected import accuracies, kappas
 from .correlation import STATISTICS, correlation, correlations_within, resampled
 from .resampling import Resampling, Statistic, Weights, mean_of, resampled_means, two_sided_p
@@ -198,7 +198,9 @@ def compare_on_votes(
 _OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
 
 
-def _of_tables(what: str, rows: Together, each: Sequence[Floats], resampling: Resampling) -> PairedBootstrap:
+def _of_tables(
+    what: str, rows: AlignedRows, each: Sequence[Floats], resampling: Resampling
+) -> PairedBootstrap:
     """Of how often, in each row, each judge said one thing and people another."""
     tables = [by_unit(counts, rows.units).reshape(-1, 9) for counts in each]
 
@@ -221,10 +223,10 @@ def _scored(
     second: Sequence[float | None],
     human: Sequence[float | None],
     groups: Sequence[Hashable | None] | None,
-) -> Together:
+) -> AlignedRows:
     if name not in STATISTICS:
         raise ValueError(f"no correlation {name!r}: there are {', '.join(STATISTICS)}")
-    return together({"first": first, "second": second, "human": human}, groups)
+    return align_rows({"first": first, "second": second, "human": human}, groups)
 
 
 _CODES = {"1": 0.0, "2": 1.0, TIE: 2.0}
@@ -236,7 +238,7 @@ def _verdicts(
     human: Sequence[str | None],
     groups: Sequence[Hashable | None] | None,
     ties: Ties,
-) -> Together:
+) -> AlignedRows:
     if ties not in get_args(Ties):
         raise ValueError(f"ties may be 'class', 'left_out' or 'half', not {ties!r}")
     given = {"first": first, "second": second, "human": human}
@@ -245,10 +247,10 @@ def _verdicts(
         for name, column in given.items()
     }
     if ties != "left_out":
-        return together(coded, groups)
+        return align_rows(coded, groups)
     tied = sum(verdict == TIE for verdict in human)
     coded["human"] = [None if value == _CODES[TIE] else value for value in coded["human"]]
-    rows = together({"human": coded["human"], "first": coded["first"], "second": coded["second"]}, groups)
+    rows = align_rows({"human": coded["human"], "first": coded["first"], "second": coded["second"]}, groups)
     missing = rows.left_out.get("no human", 0) - tied
     reasons = {**rows.left_out, "no human": missing, "human tie": tied}
     return replace(
@@ -266,7 +268,7 @@ def _code(name: str, at: int, verdict: str | None) -> float | None:
 
 def _compared(
     what: str,
-    rows: Together,
+    rows: AlignedRows,
     values: tuple[float | None, float | None],
     drawn: Floats,
     resampling: Resampling,

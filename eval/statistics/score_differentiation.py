@@ -18,7 +18,7 @@ from ...state.errors import UsageError
 from .alignment import Floats, Reasons, Units, fields_of, unit_of, units_of, why_unjudged
 from .gap_analysis import HIGH, LOW, GapRound, gap_analysis, gaps_of, rounds_until
 from .resampling import Resampling, Statistic, mean_of, resampled_means, resampled_ratios
-from .significance import PairedTTest, fair_coin, holm, paired_t_test
+from .significance import PairedTTest, binomial_test, holm, paired_t_test
 
 Scale = tuple[float, float]
 
@@ -334,7 +334,7 @@ def _needed(rounds: Floats, units: Units, resampling: Resampling) -> RoundsNeede
 
 
 def _sign_test(signs: NDArray[np.int_]) -> float | None:
-    return fair_coin(int((signs > 0).sum()), int((signs < 0).sum())) if len(signs) else None
+    return binomial_test(int((signs > 0).sum()), int((signs < 0).sum())) if len(signs) else None
 
 
 def _mean(values: Floats, units: Units, resampling: Resampling) -> Statistic:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .alignment import Floats, Reasons, together
+from .alignment import Floats, Reasons, align_rows
 from .correlation import correlation
 from .resampling import Resampling, Statistic, mean_of, resampled_means
 
@@ -96,7 +96,7 @@ def paired_t_test(
     (0.4, 1.633, 4, 0.178)
     """
     resampling = resampling or Resampling()
-    rows = together({"first": first, "second": second}, groups)
+    rows = align_rows({"first": first, "second": second}, groups)
     x, y = rows.columns["first"], rows.columns["second"]
     differences = x - y
     mean = mean_of(differences)
@@ -136,7 +136,7 @@ def mcnemar(
     (5, 1, 0.21875)
     """
     resampling = resampling or Resampling()
-    rows = together({"first": first, "second": second}, groups)
+    rows = align_rows({"first": first, "second": second}, groups)
     x, y = rows.columns["first"] != 0, rows.columns["second"] != 0
     only_first, only_second = int((x & ~y).sum()), int((~x & y).sum())
     differences = x.astype(float) - y
@@ -151,7 +151,7 @@ def mcnemar(
         difference=resampling.interval(
             mean_of(differences), resampled_means(differences, rows.units, resampling)
         ),
-        p=fair_coin(only_first, only_second) if len(rows) else None,
+        p=binomial_test(only_first, only_second) if len(rows) else None,
         resampling=resampling,
     )
 
@@ -171,7 +171,7 @@ def _student(
     return t, 2 * float(stdtr(n - 1, -abs(t))), Statistic(mean, mean - reach, mean + reach)
 
 
-def fair_coin(heads: int, tails: int) -> float:
+def binomial_test(heads: int, tails: int) -> float:
     """Two-sided p-value: twice the chance of as few of the rarer side, or fewer; at most 1."""
     from scipy.special import bdtr
 
@@ -242,7 +242,7 @@ def compare_dependent(
     """
     if name not in NAMES:
         raise ValueError(f"no test for {name!r}: there is one for {' and '.join(NAMES)}")
-    rows = together({"first": first, "second": second, "human": human})
+    rows = align_rows({"first": first, "second": second, "human": human})
     x, y, shared = rows.columns.values()
     first_r, second_r = correlation(name, x, shared), correlation(name, y, shared)
     found = difference_of_correlations(first_r, second_r, correlation(name, x, y), len(rows), confidence)
@@ -408,4 +408,4 @@ def sign_test(one: int, other: int) -> float | None:
     """
     if not one + other:
         return None
-    return fair_coin(one, other)
+    return binomial_test(one, other)

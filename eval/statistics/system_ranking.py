@@ -42,7 +42,7 @@ _EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
-class Standing:
+class SystemRank:
     """Where one system stands.
 
     Attributes:
@@ -56,7 +56,7 @@ class Standing:
     place: int | None
     figure: Statistic
     wins: int = 0
-    losses: int = 0
+    circuit_breaker: int = 0
     ties: int = 0
 
 
@@ -71,7 +71,7 @@ class Ranking:
     """
 
     method: str
-    standings: tuple[Standing, ...]
+    standings: tuple[SystemRank, ...]
     problem: str | None = None
 
 
@@ -227,7 +227,7 @@ def _standing(
 ) -> Ranking:
     values = [figure.value for figure in figures.values()]
     standings = [
-        Standing(
+        SystemRank(
             name,
             None
             if figure.value is None
@@ -240,8 +240,8 @@ def _standing(
     return Ranking(method, tuple(sorted(standings, key=_best_first)), problem)
 
 
-def _best_first(standing: Standing) -> tuple[float, float, str]:
-    value, met = standing.figure.value, standing.wins + standing.losses + standing.ties
+def _best_first(standing: SystemRank) -> tuple[float, float, str]:
+    value, met = standing.figure.value, standing.wins + standing.circuit_breaker + standing.ties
     share = (standing.wins + standing.ties / 2) / met if met else 0
     return (-value if value is not None else 0, -share, standing.system)
 

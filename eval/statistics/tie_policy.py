@@ -27,7 +27,7 @@ Votes = Literal["majority", "each"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class TiePolicy:
     """What counts as agreement on two answers. Scores are measured alike under every rule.
 
     Attributes:
@@ -52,13 +52,13 @@ class Rule:
         >>> Rule().signature, Rule(votes="each").signature
         ('', 'ties=class,votes=each')
         """
-        return "" if self == Rule() else f"ties={self.ties},votes={self.votes}"
+        return "" if self == TiePolicy() else f"ties={self.ties},votes={self.votes}"
 
     def described(self) -> dict[str, str]:
         """As the manifest of a run has it."""
         return asdict(self)
 
-    def but(self, ties: str | None = None, votes: str | None = None) -> Rule:
+    def but(self, ties: str | None = None, votes: str | None = None) -> TiePolicy:
         """The same, except for what is given.
 
         Raises:
@@ -70,10 +70,10 @@ class Rule:
         for name, value, known in (("ties", ties, get_args(Ties)), ("votes", votes, get_args(Votes))):
             if value not in (None, *known):
                 raise UsageError(f"{name} {value!r} is not one of {', '.join(known)}")
-        return Rule(cast("Ties", ties or self.ties), cast("Votes", votes or self.votes))
+        return TiePolicy(cast("Ties", ties or self.ties), cast("Votes", votes or self.votes))
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> Rule:
+    def of(cls, manifest: Mapping[str, Any]) -> TiePolicy:
         """Of a run, by its manifest; runs that were made before there were rules have the usual one.
 
         Raises:
@@ -98,7 +98,7 @@ class Rule:
         return one, other, tie
 
 
-USUAL = Rule()
+DEFAULT_TIE_POLICY = TiePolicy()
 """What holds unless a dataset says otherwise: people's majority, ties a class of their own (ChatEval, section 3.4)."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
 from ..run.results import StoredResults
-from ..statistics.alignment import Floats, Together, fields_of, together
+from ..statistics.alignment import AlignedRows, Floats, align_rows, fields_of
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.correlation import correlation, correlations_within, resampled, resampled_within
 from ..statistics.paired_bootstrap import (
@@ -21,14 +21,14 @@ from ..statistics.paired_bootstrap import (
     compare_on_votes,
 )
 from ..statistics.resampling import Resampling, Statistic, mean_of
-from ..statistics.tie_policy import Rule
+from ..statistics.tie_policy import TiePolicy
 from .cells import CellResult
 
 AVERAGE, PREFERENCE = "average", "preference"
 OF_SCORES, OF_PREFERENCES = ("spearman", "kendall"), ("accuracy", "kappa")
 
 
-class Place(NamedTuple):
+class MetricKey(NamedTuple):
     """Which figure: of which aspect (``preference`` for comparisons, ``average`` over aspects), which statistic."""
 
     subject: str
@@ -47,8 +47,8 @@ class Measured:
         within: whether correlations are means within groups.
     """
 
-    figures: Mapping[Place, Statistic]
-    gains: Mapping[Place, Statistic] = field(default_factory=dict)
+    figures: Mapping[MetricKey, Statistic]
+    gains: Mapping[MetricKey, Statistic] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
     within: bool = False
 
@@ -101,7 +101,7 @@ def heads(one: CellResult) -> Iterator[Mapping[str, Any]]:
 
 
 def agreement_of(
-    rows: Iterable[Row], resampling: Resampling, rule: Rule
+    rows: Iterable[Row], resampling: Resampling, rule: TiePolicy
 ) -> ScoreAgreement | PreferenceAgreement | None:
     """Agreement of the rows of one subject; none where there are no rows."""
     found = agreement([row.fields for row in rows], resampling, ties=rule.ties, votes=rule.votes)
@@ -116,10 +116,10 @@ def figures_of(found: ScoreAgreement | PreferenceAgreement, within: bool) -> dic
     return {name: chosen[name] for name in OF_SCORES if name in chosen}
 
 
-def _measured(table: Rows, base: Rows | None, resampling: Resampling, rule: Rule) -> Measured:
+def _measured(table: Rows, base: Rows | None, resampling: Resampling, rule: TiePolicy) -> Measured:
     within = all(row.group is not None for rows in table.values() for row in rows)
-    figures: dict[Place, Statistic] = {}
-    gains: dict[Place, Statistic] = {}
+    figures: dict[MetricKey, Statistic] = {}
+    gains: dict[MetricKey, Statistic] = {}
     counted: dict[str, int] = {}
     for subject, rows in table.items():
         found = agreement_of(rows, resampling, rule)
@@ -127,17 +127,17 @@ def _measured(table: Rows, base: Rows | None, resampling: Resampling, rule: Rule
             continue
         counted[subject] = found.n
         for name, value in figures_of(found, within).items():
-            figures[Place(subject, name)] = value
+            figures[MetricKey(subject, name)] = value
             if base is not None:
-                gains[Place(subject, name)] = _gain(
+                gains[MetricKey(subject, name)] = _gain(
                     name, rows, base.get(subject, ()), within, resampling, rule
                 )
     if len(counted) > 1:
         averages = _Averages(table, within, resampling)
         names = dict.fromkeys(place.statistic for place in figures)
-        figures |= {Place(AVERAGE, name): averages.figure(name, figures) for name in names}
+        figures |= {MetricKey(AVERAGE, name): averages.figure(name, figures) for name in names}
         if base is not None:
-            gains |= {Place(AVERAGE, name): averages.gain(name, base) for name in names}
+            gains |= {MetricKey(AVERAGE, name): averages.gain(name, base) for name in names}
     return Measured(figures, gains, counted, within)
 
 
@@ -147,7 +147,7 @@ def _gain(
     base: Sequence[Row],
     within: bool,
     resampling: Resampling,
-    rule: Rule,
+    rule: TiePolicy,
 ) -> Statistic:
     """Over the rows that both have."""
     before = {row.key: row for row in base}
@@ -175,10 +175,12 @@ class _Averages:
         self._within = within
         self._resampling = resampling
 
-    def figure(self, name: str, figures: Mapping[Place, Statistic]) -> Statistic:
+    def figure(self, name: str, figures: Mapping[MetricKey, Statistic]) -> Statistic:
         """The mean of a statistic; none where an aspect has none, no interval where aspects have other groups."""
         values = [
-            figures[Place(subject, name)].value for subject in self._table if Place(subject, name) in figures
+            figures[MetricKey(subject, name)].value
+            for subject in self._table
+            if MetricKey(subject, name) in figures
         ]
         known = [value for value in values if value is not None]
         if len(known) < len(self._table):
@@ -211,7 +213,7 @@ class _Averages:
         known = [value for value in found if value is not None]
         return float(np.mean(known)) if known and len(known) == len(found) else None
 
-    def _value(self, name: str, rows: Together) -> float | None:
+    def _value(self, name: str, rows: AlignedRows) -> float | None:
         if self._within:
             return mean_of(_known(correlations_within(name, *_pair(rows), rows.units)))
         return correlation(name, *_pair(rows))
@@ -232,12 +234,12 @@ def _known(values: Floats) -> Floats:
     return found
 
 
-def _pair(rows: Together) -> tuple[Floats, Floats]:
+def _pair(rows: AlignedRows) -> tuple[Floats, Floats]:
     return rows.columns["judge"], rows.columns["human"]
 
 
-def _columns(rows: Sequence[Row]) -> Together:
-    return together(
+def _columns(rows: Sequence[Row]) -> AlignedRows:
+    return align_rows(
         {"judge": [row.judged for row in rows], "human": [row.human for row in rows]},
         [row.group or row.key[0] for row in rows],
     )
@@ -247,7 +249,7 @@ Extra = Literal["alpha", "spread", "weight"]
 
 
 @dataclass(frozen=True)
-class Further:
+class ExtraMetric:
     """A figure of a cell.
 
     Attributes:
@@ -298,12 +300,14 @@ def _sides(one: CellResult) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield result.item, {"totals": totals, "weights": weights}
 
 
-EXTRAS: Mapping[Extra, Further] = {
-    "alpha": Further("alpha", "Krippendorff's alpha between the defences of an answer", advocates_alpha),
-    "spread": Further(
+EXTRAS: Mapping[Extra, ExtraMetric] = {
+    "alpha": ExtraMetric("alpha", "Krippendorff's alpha between the defences of an answer", advocates_alpha),
+    "spread": ExtraMetric(
         "spread", "points between an answer's best and worst defence", advocates_spread, digits=1
     ),
-    "weight": Further("weight of the best", "softmax weight of the defence that is picked", picked_weight),
+    "weight": ExtraMetric(
+        "weight of the best", "softmax weight of the defence that is picked", picked_weight
+    ),
 }
 
 
@@ -319,13 +323,13 @@ def all_rows(one: CellResult, category: str) -> list[Row]:
     return [row for rows in rows_of(one, category).values() for row in rows]
 
 
-def places_of(measured: Sequence[Measured]) -> list[Place]:
+def metric_keys(measured: Sequence[Measured]) -> list[MetricKey]:
     """All figures that any cell has, those of the average first."""
     places = dict.fromkeys(place for found in measured for place in found.figures)
     return sorted(places, key=lambda place: place.subject != AVERAGE)
 
 
-def leading(places: Iterable[Place]) -> list[Place]:
+def leading(places: Iterable[MetricKey]) -> list[MetricKey]:
     """The figures that stand for all: of the average over aspects, else of the only subject, else of each."""
     listed = list(places)
     return [place for place in listed if place.subject == AVERAGE] or listed

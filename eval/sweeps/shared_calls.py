@@ -17,12 +17,12 @@ from ...graphs.registry import find_protocol
 from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
-from ...nodes.models.send import Around, around_calls
-from ...nodes.planner import steps_kept
+from ...nodes.models.send import CallMiddleware, call_middleware
+from ...nodes.planner import keep_steps_in
 from ...state.call_counts import CallRange, Range, exactly
 from ...state.errors import UsageError
 from ..estimate import aestimate
-from ..estimate.dry_run import objecting, panel_of, shaped
+from ..estimate.dry_run import objecting, panel_of, with_reply_shape
 from ..estimate.estimator import calls_of, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 
@@ -34,7 +34,7 @@ SAYS_SOMETHING = 40
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class CallShares:
     """What all cells ask of models for a few verdicts each.
 
     Attributes:
@@ -59,7 +59,7 @@ class Rehearsal:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedCalls:
     """What a sweep will take.
 
     Attributes:
@@ -73,9 +73,9 @@ class Expected:
 
     verdicts: tuple[int, ...]
     alone: tuple[CallRange, ...]
-    rehearsed: int = 0
-    played: Rehearsal = Rehearsal(0, 0, 0)
-    drawn_out: Rehearsal = Rehearsal(0, 0, 0)
+    sampled: int = 0
+    played: CallShares = CallShares(0, 0, 0)
+    drawn_out: CallShares = CallShares(0, 0, 0)
     cost_alone: Range[float] | None = None
 
     @property
@@ -108,17 +108,17 @@ class Expected:
         return Range(alone.least * self.played.share, alone.most * self.drawn_out.share)
 
 
-async def bounds(planned: SweepPlan, done: Sequence[int]) -> Expected:
+async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
     """What follows from protocols and settings alone; arguments as for ``expect``."""
     pairs = list(zip(planned.cells, done, strict=True))
-    return Expected(
+    return ExpectedCalls(
         verdicts=tuple(len(one.plan) - there for one, there in pairs),
         alone=tuple([await calls_of(one.plan, {one.protocol: there}) for one, there in pairs]),
         cost_alone=None if planned.costs_money else Range(0.0, 0.0),
     )
 
 
-async def expect(planned: SweepPlan, done: Sequence[int]) -> Expected:
+async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
     """Work out what a sweep will take; no provider is called.
 
     Args:
@@ -134,16 +134,16 @@ async def expect(planned: SweepPlan, done: Sequence[int]) -> Expected:
     tasks = await asyncio.to_thread(lambda: list(some_tasks(planned.cells[0].plan, size)))
     return replace(
         known,
-        rehearsed=len(tasks) if todo else 0,
-        played=await rehearse(todo, tasks),
-        drawn_out=await rehearse(todo, tasks, content=False),
+        sampled=len(tasks) if todo else 0,
+        played=await sample_call_shares(todo, tasks),
+        drawn_out=await sample_call_shares(todo, tasks, content=False),
         cost_alone=await _cost(planned, done, size) if planned.costs_money else known.cost_alone,
     )
 
 
-async def rehearse(
+async def sample_call_shares(
     cells: Sequence[PlannedCell], tasks: Sequence[Mapping[str, Any]], *, content: bool = True
-) -> Rehearsal:
+) -> CallShares:
     """Have all cells judge a few items with the offline judge in everybody's place.
 
     Args:
@@ -152,20 +152,20 @@ async def rehearse(
         content: whether Critics may be content.
     """
     journal, calls = _Journal(load(OFFLINE, asyncio.get_running_loop()), content), 0
-    token = around_calls.set(journal)
+    token = call_middleware.set(journal)
     try:
         for one in cells:
             journal.begin(one)
             await _judge(one, tasks)
             calls += len(journal.asked)
     finally:
-        around_calls.reset(token)
-    return Rehearsal(len(cells) * len(tasks), calls, len(journal.replies))
+        call_middleware.reset(token)
+    return CallShares(len(cells) * len(tasks), calls, len(journal.replies))
 
 
 async def _judge(one: PlannedCell, tasks: Sequence[Mapping[str, Any]]) -> None:
     (graph,) = one.plan.graphs.values()
-    with steps_kept():
+    with keep_steps_in():
         for task in tasks:
             try:
                 await graph.ainvoke({"task": task})
@@ -175,7 +175,7 @@ async def _judge(one: PlannedCell, tasks: Sequence[Mapping[str, Any]]) -> None:
                 continue
 
 
-class _Journal(Around):
+class _Journal(CallMiddleware):
     """The offline judge answers what has not been asked before; calls that serve a whole run are not counted.
 
     Attributes:
@@ -210,7 +210,7 @@ class _Journal(Around):
             reply = await send(replace(call, model=self._stand_in, parameters={}))
             if not self._content and call.metadata["form"] == "critique":
                 reply = objecting(reply)
-            reply = shaped(call, reply)
+            reply = with_reply_shape(call, reply)
             replies[key] = reply if call.model.plays_roles else _told_apart(reply, key)
         return replies[key]
 

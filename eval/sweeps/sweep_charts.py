@@ -12,13 +12,13 @@ from .cell_metrics import (
     AVERAGE,
     PREFERENCE,
     Measured,
-    Place,
+    MetricKey,
     agreement_of,
     all_rows,
     categories_of,
     figures_of,
     leading,
-    places_of,
+    metric_keys,
     shown,
 )
 from .cells import Axis, CellResult
@@ -52,7 +52,7 @@ def figures(
         UsageError: no such axis; matplotlib is not installed.
     """
     axis = _along(axes, along)
-    places = places_of(measured)
+    places = metric_keys(measured)
     if not places:
         return {}
     found = {"agreement": _figure(cells, axis, measured, leading(places)[:4])}
@@ -89,14 +89,14 @@ def _along(axes: Sequence[Axis], name: str | None) -> Axis:
 
 
 def _figure(
-    cells: Sequence[CellResult], axis: Axis, measured: Sequence[Measured], places: Iterable[Place]
+    cells: Sequence[CellResult], axis: Axis, measured: Sequence[Measured], places: Iterable[MetricKey]
 ) -> Figure:
     panels = [_panel(cells, axis, measured, place) for place in places]
     numbers = axis.numbers
     return columns(panels, axis.labels, axis.name) if numbers is None else lines(panels, numbers, axis.name)
 
 
-def _panel(cells: Sequence[CellResult], axis: Axis, measured: Sequence[Measured], place: Place) -> Panel:
+def _panel(cells: Sequence[CellResult], axis: Axis, measured: Sequence[Measured], place: MetricKey) -> Panel:
     """A line for each combination of the other axes."""
     series: dict[str, dict[str, Statistic]] = {}
     for one, found in zip(cells, measured, strict=True):

@@ -16,9 +16,9 @@ from uuid import uuid4
 from ...nodes.bound_judge import Models
 from ...state.errors import DataError, UsageError
 from ..datasets.dataset import Data, Dataset, choose_aspects, load_dataset
-from ..plan import Plan, judged, plan, read_recording
+from ..plan import Plan, count_judged, plan, read_recording
 from ..replay.recording import Recording
-from ..run.config import Conduct
+from ..run.config import RunConfig
 from ..run.folder import FILE as MANIFEST
 from .cells import MODEL, PROMPTS, PROTOCOL, Axis, Cell, cells
 
@@ -107,24 +107,24 @@ class SweepPlan:
             for role, model in one.plan.models().items()
         }
 
-    def conduct(self, conduct: Conduct) -> Conduct:
+    def config(self, config: RunConfig) -> RunConfig:
         """The same for every cell: one journal for all, in the sweep's folder unless another one was named.
 
         A replay makes no call that could be kept.
         """
-        if conduct.fresh or conduct.replace or conduct.batch:
+        if config.fresh or config.replace or config.batch:
             raise UsageError("a sweep knows no fresh, replace and batch: choose another folder to begin anew")
-        if conduct.journal is not None or self.folder is None or self.is_replay:
-            return conduct
-        return replace(conduct, journal=self.folder / JOURNAL)
+        if config.journal is not None or self.folder is None or self.is_replay:
+            return config
+        return replace(config, journal=self.folder / JOURNAL)
 
-    def done(self, conduct: Conduct) -> list[int]:
+    def done(self, config: RunConfig) -> list[int]:
         """How many verdicts each cell has already.
 
         Raises:
             UsageError: a cell's folder holds another run.
         """
-        return [sum(judged(cell.plan, conduct).values()) for cell in self.cells]
+        return [sum(count_judged(cell.plan, config).values()) for cell in self.cells]
 
 
 def plan_sweep(

@@ -17,14 +17,14 @@ from .cell_metrics import (
     EXTRAS,
     PREFERENCE,
     Measured,
-    Place,
+    MetricKey,
     agreement_of,
     all_rows,
     categories_of,
     figures_of,
     leading,
     measure,
-    places_of,
+    metric_keys,
     shown,
 )
 from .cells import Axis, CellResult
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..agreement import PreferenceAgreement, ScoreAgreement
-    from .cell_metrics import Further
+    from .cell_metrics import ExtraMetric
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ SHORT = {"spearman": "rho", "kendall": "tau", "accuracy": "accuracy", "kappa": "
 """How statistics are called where there is little room."""
 
 
-def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[Further] = ()) -> Grid:
+def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[ExtraMetric] = ()) -> Grid:
     """A line a cell: its values, agreement over all aspects, the gain over the first cell, and what a verdict takes.
 
     Args:
@@ -121,7 +121,7 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[F
         extras: further columns.
     """
     measured = sweep.measured()
-    lead = leading(places_of(measured))
+    lead = leading(metric_keys(measured))
     columns = (
         *(text_column(axis.name) for axis in sweep.axes),
         *(Column(name_of(place), best="high") for place in lead),
@@ -153,7 +153,7 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[F
 def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
     """Two lines a cell, one for each statistic; the aspects beside each other."""
     measured = sweep.measured()
-    places = places_of(measured)
+    places = metric_keys(measured)
     subjects = list(dict.fromkeys(place.subject for place in places))
     columns = (
         *(text_column(axis.name) for axis in sweep.axes),
@@ -161,7 +161,11 @@ def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
         *(Column(subject, interval=False) for subject in subjects),
     )
     rows = [
-        (*one.cell.labels.values(), SHORT[name], *(found.figures.get(Place(each, name)) for each in subjects))
+        (
+            *one.cell.labels.values(),
+            SHORT[name],
+            *(found.figures.get(MetricKey(each, name)) for each in subjects),
+        )
         for name in dict.fromkeys(place.statistic for place in places)
         for one, found in zip(sweep.cells, measured, strict=True)
     ]
@@ -182,7 +186,7 @@ def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
     rows = [
         (*rest, name_of(place), *(_figure(cells.get(label), place) for label in axis.labels))
         for rest, cells in found.items()
-        for place in leading(places_of(measured))
+        for place in leading(metric_keys(measured))
     ]
     return Grid(title, columns, tuple(rows), notes_of(sweep, measured))
 
@@ -216,7 +220,7 @@ def _first(found: ScoreAgreement | PreferenceAgreement) -> Statistic:
     return next(iter(figures_of(found, within=False).values()))
 
 
-def name_of(place: Place) -> str:
+def name_of(place: MetricKey) -> str:
     """A figure in words.
 
     >>> name_of(Place("fluency", "spearman")), name_of(Place("preference", "accuracy"))
@@ -257,7 +261,7 @@ def paid(sweep: Sweep) -> str:
     return f"{made:,} calls made, where the cells one by one take {alone:,}: {1 - made / alone:.0%} saved."
 
 
-def _figure(found: Measured | None, place: Place) -> CellValue:
+def _figure(found: Measured | None, place: MetricKey) -> CellValue:
     return None if found is None else found.figures.get(place, Statistic(None))
 
 

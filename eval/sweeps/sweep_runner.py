@@ -16,10 +16,10 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ..datasets.dataset import Data
 from ..journal import Totals
-from ..run.config import Conduct, Limits
-from ..run.progress_counters import Counts
-from ..run.shutdown import Stop
-from ..runner import carry_out
+from ..run.config import Limits, RunConfig
+from ..run.progress_counters import ProgressCounters
+from ..run.shutdown import StopSignal
+from ..runner import execute
 from .cells import Axis, CellResult
 from .sweep_plan import JOURNAL, Record, SweepOptions, SweepPlan, make_folder, plan_sweep
 from .sweep_result import Sweep
@@ -32,7 +32,7 @@ class SweepRunOptions(SweepOptions, Limits, total=False):
 
 
 @dataclass
-class SweepCounts(Counts):
+class SweepCounts(ProgressCounters):
     """Of all cells together; ``wanted`` is set before the first of them begins."""
 
     def take_up(self, wanted: int, resumed: int, spent: Totals) -> None:
@@ -77,31 +77,35 @@ async def asweep(
     """``sweep`` for async code; the same arguments and errors."""
     limits = {name: value for name, value in options.items() if name not in SweepOptions.__annotations__}
     wanted = {name: value for name, value in options.items() if name in SweepOptions.__annotations__}
-    conduct = Conduct.of(cast("Limits", limits))
+    config = RunConfig.of(cast("Limits", limits))
     planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **cast("SweepOptions", wanted))
-    return await carry_out_sweep(planned, conduct)
+    return await carry_out_sweep(planned, config)
 
 
 async def carry_out_sweep(
     planned: SweepPlan,
-    conduct: Conduct | None = None,
+    config: RunConfig | None = None,
     counts: SweepCounts | None = None,
-    stop: Stop | None = None,
+    stop: StopSignal | None = None,
 ) -> Sweep:
     """Do what was planned; arguments as for ``runner.carry_out``.
 
     Raises:
         UsageError: another process has the folder, or a cell's folder holds another run.
     """
-    conduct, counts, stop = planned.conduct(conduct or Conduct()), counts or SweepCounts(), stop or Stop()
-    conduct.budget.check(planned.models)
-    planned.done(conduct)
+    config, counts, stop = (
+        planned.config(config or RunConfig()),
+        counts or SweepCounts(),
+        stop or StopSignal(),
+    )
+    config.budget.check(planned.models)
+    planned.done(config)
     counts.wanted = len(planned)
     done: list[CellResult] = []
-    with _kept(planned, conduct) as conduct:
+    with _kept(planned, config) as config:
         for one in planned.cells:
             counts.phase = one.cell.title
-            evaluation = await carry_out(one.plan, conduct, counts, stop)
+            evaluation = await execute(one.plan, config, counts, stop)
             done.append(CellResult(one.cell, one.protocol, evaluation))
             if stop.is_asked:
                 break
@@ -122,14 +126,14 @@ def _unfinished(planned: SweepPlan, done: Sequence[CellResult]) -> bool:
 
 
 @contextmanager
-def _kept(planned: SweepPlan, conduct: Conduct) -> Iterator[Conduct]:
+def _kept(planned: SweepPlan, config: RunConfig) -> Iterator[RunConfig]:
     """The sweep's folder, locked and with its record in it; without one, a journal that lasts as long as the sweep."""
     if planned.folder is None and planned.is_replay:
-        yield conduct
+        yield config
         return
     if planned.folder is None:
         with TemporaryDirectory(prefix="jurygraph-") as folder:
-            yield replace(conduct, journal=conduct.journal or Path(folder) / JOURNAL)
+            yield replace(config, journal=config.journal or Path(folder) / JOURNAL)
         return
     make_folder(planned.folder)
     lock = FileLock(planned.folder / LOCK, blocking=False)
@@ -141,4 +145,4 @@ def _kept(planned: SweepPlan, conduct: Conduct) -> Iterator[Conduct]:
         ) from None
     with lock:
         Record.of(planned).write(planned.folder)
-        yield conduct
+        yield config

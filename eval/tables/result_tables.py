@@ -10,7 +10,7 @@ from rich.table import Table
 from ..agreement import Agreement, PreferenceAgreement, Range, RepeatedAgreement, ScoreAgreement, Statistic
 from ..run.evaluation import Evaluation, Overview
 from ..statistics.correlation import STATISTICS
-from ..statistics.tie_policy import USUAL
+from ..statistics.tie_policy import DEFAULT_TIE_POLICY
 from .formats import to_rich
 from .grid import CellValue, Column, Grid, money, text_column
 
@@ -287,7 +287,7 @@ def agreement_grids(evaluation: Evaluation) -> Iterator[Grid]:
         yield Grid(title, (text_column("protocol"), text_column("aspect"), *columns), tuple(scores), (_HOW,))
     if preferences:
         columns = tuple(Column(name) for name in ("rows", "accuracy", "kappa", "judge's ties"))
-        rule = (str(evaluation.rule),) if evaluation.rule != USUAL else ()
+        rule = (str(evaluation.rule),) if evaluation.rule != DEFAULT_TIE_POLICY else ()
         yield Grid(title, (text_column("protocol"), *columns), tuple(preferences), rule)
 
 

@@ -58,7 +58,7 @@ class Reply:
     model: str | None = None
 
 
-class NotTakenError(ModelCallError):
+class UnsupportedParameterError(ModelCallError):
     """The provider does not take what decides the shape of the reply: ``n`` or ``logprobs``.
 
     The model is not asked for it again; how to do without is for the caller to say.

@@ -32,12 +32,12 @@ from yarl import URL
 from ...state.errors import UsageError
 from .event_loop import on_loop_end
 from .provider_errors import ResponseError
-from .response_parsing import well_formed
+from .response_parsing import replace_surrogates
 
 LARGEST_BODY = 64 * 2**20
 """Bytes; no chat completion is as large, and what is shall not fill the memory."""
 
-Taker = Callable[["LeanChatOpenAI", dict[str, Any]], Awaitable[dict[str, Any]]]
+Taker = Callable[["FastChatOpenAI", dict[str, Any]], Awaitable[dict[str, Any]]]
 """Who is given the body of a request, and gives back a chat completion or raises what the network would."""
 _taker: ContextVar[Taker | None] = ContextVar("_taker", default=None)
 
@@ -92,7 +92,7 @@ class _Post:
             return completion(response.status, response.headers, await _read(response))
 
 
-class LeanChatOpenAI(ChatOpenAI):
+class FastChatOpenAI(ChatOpenAI):
     """``ChatOpenAI`` with the same requests and results at a fraction of the work.
 
     The request is built and the result made by ``ChatOpenAI`` itself; between the two there are no typed objects for
@@ -199,7 +199,7 @@ def _json(content: bytes) -> Any:
     try:
         return orjson.loads(content)
     except ValueError:
-        return well_formed(json.loads(content))
+        return replace_surrogates(json.loads(content))
 
 
 def _problem(body: object) -> str | None:
@@ -263,8 +263,8 @@ def proxy_for(url: str) -> str | None:
 
 def _opened() -> ClientSession:
     connector = TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ttl_dns_cache=300, ssl=tls())
-    patience = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-    return ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=patience)
+    retry_policy = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+    return ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=retry_policy)
 
 
 async def _closed(loop: asyncio.AbstractEventLoop) -> None:

@@ -33,7 +33,7 @@ REQUESTS_AHEAD, TOKENS_AHEAD = 5.0, 60.0
 
 
 @dataclass(frozen=True)
-class Allowance:
+class RateLimits:
     """What may go out to one model.
 
     Attributes:
@@ -57,7 +57,7 @@ class _RoundTrip:
 
 
 @dataclass
-class Crowd:
+class AdaptiveConcurrency:
     """How many calls are wanted in flight; adapts once a round trip.
 
     While calls succeed it grows, at first twofold. The more of them are refused the more it shrinks (as DCTCP does
@@ -109,16 +109,16 @@ class Crowd:
         self.wanted = wanted
 
 
-class Pace:
+class RateLimiter:
     """Lets calls to one model through, in the order in which they came."""
 
-    def __init__(self, allowance: Allowance, everybody: asyncio.Semaphore, model: str = "") -> None:
-        self.crowd = Crowd(allowance.in_flight, model)
+    def __init__(self, rate_limits: RateLimits, everybody: asyncio.Semaphore, model: str = "") -> None:
+        self.concurrency = AdaptiveConcurrency(rate_limits.in_flight, model)
         self.in_flight = 0
         self._everybody = everybody
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._requests = _limiter(allowance.requests_per_minute, REQUESTS_AHEAD)
-        self._tokens = _limiter(allowance.tokens_per_minute, TOKENS_AHEAD)
+        self._requests = _limiter(rate_limits.requests_per_minute, REQUESTS_AHEAD)
+        self._tokens = _limiter(rate_limits.tokens_per_minute, TOKENS_AHEAD)
         self._refusals = 0
         self._closed_until = 0.0
 
@@ -155,7 +155,7 @@ class Pace:
                 turn.set_result(None)
 
     def _is_open(self) -> bool:
-        return self.in_flight < self.crowd.wanted and time.monotonic() >= self._closed_until
+        return self.in_flight < self.concurrency.wanted and time.monotonic() >= self._closed_until
 
     async def _keep_to_the_minute(self, tokens: int) -> None:
         if self._requests is not None:
@@ -168,20 +168,20 @@ class Pace:
         try:
             done = await work()
         except ModelCallError as error:
-            self.crowd.went(seconds=time.monotonic() - started, refused=error.rate_limited)
+            self.concurrency.went(seconds=time.monotonic() - started, refused=error.rate_limited)
             self._refusals = self._refusals + 1 if error.rate_limited else 0
             if self._refusals >= REFUSALS and error.retry_after:
                 self._close(error.retry_after)
             raise
         self._refusals = 0
-        self.crowd.went(seconds=time.monotonic() - started)
+        self.concurrency.went(seconds=time.monotonic() - started)
         return done
 
     def _close(self, seconds: float) -> None:
         """Nothing goes out for so long: whoever is refused again and again would only use up its attempts."""
         self._closed_until = max(self._closed_until, time.monotonic() + seconds)
         asyncio.get_running_loop().call_later(seconds + 0.001, self._let_in)
-        log.info("no calls for a while", extra={"model": self.crowd.model, "seconds": seconds})
+        log.info("no calls for a while", extra={"model": self.concurrency.model, "seconds": seconds})
 
 
 def _limiter(a_minute: float | None, ahead: float) -> AsyncLimiter | None:

@@ -104,11 +104,11 @@ It asks once and waits as long as it takes: what is tried again, and how long a 
 def _openai(spec: ModelSpec, name: str) -> Made:
     from openai import DefaultAsyncHttpxClient
 
-    from .openai_fast import LeanChatOpenAI
+    from .openai_fast import FastChatOpenAI
 
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
     http = DefaultAsyncHttpxClient(timeout=None)
-    chat = LeanChatOpenAI(model=name, max_retries=0, http_async_client=http, **_parameters(spec))
+    chat = FastChatOpenAI(model=name, max_retries=0, http_async_client=http, **_parameters(spec))
     chat.prepare()
     return chat, http.aclose
 

@@ -23,7 +23,7 @@ def replies(messages: Sequence[BaseMessage], label: str, seconds: float) -> Repl
     return replace(first, others=tuple(map(_free, others))) if others else first
 
 
-def holds_nothing(message: BaseMessage) -> bool:
+def is_empty(message: BaseMessage) -> bool:
     """Whether it says nothing, not even why: what Gemini's client makes of any JSON without a reply in it."""
     about = message.response_metadata or getattr(message, "usage_metadata", None)
     return not (about or message.text or _arguments(message))
@@ -50,8 +50,8 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
     finish = str(message.response_metadata.get("finish_reason") or "").lower()
     refusal = message.additional_kwargs.get("refusal")
     return Reply(
-        text=well_formed(str(refusal or message.text) or _arguments(message)),
-        fields=well_formed(_fields(message)),
+        text=replace_surrogates(str(refusal or message.text) or _arguments(message)),
+        fields=replace_surrogates(_fields(message)),
         cut_off=finish in CUT_OFF,
         refused=bool(refusal) or finish in BLOCKED or _prompt_blocked(message),
         input_tokens=tokens[0],
@@ -99,7 +99,7 @@ def _fields(message: BaseMessage) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def well_formed(value: Any) -> Any:
+def replace_surrogates(value: Any) -> Any:
     """JSON as it came, with the replacement character in place of what is half of one.
 
     >>> well_formed({"said": ["fine", chr(0xD83D)]}) == {"said": ["fine", chr(0xFFFD)]}
@@ -108,8 +108,8 @@ def well_formed(value: Any) -> Any:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, dict):
-        return {_text(str(name)): well_formed(held) for name, held in value.items()}
-    return [well_formed(held) for held in value] if isinstance(value, list) else value
+        return {_text(str(name)): replace_surrogates(held) for name, held in value.items()}
+    return [replace_surrogates(held) for held in value] if isinstance(value, list) else value
 
 
 def _text(text: str) -> str:

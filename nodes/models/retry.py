@@ -20,7 +20,7 @@ LONGEST_RETRY_AFTER = 3600.0
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long to wait for a reply, and how often to ask again.
 
     Attributes:
@@ -36,10 +36,10 @@ class Patience:
     longest_wait: float = 60.0
 
 
-PATIENCE = Patience()
+DEFAULT_RETRY_POLICY = RetryPolicy()
 
 
-async def persevere(call: Call, send: Send, patience: Patience | None = None) -> Reply:
+async def call_with_retry(call: Call, send: Send, retry_policy: RetryPolicy | None = None) -> Reply:
     """Attempt a call until it succeeds, cannot succeed, or has been attempted often enough.
 
     Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured. How long one attempt may take is for
@@ -48,16 +48,16 @@ async def persevere(call: Call, send: Send, patience: Patience | None = None) ->
     Raises:
         ModelCallError: the last attempt's.
     """
-    patience = patience or PATIENCE
+    retry_policy = retry_policy or DEFAULT_RETRY_POLICY
     try:
         return await send(call)
     except ModelCallError as error:
         if not error.retryable:
             raise
-        return await _again(error, call, send, patience)
+        return await _again(error, call, send, retry_policy)
 
 
-async def _again(error: ModelCallError, call: Call, send: Send, patience: Patience) -> Reply:
+async def _again(error: ModelCallError, call: Call, send: Send, retry_policy: RetryPolicy) -> Reply:
     """What comes after a failed first attempt; apart, since most calls need none of it."""
     failed = iter([error])
 
@@ -68,8 +68,8 @@ async def _again(error: ModelCallError, call: Call, send: Send, patience: Patien
 
     retrying = AsyncRetrying(
         retry=retry_if_exception(lambda error: isinstance(error, ModelCallError) and error.retryable),
-        stop=stop_after_attempt(patience.attempts),
-        wait=_pause(patience),
+        stop=stop_after_attempt(retry_policy.attempts),
+        wait=_pause(retry_policy),
         before_sleep=lambda state: _tell(call, state),
         retry_error_callback=_give_up,
     )
@@ -77,8 +77,8 @@ async def _again(error: ModelCallError, call: Call, send: Send, patience: Patien
     return reply
 
 
-def _pause(patience: Patience) -> Callable[[RetryCallState], float]:
-    backoff = wait_random_exponential(multiplier=patience.first_wait, max=patience.longest_wait)
+def _pause(retry_policy: RetryPolicy) -> Callable[[RetryCallState], float]:
+    backoff = wait_random_exponential(multiplier=retry_policy.first_wait, max=retry_policy.longest_wait)
 
     def seconds(state: RetryCallState) -> float:
         asked = _error(state).retry_after
@@ -87,7 +87,7 @@ def _pause(patience: Patience) -> Callable[[RetryCallState], float]:
     return seconds
 
 
-def timed(send: Send, seconds: float) -> Send:
+def with_timeout(send: Send, seconds: float) -> Send:
     """An attempt that is given up after so many seconds, and is then as good as a lost connection."""
 
     async def in_time(call: Call) -> Reply:

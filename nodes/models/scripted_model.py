@@ -19,7 +19,7 @@ Script = Mapping[str, Sequence[Line]] | Callable[[Mapping[str, Any], str], Line]
 
 
 @dataclass(frozen=True)
-class Heard:
+class RecordedCall:
     """One call as the model heard it: who was to speak, and the whole prompt."""
 
     metadata: Mapping[str, Any]
@@ -41,11 +41,11 @@ class ScriptedModel(BaseChatModel):
     """
 
     script: SkipValidation[Script]
-    _calls: list[Heard] = PrivateAttr(default_factory=list)
+    _calls: list[RecordedCall] = PrivateAttr(default_factory=list)
     _lines: dict[str, Iterator[Line]] = PrivateAttr(default_factory=dict)
 
     @property
-    def calls(self) -> list[Heard]:
+    def calls(self) -> list[RecordedCall]:
         """The calls so far."""
         return self._calls
 
@@ -79,7 +79,7 @@ class ScriptedModel(BaseChatModel):
 
     def _say(self, messages: list[BaseMessage], metadata: Mapping[str, Any]) -> ChatResult:
         prompt = "\n\n".join(str(message.text) for message in messages)
-        self._calls.append(Heard(metadata, prompt))
+        self._calls.append(RecordedCall(metadata, prompt))
         line = self._next_line(metadata, prompt)
         if isinstance(line, Exception):
             raise line

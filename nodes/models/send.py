@@ -16,28 +16,28 @@ from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
 
 from ...state.errors import ModelCallError, StoppedError
-from .call import Call, NotTakenError, Reply, Send
+from .call import Call, Reply, Send, UnsupportedParameterError
 from .capabilities import SHAPING
 from .loaded_model import is_gemini
 from .provider_errors import ProviderFault, ResponseError
-from .response_parsing import holds_nothing, replies
-from .retry import PATIENCE, persevere, timed
+from .response_parsing import is_empty, replies
+from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 
 
-class Around:
+class CallMiddleware:
     """What every model call of a run passes through: a journal, a limiter, a budget. This one does nothing."""
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         """Answer the call; ``send`` is one attempt at the provider."""
-        return await persevere(call, timed(send, PATIENCE.timeout))
+        return await call_with_retry(call, with_timeout(send, DEFAULT_RETRY_POLICY.timeout))
 
-    def disown(self, calls: Sequence[Call]) -> None:
+    def invalidate(self, calls: Sequence[Call]) -> None:
         """Hear that the replies to these calls could not be used: who asks again wants another one."""
 
 
-around_calls: ContextVar[Around | None] = ContextVar("around_calls", default=None)
+call_middleware: ContextVar[CallMiddleware | None] = ContextVar("around_calls", default=None)
 """Set by whoever runs many graphs; holds for all that is called inside."""
-_ALONE = Around()
+_ALONE = CallMiddleware()
 
 
 async def send(call: Call) -> Reply:
@@ -48,12 +48,12 @@ async def send(call: Call) -> Reply:
         ModelCallError: the provider refused the call, or it failed for good.
         StoppedError: the run is to make no calls any more.
     """
-    return await (around_calls.get() or _ALONE)(call, attempt)
+    return await (call_middleware.get() or _ALONE)(call, attempt)
 
 
-def disown(calls: Sequence[Call]) -> None:
+def invalidate(calls: Sequence[Call]) -> None:
     """Say that the replies to these calls could not be used."""
-    (around_calls.get() or _ALONE).disown(calls)
+    (call_middleware.get() or _ALONE).invalidate(calls)
 
 
 async def attempt(call: Call) -> Reply:
@@ -95,7 +95,7 @@ def _to_do_without(call: Call, error: Exception, dropped: list[str]) -> str:
             retry_after=fault.retry_after,
         ) from error
     if parameter in SHAPING:
-        raise NotTakenError(problem, parameter) from error
+        raise UnsupportedParameterError(problem, parameter) from error
     return parameter
 
 
@@ -128,7 +128,7 @@ async def _generated(
         **options,
     )
     found = [one.message for one in result.generations[0] if isinstance(one, ChatGeneration)]
-    if not found or (is_gemini(chat) and all(map(holds_nothing, found))):
+    if not found or (is_gemini(chat) and all(map(is_empty, found))):
         raise ResponseError("the response holds no reply", 200)
     return found
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from ..delimiters import fenced_sections
-from .offline_roles import as_json, as_text, speak
+from .offline_roles import as_json, as_text, respond
 
 DISCLOSURE = "The offline judge is no language model: it scores by lexical statistics of the texts."
 
@@ -108,7 +108,7 @@ def _reply(
     messages: list[BaseMessage], metadata: Mapping[str, Any], properties: tuple[str, ...] | None
 ) -> ChatResult:
     prompt = "\n".join(str(message.text) for message in messages)
-    said, form = speak(metadata, fenced_sections(prompt))
+    said, form = respond(metadata, fenced_sections(prompt))
     content = as_text(said, form) if properties is None else as_json(said, properties)
     message = AIMessage(
         content=content,

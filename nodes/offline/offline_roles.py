@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..delimiters import Section
-from .offline_scoring import Call, Piece, Qualities, View, blend, emphasised, mixture, pull, witnesses_of
+from .offline_scoring import Call, Evidence, Qualities, View, blend, features_of, mixture, pull, reweight
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Response:
     """What an agent says: its prose, and of the rest what its form asks for.
 
     Attributes:
@@ -35,26 +35,27 @@ class Said:
     winner: str = ""
 
 
-Role: TypeAlias = Callable[[View], Said]
+Role: TypeAlias = Callable[[View], Response]
 
 
-def judge(view: View) -> Said:
+def judge(view: View) -> Response:
     """All the evidence; what the advocates have brought up counts double."""
     raised = view.cited(view.said_by("advocate") + view.said_by("aggregator"))
     pieces = [
-        Piece(p.name, 2 * p.weight, p.quick, p.qualities, p.words) if p in raised else p for p in view.pieces
+        Evidence(p.name, 2 * p.weight, p.quick, p.qualities, p.words) if p in raised else p
+        for p in view.pieces
     ]
     qualities = mixture(pieces, view.width)
     if view.call.form == "text":
         quiet = listed(
             [p.name for p in strongest((p for p in view.pieces if p not in raised), 3)] or ["the rest"]
         )
-        return Said(f"Both sides should say more clearly how they differ, above all on {quiet}.")
+        return Response(f"Both sides should say more clearly how they differ, above all on {quiet}.")
     reasons = " ".join(map(told, strongest(pieces)))
     return _verdict(view, f"{reasons} All in all that means {standing(qualities)}.", qualities)
 
 
-def tie_breaker(view: View) -> Said:
+def tie_breaker(view: View) -> Response:
     """All the evidence counts half; the scorer's last word and what the critic brought up, a quarter each."""
     whole = mixture(view.pieces, view.width)
     last = view.last if view.last is not None else whole
@@ -65,63 +66,65 @@ def tie_breaker(view: View) -> Said:
     nearer = abs(pull(settled, last)) <= abs(pull(settled, attacked))
     side = "nearer to the Scorer" if nearer else "nearer to the Critic"
     reasons = " ".join(map(told, strongest(view.pieces)))
-    return Said(f"I have read both sides and all the evidence. {reasons} On balance I stand {side}.", values)
+    return Response(
+        f"I have read both sides and all the evidence. {reasons} On balance I stand {side}.", values
+    )
 
 
-def referee(view: View) -> Said:
+def referee(view: View) -> Response:
     """First impression and all that has come up in the discussion, with an emphasis of its own."""
     raised = view.cited(turn for turn in view.log if turn.agent != view.call.agent)
     held = [p for p in view.pieces if p.quick or p in raised] or list(view.pieces)
-    seen = emphasised(held, view.call.index)
+    seen = reweight(held, view.call.index)
     qualities = mixture(seen, view.width)
-    fresh = [p for p in emphasised(view.pieces, view.call.index) if p.name not in view.topics(view.log)]
+    fresh = [p for p in reweight(view.pieces, view.call.index) if p.name not in view.topics(view.log)]
     reasons = " ".join(map(told, strongest(fresh or seen)))
     heard = f"I have taken up what was said on {listed([p.name for p in raised])}. " if raised else ""
     return _verdict(view, f"{heard}{reasons} To me that means {standing(qualities)}.", qualities)
 
 
-def planner(view: View) -> Said:
+def planner(view: View) -> Response:
     """The steps of an evaluation: what would be looked at, heaviest first."""
-    witnesses = sorted(witnesses_of(view.call.aspect), key=lambda w: -w.weight)
+    witnesses = sorted(features_of(view.call.aspect), key=lambda w: -w.weight)
     steps = [f"{n}. Look at {w.name}." for n, w in enumerate(witnesses, start=1)]
-    return Said(
+    return Response(
         "\n".join([*steps, f"{len(steps) + 1}. Weigh all of it, and settle on a number of the scale."])
     )
 
 
-def advocate(view: View) -> Said:
+def advocate(view: View) -> Response:
     """The two best points of its own side which its side has not made yet, at most 80 words."""
     points = _points(view)
     made = view.cited(turn for turn in view.log if turn.agent == view.call.agent)
     fresh = [p for p in points if p not in made] or points
     start = max(view.call.index - 1, 0) % max(len(fresh), 1)
     chosen = (fresh[start:] + fresh[:start])[:2]
-    return Said(shortened(f"I speak for answer {view.call.side}. {' '.join(map(told, chosen))}", 80))
+    return Response(shortened(f"I speak for answer {view.call.side}. {' '.join(map(told, chosen))}", 80))
 
 
-def scorer(view: View) -> Said:
+def scorer(view: View) -> Response:
     """A first impression; or, where a critic has spoken since, a second thought."""
     objections = view.said_by("critic")
     if objections and view.last is not None:
         return _second_thought(view, view.last)
-    quick = emphasised(_at_first_sight(view), view.call.index)
+    quick = reweight(_at_first_sight(view), view.call.index)
     qualities = mixture(quick, view.width)
     reasons = " ".join(map(told, strongest(quick))) or "There is nothing in the text to go by."
-    return Said(f"{reasons} Taken together, that means {standing(qualities)}.", view.values(qualities))
+    return Response(f"{reasons} Taken together, that means {standing(qualities)}.", view.values(qualities))
 
 
-def summarizer(view: View) -> Said:
+def summarizer(view: View) -> Response:
     """What has been brought up so far and the latest scores, at most 50 words."""
     topics = listed(view.topics(view.log)[:8]) or "nothing that can be counted"
     latest = f" The latest scores stand at {spoken_values(view.call.last)}." if view.call.last else ""
-    return Said(f"{shortened(f'So far the discussion was about {topics}', 40)}.{latest}")
+    return Response(f"{shortened(f'So far the discussion was about {topics}', 40)}.{latest}")
 
 
-def critic(view: View) -> Said:
+def critic(view: View) -> Response:
     """The strongest evidence, not named before, that the score is off; or the declaration that there is none."""
     whole = mixture(view.pieces, view.width)
     last = view.last if view.last is not None else whole
-    temper = TEMPERS.get(view.call.persona, TEMPERS["strict"])
+    temper = THRESHOLDS_BY_PERSONA.get(view.call.persona, THRESHOLDS_BY_PERSONA["strict"])
     fresh = [p for p in view.pieces if p not in view.cited(view.said_by("critic"))]
     off = [p for p in fresh if abs(pull(p.qualities, last)) >= temper.piece]
     if not off or abs(pull(whole, last)) < temper.whole:
@@ -131,38 +134,40 @@ def critic(view: View) -> Said:
     return _objection(view, max(off, key=lambda p: p.weight * abs(pull(p.qualities, last))), last)
 
 
-def commander(view: View) -> Said:
+def commander(view: View) -> Response:
     """The words that go with a brief or a hand-over."""
     spoken = [turn for turn in view.log if turn.agent != "commander"]
     subject = "the two answers" if view.width == 2 else f"the candidate's {view.call.aspect or 'quality'}"
     if not spoken:
-        return Said(
+        return Response(
             f"Scorer, please judge {subject} from the texts alone. Go step by step and give your reasons."
         )
     points = view.topics(spoken[-1:])
     basis = listed(points) if points else "what was said"
     if spoken[-1].agent.startswith("critic"):
-        return Said(
+        return Response(
             f"Scorer, the Critic objects and points to {basis}. Please weigh it step by step, and answer it."
         )
-    return Said(
+    return Response(
         f"Critic, the verdict on {subject} rests on {basis}. Please check step by step whether that holds."
     )
 
 
-def juror(view: View) -> Said:
+def juror(view: View) -> Response:
     """All the evidence, with an emphasis of its own."""
-    pieces = emphasised(view.pieces, view.call.index)
+    pieces = reweight(view.pieces, view.call.index)
     qualities = mixture(pieces, view.width)
     reasons = " ".join(map(told, strongest(pieces)))
     return _verdict(view, f"{reasons} From where I sit that means {standing(qualities)}.", qualities)
 
 
-def aggregator(view: View) -> Said:
+def aggregator(view: View) -> Response:
     """What its side's advocates said, strongest first, at most 150 words."""
     cited = view.cited(view.said_by("advocate"))
     points = [p for p in _points(view) if p in cited] or _points(view)
-    return Said(shortened(f"The case for answer {view.call.side}. {' '.join(map(told, points[:4]))}", 150))
+    return Response(
+        shortened(f"The case for answer {view.call.side}. {' '.join(map(told, points[:4]))}", 150)
+    )
 
 
 ROLES: dict[str, Role] = {
@@ -181,7 +186,7 @@ ROLES: dict[str, Role] = {
 """To add a role, write a function that turns what it sees into what it says, and name it here."""
 
 
-def speak(metadata: Mapping[str, Any], sections: Iterable[Section]) -> tuple[Said, str]:
+def respond(metadata: Mapping[str, Any], sections: Iterable[Section]) -> tuple[Response, str]:
     """What the role of a call says, and in which form.
 
     Raises:
@@ -193,7 +198,7 @@ def speak(metadata: Mapping[str, Any], sections: Iterable[Section]) -> tuple[Sai
     return ROLES[call.role](View(call, sections)), call.form
 
 
-def as_text(said: Said, form: str) -> str:
+def as_text(said: Response, form: str) -> str:
     """A reply in plain text: prose, then the value on the last line (or two).
 
     >>> print(as_text(Said("Well put.", values=(4.0,)), "score"))
@@ -203,7 +208,7 @@ def as_text(said: Said, form: str) -> str:
     return "\n".join([said.prose, *_last_lines(said, form)])
 
 
-def _last_lines(said: Said, form: str) -> list[str]:
+def _last_lines(said: Response, form: str) -> list[str]:
     if form == "pair":
         return [f"Score of answer {n}: {value:g}" for n, value in enumerate(said.values, start=1)]
     if form == "score":
@@ -213,7 +218,7 @@ def _last_lines(said: Said, form: str) -> list[str]:
     return ["NO ISSUE"] if form == "critique" and said.no_issue else []
 
 
-_FIELDS: dict[str, Callable[[Said], Any]] = {
+_FIELDS: dict[str, Callable[[Response], Any]] = {
     "reasoning": lambda said: said.prose,
     "feedback": lambda said: said.prose,
     "score": lambda said: said.values[0],
@@ -225,7 +230,7 @@ _FIELDS: dict[str, Callable[[Said], Any]] = {
 }
 
 
-def as_json(said: Said, properties: Iterable[str]) -> str:
+def as_json(said: Response, properties: Iterable[str]) -> str:
     """A reply as the JSON object that a schema asks for.
 
     >>> as_json(Said("Well put.", values=(4.0,)), ["reasoning", "score"])
@@ -243,7 +248,7 @@ def as_json(said: Said, properties: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Temper:
+class CriticThresholds:
     """How far off things must be before a critic speaks up.
 
     Attributes:
@@ -255,26 +260,26 @@ class Temper:
     whole: float
 
 
-TEMPERS = {
-    "strict": Temper(piece=0.26, whole=0.0),
-    "sophisticated": Temper(piece=0.3, whole=0.02),
-    "moderate": Temper(piece=0.3, whole=0.06),
-    "weak": Temper(piece=0.4, whole=0.1),
-    "plain": Temper(piece=0.3, whole=0.15),
+THRESHOLDS_BY_PERSONA = {
+    "strict": CriticThresholds(piece=0.26, whole=0.0),
+    "sophisticated": CriticThresholds(piece=0.3, whole=0.02),
+    "moderate": CriticThresholds(piece=0.3, whole=0.06),
+    "weak": CriticThresholds(piece=0.4, whole=0.1),
+    "plain": CriticThresholds(piece=0.3, whole=0.15),
 }
 
 
-def _at_first_sight(view: View) -> tuple[Piece, ...]:
+def _at_first_sight(view: View) -> tuple[Evidence, ...]:
     return tuple(p for p in view.pieces if p.quick) or view.pieces
 
 
-def _second_thought(view: View, last: Qualities) -> Said:
+def _second_thought(view: View, last: Qualities) -> Response:
     cited = view.cited(view.said_by("critic"))
     latest = view.cited(view.said_by("critic")[-1:])
     quick = _at_first_sight(view)
     before = view.values(last)
     if not latest:
-        return Said(
+        return Response(
             f"I find nothing countable in the objection, and stay with {spoken_values(before)}.", before
         )
     considered = [p for p in view.pieces if p in quick or p in cited]
@@ -286,41 +291,43 @@ def _second_thought(view: View, last: Qualities) -> Said:
     if values == before:
         rest = [p.name for p in strongest(p for p in considered if p not in latest)]
         kept = listed(rest or ["the rest"])
-        return Said(
+        return Response(
             f"{point} Beside {kept} that is too little, and I stay with {spoken_values(before)}.", before
         )
     change = f"from {spoken_values(before)} to {spoken_values(values)}"
-    return Said(f"{point} That is fair, and takes me {change}.", values)
+    return Response(f"{point} That is fair, and takes me {change}.", values)
 
 
-def _content(view: View) -> Said:
+def _content(view: View) -> Response:
     prose = f"I have gone through all {len(view.pieces)} pieces of evidence. What is left does not speak against it."
-    return Said(prose, no_issue=True)
+    return Response(prose, no_issue=True)
 
 
-def _objection(view: View, piece: Piece, last: Qualities) -> Said:
+def _objection(view: View, piece: Evidence, last: Qualities) -> Response:
     claim = f"I find {spoken_values(view.values(last))} {_direction(piece, last)}."
-    return Said(f"{claim} {told(piece)} I would rather defend {spoken_values(_figure(view, piece, last))}.")
+    return Response(
+        f"{claim} {told(piece)} I would rather defend {spoken_values(_figure(view, piece, last))}."
+    )
 
 
-def _doubt(view: View, piece: Piece, last: Qualities) -> Said:
+def _doubt(view: View, piece: Evidence, last: Qualities) -> Response:
     others = [p for p in view.pieces if p.name != piece.name]
     ground = min(others, key=lambda p: abs(pull(p.qualities, last)), default=piece)
     question = f"What does {spoken_values(view.values(last))} rest on, other than what agrees with it?"
     case = f"Suppose a reader knew nothing else: would the verdict stand, or is it {_direction(piece, last)}?"
     figure = f"Until that is answered I hold {spoken_values(_figure(view, piece, last))} to be as defensible."
     support = f"That {ground.words[0]} does not settle it. " if ground is not piece else ""
-    return Said(f"{question} {support}{told(piece)} {case} {figure}")
+    return Response(f"{question} {support}{told(piece)} {case} {figure}")
 
 
-def _direction(piece: Piece, last: Qualities) -> str:
+def _direction(piece: Evidence, last: Qualities) -> str:
     up = pull(piece.qualities, last) > 0
     if len(last) == 1:
         return "too low" if up else "too high"
     return f"too hard on answer {1 if up else 2}"
 
 
-def _figure(view: View, piece: Piece, last: Qualities) -> tuple[float, ...]:
+def _figure(view: View, piece: Evidence, last: Qualities) -> tuple[float, ...]:
     """What the critic would say: half-way to the piece, and at least one step off."""
     scale = view.call.scale
     values = view.values(blend(last, piece.qualities, 0.5))
@@ -331,25 +338,25 @@ def _figure(view: View, piece: Piece, last: Qualities) -> tuple[float, ...]:
     return tuple(min(scale.high, max(scale.low, round(v, 6))) for v in moved)
 
 
-def _verdict(view: View, prose: str, qualities: Qualities) -> Said:
+def _verdict(view: View, prose: str, qualities: Qualities) -> Response:
     values = view.values(qualities)
     if view.width == 1:
-        return Said(prose, values)
+        return Response(prose, values)
     if view.call.form == "score":
-        return Said(prose, values[view.call.side - 1 : view.call.side])
+        return Response(prose, values[view.call.side - 1 : view.call.side])
     gap = pull(qualities, (0.0, 0.0))
     # Level answers: neighbouring jurors vote differently, so that a tie of the evidence is no vote for a place.
     winner = "1" if gap > 0 else "2" if gap < 0 else "12"[view.call.index % 2]
-    return Said(prose, values, winner=winner)
+    return Response(prose, values, winner=winner)
 
 
-def _points(view: View) -> list[Piece]:
+def _points(view: View) -> list[Evidence]:
     sign = 1 if view.call.side == 1 else -1
     level = (0.0,) * view.width
     return sorted(view.pieces, key=lambda p: -sign * p.weight * pull(p.qualities, level))
 
 
-def told(piece: Piece) -> str:
+def told(piece: Evidence) -> str:
     """A piece of evidence as one sentence.
 
     >>> told(Piece("substance", 1, True, (0.5,), ("the candidate offers 6 content words",)))
@@ -367,7 +374,7 @@ def spoken_values(values: Sequence[float]) -> str:
     return " and ".join(f"{v:g}" for v in values)
 
 
-def strongest(pieces: Iterable[Piece], most: int = 2) -> list[Piece]:
+def strongest(pieces: Iterable[Evidence], most: int = 2) -> list[Evidence]:
     """The pieces that weigh most and are farthest from the middle (or set the two answers most apart)."""
     return sorted(pieces, key=lambda p: -p.weight * _distance(p.qualities))[:most]
 

@@ -18,7 +18,7 @@ from .text_profile import Case, Measure, profile
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class Feature:
     """A measure as it speaks to one aspect: under a name, with a weight, at first sight or not."""
 
     name: str
@@ -28,7 +28,7 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Evidence:
     """One piece of evidence on the text, or on both answers: a quality and a clause for each."""
 
     name: str
@@ -99,18 +99,18 @@ _TABLE = {
 }
 
 
-def _witnesses(row: str) -> tuple[Witness, ...]:
+def _witnesses(row: str) -> tuple[Feature, ...]:
     found = []
     for entry in row.split(","):
         name, weight = entry.strip().rsplit(" ", 1)
-        found.append(Witness(name, MEASURES[name], float(weight.rstrip("*")), weight.endswith("*")))
+        found.append(Feature(name, MEASURES[name], float(weight.rstrip("*")), weight.endswith("*")))
     return tuple(found)
 
 
-ASPECTS: dict[str, tuple[Witness, ...]] = {aspect: _witnesses(row) for aspect, row in _TABLE.items()}
+ASPECTS: dict[str, tuple[Feature, ...]] = {aspect: _witnesses(row) for aspect, row in _TABLE.items()}
 
 
-def witnesses_of(aspect: str) -> tuple[Witness, ...]:
+def features_of(aspect: str) -> tuple[Feature, ...]:
     """The measures that speak to an aspect; a general mix for one that is not in the table.
 
     >>> [w.name for w in witnesses_of("summeval/Coherence") if w.quick]
@@ -119,7 +119,7 @@ def witnesses_of(aspect: str) -> tuple[Witness, ...]:
     return ASPECTS.get(aspect.rsplit("/", 1)[-1].strip().lower(), ASPECTS[""])
 
 
-def evidence(cases: Iterable[Case], witnesses: Iterable[Witness]) -> tuple[Piece, ...]:
+def evidence(cases: Iterable[Case], witnesses: Iterable[Feature]) -> tuple[Evidence, ...]:
     """All that the witnesses have to say on the cases; who cannot speak on each of them is left out."""
     held = list(cases)
     pieces = []
@@ -127,7 +127,7 @@ def evidence(cases: Iterable[Case], witnesses: Iterable[Witness]) -> tuple[Piece
         measured = [m for m in map(witness.measure, held) if m is not None]
         if len(measured) == len(held):
             qualities, words = tuple(m.quality for m in measured), tuple(m.words for m in measured)
-            pieces.append(Piece(witness.name, witness.weight, witness.quick, qualities, words))
+            pieces.append(Evidence(witness.name, witness.weight, witness.quick, qualities, words))
     return tuple(pieces)
 
 
@@ -163,7 +163,7 @@ class Scale:
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
 
-def mixture(pieces: Iterable[Piece], width: int) -> Qualities:
+def mixture(pieces: Iterable[Evidence], width: int) -> Qualities:
     """The weighted mean of pieces; of no evidence at all, the bottom of the scale.
 
     >>> mixture([Piece("a", 3, True, (1.0,), ("",)), Piece("b", 1, True, (0.0,), ("",))], width=1)
@@ -192,7 +192,7 @@ def pull(qualities: Sequence[float], against: Sequence[float]) -> float:
     return (qualities[0] - qualities[1]) - (against[0] - against[1])
 
 
-def emphasised(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
+def reweight(pieces: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
     """The same evidence as seen by the ``index``-th of several agents, who doubles every third piece.
 
     Index 0 is an agent who is alone in its role and stresses nothing.
@@ -200,7 +200,7 @@ def emphasised(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
     if index == 0:
         return tuple(pieces)
     return tuple(
-        Piece(p.name, 2 * p.weight if i % 3 == index % 3 else p.weight, p.quick, p.qualities, p.words)
+        Evidence(p.name, 2 * p.weight if i % 3 == index % 3 else p.weight, p.quick, p.qualities, p.words)
         for i, p in enumerate(pieces)
     )
 
@@ -324,14 +324,14 @@ class View:
         self.log = tuple(spoken)
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[Evidence, ...]:
         """All evidence on what is to be judged.
 
         Raises:
             ValueError: the prompt holds no fenced text to be judged.
         """
         aspect = "answers" if self.call.kind == "compare" else self.call.aspect
-        return evidence(self._cases(), witnesses_of(aspect))
+        return evidence(self._cases(), features_of(aspect))
 
     @property
     def width(self) -> int:
@@ -352,7 +352,7 @@ class View:
         """The turns of one role (``critic``; also ``referee_1`` and ``referee_2`` for ``referee``)."""
         return tuple(turn for turn in self.log if turn.agent.rstrip("_0123456789") == role)
 
-    def cited(self, turns: Iterable[Spoken]) -> tuple[Piece, ...]:
+    def cited(self, turns: Iterable[Spoken]) -> tuple[Evidence, ...]:
         """The pieces of evidence that these turns speak of."""
         held = list(turns)
         return tuple(p for p in self.pieces if any(turn.names(p.name) for turn in held))

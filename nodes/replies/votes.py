@@ -80,30 +80,30 @@ def read_vote(text: str, *, cut_off: bool = False) -> Vote:
     return finalists[-1].vote
 
 
-def _from_words(words: str) -> Iterator[Ballot]:
+def _from_words(words: str) -> Iterator[VoteMatch]:
     closing = closing_fields(words)
     if closing is not None:
         yield from _from_fields(closing[1])
-    yield from ballots(marked(words))
+    yield from vote_matches(marked(words))
 
 
-def _from_fields(entries: list[Field]) -> Iterator[Ballot]:
+def _from_fields(entries: list[Field]) -> Iterator[VoteMatch]:
     for entry in entries:
         if entry.name in _KEYS and isinstance(entry.value, str | int) and not isinstance(entry.value, bool):
             vote = named(marked(str(entry.value)[:60]))
             if vote is not None:
-                yield Ballot(_FIELD, 0, vote)
+                yield VoteMatch(_FIELD, 0, vote)
     numbers = [
         entry.value for entry in entries if isinstance(entry.value, int) and not isinstance(entry.value, bool)
     ]
     if len(entries) == 2 and sorted(numbers) == [0, 1]:
-        yield Ballot(_FIELD, 0, "1" if numbers[0] else "2")
+        yield VoteMatch(_FIELD, 0, "1" if numbers[0] else "2")
 
 
 Vote = Literal["1", "2", "tie"]
 
 
-class Ballot(NamedTuple):
+class VoteMatch(NamedTuple):
     """A stated verdict: how clearly, where, for whom, and whether it opens the reply or concludes."""
 
     strength: int
@@ -227,12 +227,12 @@ _WHOLE_LINE = re.compile(
 _SENTENCES = re.compile(r"(?<=[.!?]) |\n+")
 
 
-def ballots(text: str) -> Iterator[Ballot]:
+def vote_matches(text: str) -> Iterator[VoteMatch]:
     """Every verdict in ``text``, whose names of the two texts are marked."""
     for match in _BRACKETED.finditer(text):
         vote = named(match[1])
         if vote is not None:
-            yield Ballot(BRACKETS, match.start(), vote)
+            yield VoteMatch(BRACKETS, match.start(), vote)
     yield from _labelled(text)
     yield from _relations_and_pairs(text)
     yield from _sentences(text)
@@ -278,40 +278,40 @@ def _supposed(text: str, at: int) -> bool:
     return _HYPOTHETICAL.search(text[max(0, at - 60) : at]) is not None
 
 
-def _labelled(text: str) -> Iterator[Ballot]:
+def _labelled(text: str) -> Iterator[VoteMatch]:
     """``Winner: Answer 2``, ``My vote goes to ①``."""
     for match in _LABELLED.finditer(text):
         if _supposed(text, match.start()):
             continue
         if match["even"]:
-            yield Ballot(_LABEL, match.start(), "tie")
+            yield VoteMatch(_LABEL, match.start(), "tie")
         elif _VERDICT_ENDS.match(match["after"]) and (
             match["link"] != " for" or "vote" in match[0].casefold()
         ):
             vote = named(match["vote"])
             if vote is not None:
-                yield Ballot(_LABEL, match.start(), vote)
+                yield VoteMatch(_LABEL, match.start(), vote)
 
 
-def _relations_and_pairs(text: str) -> Iterator[Ballot]:
+def _relations_and_pairs(text: str) -> Iterator[VoteMatch]:
     """``A > B`` on a line of its own, ``(1, 0)`` alone or behind a label."""
     for line in re.finditer(r"[^\n]+", text):
         relation = _RELATION_LINE.fullmatch(line[0]) if len(line[0]) < 80 else None
         vote = _related(relation[2], relation[3], relation[4]) if relation else None
         if vote is not None:
-            yield Ballot(_LABEL, line.start(), vote)
+            yield VoteMatch(_LABEL, line.start(), vote)
         for pair in _PAIR.finditer(line[0]):
             before = line[0][max(0, pair.start() - 20) : pair.start()]
             left, right = float(pair[1]), float(pair[2])
             if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
-                yield Ballot(
+                yield VoteMatch(
                     _LABEL,
                     line.start() + pair.start(),
                     "1" if left > right else "2" if right > left else "tie",
                 )
 
 
-def _sentences(text: str) -> Iterator[Ballot]:
+def _sentences(text: str) -> Iterator[VoteMatch]:
     """``Output (a) is better``, ``I prefer ②``, ``It is a tie``."""
     first_line = text.find("\n")
     for match in _BETTER.finditer(text):
@@ -320,7 +320,7 @@ def _sentences(text: str) -> Iterator[Ballot]:
         name = match["is"] or match["wins"] or match["chosen"] or match["follows"] or match["named"]
         vote = _vote(name)
         worse = match["is_worse"] or match["loses"] or match["was_worse"]
-        yield Ballot(
+        yield VoteMatch(
             _SENTENCE,
             match.start(),
             _other(vote) if worse else vote,
@@ -328,7 +328,7 @@ def _sentences(text: str) -> Iterator[Ballot]:
         )
     for match in _TIES.finditer(text):
         if not _supposed(text, match.start()):
-            yield Ballot(_TIE, match.start(), "tie", _concludes(text, match.start(), first_line))
+            yield VoteMatch(_TIE, match.start(), "tie", _concludes(text, match.start(), first_line))
 
 
 def _asks(text: str, end: int) -> bool:
@@ -342,7 +342,7 @@ def _concludes(text: str, at: int, first_line: int) -> bool:
     return first_line < 0 or at < first_line or _CONCLUSION.search(sentence) is not None
 
 
-def _lines(text: str) -> Iterator[Ballot]:
+def _lines(text: str) -> Iterator[VoteMatch]:
     """A name, a letter or ``tie`` as the first line, with what may explain it, or as the last."""
     first, last = text.partition("\n")[0], text.rpartition("\n")[2]
     for at, line in ((0, first), (len(text) - len(last), last)):
@@ -354,10 +354,10 @@ def _lines(text: str) -> Iterator[Ballot]:
             continue
         vote = named(match["vote"])
         if vote is not None:
-            yield Ballot(_SENTENCE, at, vote)
+            yield VoteMatch(_SENTENCE, at, vote)
 
 
-def _closing_comparison(text: str) -> Iterator[Ballot]:
+def _closing_comparison(text: str) -> Iterator[VoteMatch]:
     """The closing sentence says of one text alone that it is more of something."""
     closing = _SENTENCES.split(text[-1000:].strip())[-1]
     if closing.endswith("?"):
@@ -368,4 +368,4 @@ def _closing_comparison(text: str) -> Iterator[Ballot]:
         if not _NEGATION.search(match["between"]) and not _HYPOTHETICAL.search(closing[: match.start()][-60:])
     }
     if len(praised) == 1:
-        yield Ballot(_COMPARISON, len(text), _vote(praised.pop()), "\n" not in text[:2000])
+        yield VoteMatch(_COMPARISON, len(text), _vote(praised.pop()), "\n" not in text[:2000])

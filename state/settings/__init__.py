@@ -1,6 +1,6 @@
 """Settings of each protocol: one class a protocol, read by Python, the command line and Studio's form alike."""
 
-from .base_settings import ModelName, ModelSpec, Settings, SettingsT, in_force, make_settings
+from .base_settings import ModelName, ModelSpec, Settings, SettingsT, make_settings, resolve_settings
 from .courtroom_settings import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings
 from .debate_settings import DebateSettings, Fallback, MultiagentSettings, Persona
 from .referee_settings import (
@@ -40,6 +40,6 @@ __all__ = [
     "SettingsT",
     "SingleSettings",
     "WrapperSettings",
-    "in_force",
     "make_settings",
+    "resolve_settings",
 ]

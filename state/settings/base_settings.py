@@ -77,12 +77,12 @@ class Settings(BaseModel):
 
     def over(self, base: Self) -> Self:
         """These settings where they were set explicitly, those of ``base`` elsewhere; ``models`` role by role."""
-        fields = {**self._inherited(base), **explicit(self), "models": {**base.models, **self.models}}
+        fields = {**self._inherited(base), **explicitly_set(self), "models": {**base.models, **self.models}}
         return type(base).model_validate(fields)
 
     def _inherited(self, base: Self) -> dict[str, Any]:
         """What of ``base`` goes into ``over``."""
-        return explicit(base)
+        return explicitly_set(base)
 
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -100,7 +100,7 @@ def make_settings(
     return cls.model_validate(dict(fields)).over(start) if fields else start
 
 
-def in_force(bound: SettingsT, context: object) -> SettingsT:
+def resolve_settings(bound: SettingsT, context: object) -> SettingsT:
     """The settings of a run: what its context sets over what was bound by ``build``.
 
     A context of any other class belongs to a bigger graph and says nothing about this protocol.
@@ -111,7 +111,7 @@ def in_force(bound: SettingsT, context: object) -> SettingsT:
     return context.over(bound)
 
 
-def explicit(settings: Settings) -> dict[str, Any]:
+def explicitly_set(settings: Settings) -> dict[str, Any]:
     """What was set on purpose. A form sends all it shows, touched or not: there, what differs from the default.
 
     A form may leave out what is empty by default.

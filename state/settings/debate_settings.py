@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from .base_settings import Settings, explicit
+from .base_settings import Settings, explicitly_set
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
 Fallback = Literal["last", "tie_breaker", "human"]
@@ -46,7 +46,7 @@ class DebateSettings(Settings):
 
     @model_validator(mode="after")
     def _one_fallback(self) -> Self:
-        if _contradict(explicit(self)):
+        if _contradict(explicitly_set(self)):
             raise ValueError(
                 f"tie_breaker={str(self.tie_breaker).lower()} and on_unresolved={self.on_unresolved} contradict "
                 "each other; give one of them"
@@ -56,7 +56,7 @@ class DebateSettings(Settings):
     def _inherited(self, base: Self) -> dict[str, Any]:
         """The two names of one setting: what is set here under either beats what ``base`` has under the other."""
         kept = super()._inherited(base)
-        if not _contradict({**kept, **explicit(self)}):
+        if not _contradict({**kept, **explicitly_set(self)}):
             return kept
         return {name: value for name, value in kept.items() if name not in ("tie_breaker", "on_unresolved")}
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ..schema import Text, first_paragraph
-from .base_settings import Settings, explicit
+from .base_settings import Settings, explicitly_set
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "diverse": ("general_public", "critic", "news_author", "psychologist", "scientist"),
@@ -92,18 +92,18 @@ class RefereeSettings(PositionSettings):
 
     @model_validator(mode="after")
     def _as_many_as_there_are(self) -> Self:
-        seats = self._seats()
-        if seats is None:
+        names = self._referee_names()
+        if names is None:
             return self
-        if not isinstance(self.roles, str) and "referees" in self.given and self.referees != len(seats):
-            raise ValueError(f"referees={self.referees}, but {len(seats)} roles are listed; give one of them")
+        if not isinstance(self.roles, str) and "referees" in self.given and self.referees != len(names):
+            raise ValueError(f"referees={self.referees}, but {len(names)} roles are listed; give one of them")
         if "referees" not in self.given and self.roles != "diverse":
             # Written down, so that the settings tell how many sit. The object is not in anybody's hands yet.
-            object.__setattr__(self, "referees", len(seats))
+            object.__setattr__(self, "referees", len(names))
             self.model_fields_set.add("referees")
-        if self.referees > len(seats):
+        if self.referees > len(names):
             raise ValueError(
-                f"referees={self.referees}, but there are only {len(seats)} in {self.roles}: {', '.join(seats)}; "
+                f"referees={self.referees}, but there are only {len(names)} in {self.roles}: {', '.join(names)}; "
                 f"list roles of your own, or take roles={SAME}"
             )
         return self
@@ -118,9 +118,9 @@ class RefereeSettings(PositionSettings):
     @property
     def given(self) -> Mapping[str, Any]:
         """What was set on purpose."""
-        return explicit(self)
+        return explicitly_set(self)
 
-    def _seats(self) -> Sequence[str] | None:
+    def _referee_names(self) -> Sequence[str] | None:
         """Names of those who could sit; ``None`` where there is no end of them, or a file has yet to be read."""
         if isinstance(self.roles, str):
             return GROUPS.get(self.roles)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from .base_settings import Settings, explicit
+from .base_settings import Settings, explicitly_set
 
 Reason = Literal["unresolved", "inconsistent", "gap"]
 """Why a verdict may be doubted."""
@@ -61,7 +61,9 @@ class WrapperSettings(Settings):
     def handed_to(self, place: str) -> dict[str, Any]:
         """What the protocol in this place is given; its own settings win over those that all share."""
         own = getattr(self, self.places[place])
-        shared = {name: value for name, value in explicit(self).items() if name in Settings.model_fields}
+        shared = {
+            name: value for name, value in explicitly_set(self).items() if name in Settings.model_fields
+        }
         return {**shared, **own, **_models(shared, own)}
 
 

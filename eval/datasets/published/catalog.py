@@ -6,9 +6,9 @@ against is in ``fetching``.
 
 from __future__ import annotations
 
-from ...statistics.tie_policy import Rule
+from ...statistics.tie_policy import TiePolicy
 from . import pair_readers, score_readers
-from .source import Form, GitHub, HuggingFace, Paper, Source
+from .source import DownloadFormat, GitHub, HuggingFace, Paper, Source
 
 _LLMBAR_FILES = (
     "Dataset/LLMBar/Natural/dataset.json",
@@ -202,9 +202,11 @@ _KNOWN = (
         "that is fetched states no licence",
         scale="1 to 5, mean of 3 experts",
         forms=(
-            Form(("data/test-00000-of-00001-35901af5f6649399.parquet",), score_readers.summeval_of_mteb),
-            Form(("model_annotations.aligned.paired.jsonl",), score_readers.summeval_paired),
-            Form(("summeval.jsonl",), score_readers.summeval, extra=("references.jsonl",)),
+            DownloadFormat(
+                ("data/test-00000-of-00001-35901af5f6649399.parquet",), score_readers.summeval_of_mteb
+            ),
+            DownloadFormat(("model_annotations.aligned.paired.jsonl",), score_readers.summeval_paired),
+            DownloadFormat(("summeval.jsonl",), score_readers.summeval, extra=("references.jsonl",)),
         ),
         home=HuggingFace(
             "mteb/summeval",
@@ -231,8 +233,10 @@ _KNOWN = (
         terms="MIT for the repository that it is fetched from",
         scale="1 to 3, the first and the last 0 to 1; mean of 3 annotators",
         forms=(
-            Form(("reproduce/data/dialogue/topical_chat.json",), score_readers.topical_chat_of_unieval),
-            Form(("topical_chat.jsonl",), score_readers.topical_chat),
+            DownloadFormat(
+                ("reproduce/data/dialogue/topical_chat.json",), score_readers.topical_chat_of_unieval
+            ),
+            DownloadFormat(("topical_chat.jsonl",), score_readers.topical_chat),
         ),
         home=GitHub("maszhongming/UniEval", "d33e7b6cfebe97b2bafe435adbd818230d5a416a"),
         papers=(USR, TOPICAL_CHAT, UNIEVAL),
@@ -257,8 +261,8 @@ _KNOWN = (
         terms="no licence file in the repository; questions and answers come from FastChat (Apache-2.0)",
         scale="1, 2, tie; majority of 3 annotators",
         forms=(
-            Form(_FAIREVAL_FILES, pair_readers.faireval_repository),
-            Form(("faireval.jsonl",), pair_readers.faireval),
+            DownloadFormat(_FAIREVAL_FILES, pair_readers.faireval_repository),
+            DownloadFormat(("faireval.jsonl",), pair_readers.faireval),
         ),
         home=GitHub("i-Eval/FairEval", "453c117a69159fd7b7de2f4e0519bac57bee21f4"),
         papers=(FAIREVAL,),
@@ -274,8 +278,8 @@ _KNOWN = (
         licence="CC-BY-4.0",
         scale="1, 2, tie; every expert's vote",
         forms=(
-            Form(("data/human-00000-of-00001-25f4910818759289.parquet",), pair_readers.human_votes),
-            Form(("mt_bench.jsonl",), pair_readers.all_pairs),
+            DownloadFormat(("data/human-00000-of-00001-25f4910818759289.parquet",), pair_readers.human_votes),
+            DownloadFormat(("mt_bench.jsonl",), pair_readers.all_pairs),
         ),
         home=HuggingFace(
             "lmsys/mt_bench_human_judgments",
@@ -289,7 +293,7 @@ _KNOWN = (
             "mt_bench.jsonl holds answers without votes: every two models are a pair there, without a label.",
         ),
         # MT-Bench, section 4.1: agreement is that of the judge with each single vote, ties of people left out.
-        rule=Rule(ties="left_out", votes="each"),
+        rule=TiePolicy(ties="left_out", votes="each"),
     ),
     Source(
         name="llmbar",
@@ -301,8 +305,8 @@ _KNOWN = (
         licence="MIT",
         scale="1, 2",
         forms=(
-            Form(_LLMBAR_FILES, pair_readers.llmbar_repository),
-            Form(("instances.jsonl",), pair_readers.llmbar),
+            DownloadFormat(_LLMBAR_FILES, pair_readers.llmbar_repository),
+            DownloadFormat(("instances.jsonl",), pair_readers.llmbar),
         ),
         home=GitHub("princeton-nlp/LLMBar", "900616bff90b6c6c8e1681f7d079250637c55992"),
         papers=(LLMBAR,),
@@ -322,8 +326,8 @@ _KNOWN = (
         terms="no licence file in the repository; the authors' copy on the Hugging Face Hub says MIT",
         scale="1, 2",
         forms=(
-            Form(_JUDGEBENCH_FILES, pair_readers.judgebench),
-            Form(("pairs.jsonl",), pair_readers.judgebench),
+            DownloadFormat(_JUDGEBENCH_FILES, pair_readers.judgebench),
+            DownloadFormat(("pairs.jsonl",), pair_readers.judgebench),
         ),
         home=GitHub("ScalerLab/JudgeBench", "e2c52c284e735e139b3daa61c206ee208f36c461"),
         papers=(JUDGEBENCH,),
@@ -342,8 +346,8 @@ _KNOWN = (
         licence="Apache-2.0",
         scale="1, 2, tie; three annotators' votes",
         forms=(
-            Form(("data/testset-v1.json",), pair_readers.pandalm),
-            Form(("pandalm.jsonl",), pair_readers.pandalm),
+            DownloadFormat(("data/testset-v1.json",), pair_readers.pandalm),
+            DownloadFormat(("pandalm.jsonl",), pair_readers.pandalm),
         ),
         home=GitHub("WeOpenML/PandaLM", "3871806e72b4832f815ecafd24d3503c73403f48"),
         papers=(PANDALM,),
@@ -359,8 +363,8 @@ _KNOWN = (
         licence="MIT",
         scale="1 to 5, three raters",
         forms=(
-            Form(("hanna_stories_annotations.csv",), score_readers.hanna_annotations),
-            Form(("hanna.jsonl",), score_readers.hanna),
+            DownloadFormat(("hanna_stories_annotations.csv",), score_readers.hanna_annotations),
+            DownloadFormat(("hanna.jsonl",), score_readers.hanna),
         ),
         home=GitHub("dig-team/hanna-benchmark-asg", "41a8056161f39918dad0efff8eb1a037d2cba66b"),
         papers=(HANNA,),

@@ -190,7 +190,7 @@ log = logging.getLogger("jurygraph.data")
 
 
 @dataclass(frozen=True)
-class Patience:
+class DownloadRetries:
     """How often a download is attempted, and how long it waits in between, in seconds."""
 
     attempts: int = 3
@@ -199,7 +199,7 @@ class Patience:
     timeout: float = 30.0
 
 
-PATIENCE = Patience()
+PATIENCE = DownloadRetries()
 
 
 def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from ....state.errors import DataError
 from ....state.tasks import TaskKind
-from ...statistics.tie_policy import USUAL, Rule
+from ...statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from ..files import Row, RowFile
 
 Labels = Literal["people", "construction", "none"]
@@ -19,7 +19,7 @@ Rows = Callable[[Sequence[RowFile]], Iterator[Row]]
 
 
 @dataclass(frozen=True)
-class Form:
+class DownloadFormat:
     """One way in which a dataset lies on a disk.
 
     Attributes:
@@ -106,14 +106,14 @@ class Source:
     size: str
     licence: str
     scale: str
-    forms: tuple[Form, ...] = ()
+    forms: tuple[DownloadFormat, ...] = ()
     home: GitHub | HuggingFace | None = None
     papers: tuple[Paper, ...] = ()
     family: str = "summeval"
     aspects: tuple[str, ...] = ()
     terms: str = ""
     quirks: tuple[str, ...] = ()
-    rule: Rule = USUAL
+    rule: TiePolicy = DEFAULT_TIE_POLICY
 
     @property
     def wanted(self) -> str:
@@ -128,7 +128,7 @@ def _shown(files: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class Found:
+class LocatedFile:
     """A form of a dataset, and where its files are.
 
     Attributes:
@@ -137,12 +137,12 @@ class Found:
         place: the file, or the folder that holds them all: enough to find them again.
     """
 
-    form: Form
+    form: DownloadFormat
     paths: tuple[Path, ...]
     place: Path
 
 
-def find(source: Source, place: str | Path) -> Found:
+def find(source: Source, place: str | Path) -> LocatedFile:
     """A dataset's files: in a folder, one folder below it that is called like the dataset, or the one file named.
 
     Raises:
@@ -159,14 +159,14 @@ def find(source: Source, place: str | Path) -> Found:
     raise DataError(f"{place}: holds no {source.wanted}, which {source.name} is read from (also .gz)")
 
 
-def _candidates(source: Source, place: Path) -> Iterator[tuple[Path, Form]]:
+def _candidates(source: Source, place: Path) -> Iterator[tuple[Path, DownloadFormat]]:
     folders = [place, place / source.name, place / source.name.replace("-", "_")]
     for folder in folders if place.is_dir() else [place.parent]:
         for form in source.forms:
             yield folder, form
 
 
-def _in_folder(form: Form, folder: Path, wanted: Path | None) -> Found | None:
+def _in_folder(form: DownloadFormat, folder: Path, wanted: Path | None) -> LocatedFile | None:
     for names in _shortened(form.files):
         paths = [_plain_or_compressed(folder / name) for name in names]
         there = [path for path in paths if path is not None]
@@ -174,7 +174,7 @@ def _in_folder(form: Form, folder: Path, wanted: Path | None) -> Found | None:
             extra = [_plain_or_compressed(folder / name) for name in form.extra]
             single = len(there) == 1
             held = (*there, *(path for path in extra if path is not None))
-            return Found(form, held, there[0] if single else folder)
+            return LocatedFile(form, held, there[0] if single else folder)
     return None
 
 

@@ -16,7 +16,7 @@ from jurygraph.eval.cli.app import app
 from jurygraph.eval.report import debates
 from jurygraph.eval.report.debates import Debates, ReportedRun, run_folders
 from jurygraph.eval.report.headline import answers, headline
-from jurygraph.eval.report.labels import mark
+from jurygraph.eval.report.labels import config_hash
 from jurygraph.eval.report.page import write_page
 from jurygraph.eval.report.sections import compose, grids
 from jurygraph.state.errors import DataError, JurygraphError, UsageError
@@ -198,7 +198,7 @@ def test_a_signature_stands_under_every_table() -> None:
     made = study()
     for grid in grids(made, "spearman"):
         assert any(
-            note.startswith("signed ") and f"#{mark(judge('debate').signature)}" in note
+            note.startswith("config hash: ") and f"#{config_hash(judge('debate').signature)}" in note
             for note in grid.notes
         )
     for grid in grids(made, "spearman", full=True):

@@ -133,7 +133,7 @@ def test_who_decides_where_they_do_not_agree(quickstart: NotebookNode) -> None:
 def test_a_batch_and_its_agreement(quickstart: NotebookNode) -> None:
     batch = said(quickstart, "batch")
     assert re.search(r"12 judged, 0 failed, \d\d+ calls", batch)
-    assert "labels by construction" in batch
+    assert "synthetic labels" in batch
     assert re.search(r"debate\W+consistency\W+12\W+-?[01]\.\d{3}", batch)
 
 

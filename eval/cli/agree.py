@@ -40,8 +40,8 @@ def agree(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A .jsonl, .csv, .json or .parquet file (also .gz), or the folder of a run. Its rows have item, human and "
-            "score or winner, and may have group, aspect, protocol, repeat and status.",
+            help="A .jsonl, .csv, .json or .parquet file (also .gz), or the folder of a run. Its rows have item, human "
+            "and score or winner, and may have group, aspect, protocol, repeat and status.",
         ),
     ],
     as_text: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,

@@ -63,7 +63,8 @@ def _view(summary: JournalSummary) -> list[str | Table]:
     span = f", from {_day(summary.oldest)} to {_day(summary.newest)}" if summary.spent.calls else ""
     about = (
         f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {summary.spent.calls:,} calls, "
-        f"{summary.replies:,} replies cached{span}; {summary.invalidated:,} invalidated, {summary.claims:,} in flight now"
+        f"{summary.replies:,} replies cached{span}; {summary.invalidated:,} invalidated, "
+        f"{summary.claims:,} in flight now"
     )
     return [about, _spending("model", summary.by_model), _spending("run", summary.by_run, summary.spent)]
 

@@ -201,7 +201,7 @@ def _rename(root: ElementTree.Element, mark: str) -> None:
 
 
 def _style_to_attributes(element: ElementTree.Element) -> None:
-    """Turn style attributes into presentation attributes, since the page's Content-Security-Policy forbids the former."""
+    """Turn style attributes, which the page's Content-Security-Policy forbids, into presentation attributes."""
     for declaration in filter(None, element.attrib.pop("style", "").split(";")):
         name, _, value = (part.strip() for part in declaration.partition(":"))
         if name == "font":

@@ -331,8 +331,8 @@ def _models(found: Courtroom) -> Iterator[str]:
     held = next(iter(found.gaps.values()), None)
     if held is not None:
         yield (
-            f"probability: of a gap of {1 - found.eps:g} or more (eps {found.eps:g}), if after i rounds, in w of which it "
-            f"grew, it is distributed as Beta({held.prior[0]:g} + w, {held.prior[1]:g} + i - w)"
+            f"probability: of a gap of {1 - found.eps:g} or more (eps {found.eps:g}), if after i rounds, in w of which "
+            f"it grew, it is distributed as Beta({held.prior[0]:g} + w, {held.prior[1]:g} + i - w)"
         )
 
 

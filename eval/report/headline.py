@@ -38,7 +38,7 @@ def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], 
     if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
         return f"no judge agrees with {whom} significantly better than chance"
     if len(ranked) == 1:
-        return f"{best.label}, the only judge, agrees with {whom} better than chance"
+        return f"{best.label}, the only judge, agrees with {whom} significantly better than chance"
     leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
     if any(one.few for one in leads):
         return f"{best.label} ranks first, but the data is too little to tell whether it is better"

@@ -62,7 +62,7 @@ def config_notes(study: Study, labels: Iterable[str], full: bool = False) -> tup
 def interval_note(study: Study) -> str:
     """The note that says how intervals were computed."""
     how = study.resampling
-    return f"{INTERVAL}{how.confidence:.0%} confidence interval from {how.resamples:,} bootstrap resamples, seed {how.seed}"
+    return f"{INTERVAL}{how.confidence:.0%} confidence interval, {how.resamples:,} bootstrap resamples, seed {how.seed}"
 
 
 def without_idle_notes(grid: Grid) -> Grid:

@@ -84,7 +84,8 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
         "cost",
         "Cost",
         "Cost, and the equal-cost baseline",
-        "Each judge against the largest ensemble of single judges that costs no more (compute-matched); then all costs.",
+        "Each judge against the largest ensemble of single judges that costs no more (compute-matched); then all "
+        "costs.",
         (
             *(_table(grid) for grid in summary_tables.equal_cost(study) if len(study.subjects) > 1),
             *(_table(grid, folded=len(study.subjects) > 1) for grid in comparison_tables.matchings(study)),
@@ -138,8 +139,8 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
         "score-gap",
         "Score gap",
         "Score gap between two answers",
-        "Whether advocates and more rounds widen the difference of the answers' scores, as the courtroom protocols claim; "
-        "a wide gap can still favour the wrong answer: the comparison says how often the winner is right.",
+        "Whether advocates and more rounds widen the difference of the answers' scores, as the courtroom protocols "
+        "claim; a wide gap can still favour the wrong answer: the comparison says how often the winner is right.",
         tuple(_table(grid) for grid in debate_tables.gaps(study) if grid.rows),
     )
 

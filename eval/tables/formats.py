@@ -74,14 +74,16 @@ def _fitting(grid: Grid, width: int) -> list[Grid]:
         _least_width(column, [row[place].text for row in rows]) for place, column in enumerate(grid.columns)
     ]
     names = next((place for place, column in enumerate(grid.columns) if column.align == "right"), 1)
-    if sum(widths) <= width or names >= len(widths):
+    # A terminal's table has one character more than its columns: its left edge.
+    room = width - 1 - sum(widths[:names])
+    if sum(widths[names:]) <= room or names >= len(widths):
         return [grid]
     parts: list[list[int]] = [[]]
-    free = width - sum(widths[:names])
+    free = room
     for place in range(names, len(widths)):
         if parts[-1] and widths[place] > free:
             parts.append([])
-            free = width - sum(widths[:names])
+            free = room
         parts[-1].append(place)
         free -= widths[place]
     return [_with_columns(grid, [*range(names), *part], last=part is parts[-1]) for part in parts]

@@ -226,7 +226,7 @@ def _intervals(found: Mapping[Name, Agreement]) -> Iterator[str]:
         grouped = {one.groups > 0 for one in found.values()}
         unit = "groups" if grouped == {True} else "items" if grouped == {False} else "groups or items"
         yield (
-            f"[low, high]: {100 * how.confidence:.4g} % confidence interval from {how.resamples:,} bootstrap resamples "
+            f"[low, high]: {100 * how.confidence:.4g} % confidence interval, {how.resamples:,} bootstrap resamples "
             f"of {drawn} {unit}, seed {how.seed}"
         )
     if alone := [_called(name) for name, one in found.items() if one.n and one.units < 2]:

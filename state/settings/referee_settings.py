@@ -109,7 +109,7 @@ class RefereeSettings(PositionSettings):
         return self
 
     def _inherited(self, base: Self) -> dict[str, Any]:
-        """Drop the number of referees of ``base`` where a list or a group is set here, which has a number of its own."""
+        """Drop the number of referees in ``base`` where a list or a group with its own number is set here."""
         kept, given = super()._inherited(base), self.given
         if "roles" in given and self.roles not in ("diverse", SAME) and "referees" not in given:
             kept.pop("referees", None)
@@ -121,7 +121,7 @@ class RefereeSettings(PositionSettings):
         return explicitly_set(self)
 
     def _referee_names(self) -> Sequence[str] | None:
-        """Return the names of the roles to choose from; None where any number is possible, or a file is not read yet."""
+        """Return the names of the roles to choose from; None if any number is possible or a file is yet to be read."""
         if isinstance(self.roles, str):
             return GROUPS.get(self.roles)
         return [role if isinstance(role, str) else role.name for role in self.roles]

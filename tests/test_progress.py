@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.cli.progress import LiveProgress, Rate, _Minutes
+from jurygraph.eval.cli.progress import LiveProgress, Rate, _LogEveryMinute
 from jurygraph.eval.journal import Totals
 from jurygraph.eval.run.progress_counters import ProgressCounters
 from jurygraph.eval.run.run_log import FILE, logging_to
@@ -145,7 +145,7 @@ def test_the_rate_is_of_the_last_seconds() -> None:
 def test_the_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
     counts = resumed()
     with logging_to(tmp_path, None):
-        minutes = _Minutes(counts, every=0.2)
+        minutes = _LogEveryMinute(counts, every=0.2)
         minutes.start()
         at_work(counts, seconds=1, verdicts=10, calls=100)()
         minutes.stop()

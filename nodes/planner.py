@@ -1,7 +1,7 @@
 """The planner: writes the steps of an evaluation from the aspect's criteria (G-Eval, section 2.1).
 
-Whoever judges many items with one set of steps opens a ``StepsBook`` round them: the planner is then asked once
-for each aspect and model, also when many items begin at the same moment.
+Code that judges many items opens ``keep_steps_in()`` around them: the planner is then asked once for each aspect
+and model, also when many items begin at the same moment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .prompt_templates import Prompt, Prompts
 
 
 class PlannedSteps(BaseModel):
-    """One set of steps: what they are for, who wrote them, and the key of what the planner was asked."""
+    """The steps for one aspect, the label of the model that wrote them, and the key of the planner's prompt."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,11 +37,11 @@ class PlannedSteps(BaseModel):
 
 
 class EvaluationStepsCache:
-    """Steps that are written once and kept.
+    """Evaluation steps by key, each set written once.
 
     Args:
-        known: those that were written before.
-        keep: told of each set when it is new.
+        known: sets that were written before.
+        keep: called with each new set.
     """
 
     def __init__(
@@ -53,21 +53,21 @@ class EvaluationStepsCache:
 
     @property
     def all(self) -> list[PlannedSteps]:
-        """The sets so far."""
+        """All sets in the cache."""
         return list(self._known.values())
 
     def note(self, planned: PlannedSteps) -> None:
-        """Take up steps that were written elsewhere."""
+        """Add steps that were written elsewhere; known ones are kept."""
         if planned.key not in self._known:
             self._known[planned.key] = planned
             self._keep(planned)
 
     async def steps(self, key: str, write: Callable[[], Awaitable[PlannedSteps]]) -> tuple[str, ...]:
-        """The steps of that key; the first who asks has them written, the others wait.
+        """Return the steps of a key; the first caller has them written, callers at the same time wait for that.
 
-        If that fails, the next in line tries.
+        Where writing fails, the error goes to that caller and the next one that waits tries.
         """
-        # A lock belongs to one event loop.
+        # An asyncio lock belongs to one event loop, and graphs may run on several.
         async with self._writing.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock()):
             if key not in self._known:
                 self._known[key] = planned = await write()
@@ -75,32 +75,32 @@ class EvaluationStepsCache:
             return self._known[key].steps
 
 
-_open_book: ContextVar[EvaluationStepsCache | None] = ContextVar("_open_book", default=None)
+_current_cache: ContextVar[EvaluationStepsCache | None] = ContextVar("_current_cache", default=None)
 
 
 @contextmanager
-def keep_steps_in(book: EvaluationStepsCache | None = None) -> Iterator[EvaluationStepsCache]:
-    """Have all judgements inside share their evaluation steps.
+def keep_steps_in(cache: EvaluationStepsCache | None = None) -> Iterator[EvaluationStepsCache]:
+    """Share evaluation steps between all judgements inside the ``with`` block.
 
     >>> from jurygraph.graphs import geval
     >>> task = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "fluency"}
-    >>> with steps_kept() as book:
+    >>> with keep_steps_in() as cache:
     ...     results = geval.graph.batch([{"task": task}] * 3)
-    >>> sum(turn["agent"] == "planner" for result in results for turn in result["transcript"]), len(book.all)
+    >>> sum(turn["agent"] == "planner" for result in results for turn in result["transcript"]), len(cache.all)
     (1, 1)
     """
-    book = EvaluationStepsCache() if book is None else book
-    token = _open_book.set(book)
+    cache = EvaluationStepsCache() if cache is None else cache
+    token = _current_cache.set(cache)
     try:
-        yield book
+        yield cache
     finally:
-        _open_book.reset(token)
+        _current_cache.reset(token)
 
 
 async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
-    """Ask for the evaluation steps, unless a book is open that holds them.
+    """Ask for the evaluation steps, unless the cache of an enclosing ``keep_steps_in`` has them.
 
-    Shown: the task and the aspect's criteria, no text that is to be judged.
+    Shown: the task and the aspect's criteria; none of the texts that are judged.
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
@@ -114,19 +114,20 @@ async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> di
 
     label = runtime.model_of("planner").label
     key = _key(label, question.prompt)
-    book = _open_book.get() or EvaluationStepsCache()
-    steps = await book.steps(key, write)
+    cache = _current_cache.get() or EvaluationStepsCache()
+    steps = await cache.steps(key, write)
+    # The turn belongs to the item whose planner was asked; the others took nothing.
     update = answers[0].update if answers else {}
     return {**update, "details": {"steps": list(steps)}}
 
 
 def rubric(aspect: Aspect, prompts: Prompts) -> str:
-    """Task and criteria, as planner and scorer see them."""
+    """Return task and criteria as both planner and scorer are shown them."""
     return prompts.render("geval/rubric", aspect=aspect, **scale(aspect))
 
 
 def scale(aspect: Aspect) -> dict[str, str]:
-    """The ends of an aspect's scale in words."""
+    """Return the ends of an aspect's scale as the templates take them."""
     return {"low": f"{aspect.low:g}", "high": f"{aspect.high:g}"}
 
 

@@ -60,7 +60,7 @@ def picked(answers: Sequence[Answer], tau: float) -> dict[str, Any]:
 
 
 def softmax(totals: Sequence[float], tau: float) -> list[float]:
-    """Return the softmax weights of totals at temperature ``tau``, after scaling totals to the range 0 to 1 (MORE, 3.3).
+    """Return the softmax weights of totals at temperature ``tau``, after scaling them to the range 0 to 1 (MORE, 3.3).
 
     >>> softmax([63, 63], tau=0.1)
     [0.5, 0.5]

@@ -14,13 +14,11 @@ from .average_comparison import There, average_comparisons
 from .comparison import Comparison, PairwiseComparator, Side, compare
 from .costs import Costs, Frontier, People, costs, frontier
 from .diagnostics import Diagnosis, diagnose
-from .equal_cost import EqualCostComparison, JudgeData, match
+from .equal_cost import EqualCostComparison, JudgeData, ensemble_protocols, match
 from .judges import EvaluationTarget, Judge
 from .leaderboard import Leaderboard, LeaderboardBuilder
 from .loading import Entry, load_runs
 from .score_gaps import Courtroom, courtroom
-
-_USUAL_BASES = ("single", "baseline")
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ def choose_bases(entries: Sequence[Entry], base: str | None) -> dict[str, str]:
     found: dict[str, str] = {}
     for digest in dict.fromkeys(entry.digest for entry in entries):
         there = [entry for entry in entries if entry.digest == digest]
-        wanted = _USUAL_BASES if protocol is None else (protocol,)
+        wanted = _usual_bases() if protocol is None else (protocol,)
         candidates = [entry for name in wanted for entry in there if entry.protocol == name]
         if named is not None and named.digest == digest:
             candidates = [named]
@@ -145,6 +143,15 @@ def choose_bases(entries: Sequence[Entry], base: str | None) -> dict[str, str]:
         if candidates and (base is not None or len(there) > 1):
             found[digest] = candidates[0].label
     return found
+
+
+def _usual_bases() -> list[str]:
+    """Give the protocols of one judge alone; first those whose judges an ensemble is made of."""
+    from ...graphs.registry import protocols
+
+    singles = {ensemble.single for ensemble in ensemble_protocols().values()}
+    found = [name for name, module in protocols().items() if module.protocol.is_baseline]
+    return sorted(found, key=lambda name: name not in singles)
 
 
 def _comparators(

@@ -14,7 +14,7 @@ from ..statistics.significance import sign_test
 from .counters import Replies, Spending
 from .influence import Conformity, ScoreChanges, same
 from .length_bias import LengthBias, length_bias
-from .loading import Entry, JudgeAspectData
+from .loading import JudgeAspectData, LoadedJudge
 from .measures import MAIN, Sample, difference, distance, mean_statistic, numbering, sample
 from .result_rows import Judged, ResultRow, direction, judged_by
 
@@ -188,10 +188,10 @@ class Diagnosis:
     notes: tuple[str, ...] = ()
 
 
-def diagnose(entry: Entry, cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
+def diagnose(judge: LoadedJudge, cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
     """What one contender's debates did on one subject."""
     return Diagnosis(
-        judge=entry.label,
+        judge=judge.label,
         subject=cell.subject.label,
         measure=MAIN[cell.subject.kind],
         changes=changes(cell, resampling),

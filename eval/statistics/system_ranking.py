@@ -56,7 +56,7 @@ class SystemRank:
     place: int | None
     figure: Statistic
     wins: int = 0
-    circuit_breaker: int = 0
+    losses: int = 0
     ties: int = 0
 
 
@@ -241,7 +241,7 @@ def _standing(
 
 
 def _best_first(standing: SystemRank) -> tuple[float, float, str]:
-    value, met = standing.figure.value, standing.wins + standing.circuit_breaker + standing.ties
+    value, met = standing.figure.value, standing.wins + standing.losses + standing.ties
     share = (standing.wins + standing.ties / 2) / met if met else 0
     return (-value if value is not None else 0, -share, standing.system)
 

@@ -281,7 +281,7 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Overrides) -> None:
         if labels[label] > 1:
             data = subject.data if long[subject.data, label] == 1 else f"{subject.data}@{subject.digest}"
             label = f"{data}: {label}"
-        subjects[key] = replace(subject, label=label, rule=subject.rule.but(**otherwise))
+        subjects[key] = replace(subject, label=label, rule=subject.rule.override(**otherwise))
     for judge in judges:
         for aspect, cell in judge.cells.items():
             cell.subject = subjects[judge.digest, aspect]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from ..statistics.alignment import numbered
+from ..statistics.alignment import number_groups
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.significance import sign_test
 from .counters import Replies, Spending
@@ -210,7 +210,7 @@ def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | Non
     if cell.subject.kind != "compare" or not cell.rows:
         return None
     places, both = cell.places, cell.consistent
-    units = numbered([unit for _, unit in both], rows=len(both))
+    units = number_groups([unit for _, unit in both], rows=len(both))
     consistent = mean_statistic((float(same) for same, _ in both), units, resampling) if both else None
     return Positions(
         n=len(both),

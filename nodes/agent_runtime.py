@@ -1,6 +1,6 @@
 """Asking an agent: one question or several samples, one repair, the turn.
 
-``Hearing.ask`` is the one place that calls a model, reads its reply, has it repaired and makes the turn.
+``AgentRuntime.ask`` is the one place that calls a model, reads its reply, has it repaired and makes the turn.
 """
 
 from __future__ import annotations

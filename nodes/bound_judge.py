@@ -24,7 +24,7 @@ Models = Mapping[str, "str | dict[str, Any] | ModelSpec | BaseChatModel"]
 
 
 class BoundJudge(Generic[SettingsT]):
-    """The agents of one graph, from ``build`` on; each run gets its ``Hearing`` from here."""
+    """The agents of one graph, from ``build`` on; each run gets its ``AgentRuntime`` from here."""
 
     def __init__(
         self, protocol: str, roles: Sequence[str], bound: SettingsT, chats: Mapping[str, BaseChatModel]

@@ -38,7 +38,7 @@ class Referee:
     def title(self) -> str:
         """Its role's name, as people read it.
 
-        >>> Seat(1, "news_author").title
+        >>> Referee(1, "news_author").title
         'News Author'
         """
         return self.role.replace("_", " ").title() if isinstance(self.role, str) else self.role.name

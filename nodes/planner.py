@@ -1,6 +1,6 @@
 """The planner: writes the steps of an evaluation from the aspect's criteria (G-Eval, section 2.1).
 
-Whoever judges many items with one set of steps opens a ``StepsBook`` round them: the planner is then asked once
+Whoever judges many items with one set of steps opens a ``EvaluationStepsCache`` round them: the planner is then asked once
 for each aspect and model, also when many items begin at the same moment.
 """
 
@@ -84,7 +84,7 @@ def keep_steps_in(book: EvaluationStepsCache | None = None) -> Iterator[Evaluati
 
     >>> from jurygraph.graphs import geval
     >>> task = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "fluency"}
-    >>> with steps_kept() as book:
+    >>> with keep_steps_in() as book:
     ...     results = geval.graph.batch([{"task": task}] * 3)
     >>> sum(turn["agent"] == "planner" for result in results for turn in result["transcript"]), len(book.all)
     (1, 1)

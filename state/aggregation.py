@@ -38,7 +38,7 @@ def mean_pair(pairs: Iterable[Sequence[float]]) -> tuple[float, float]:
 def winner_by_mean(scores: Sequence[float]) -> Winner:
     """Who has the higher average; what differs by rounding alone is a tie.
 
-    >>> higher([0.1 + 0.2, 0.3]), higher([7.5, 7.0])
+    >>> winner_by_mean([0.1 + 0.2, 0.3]), winner_by_mean([7.5, 7.0])
     ('tie', '1')
     """
     first, second = scores
@@ -59,10 +59,10 @@ def vote_by_scores(pairs: Mapping[str, Sequence[float]]) -> VoteResult:
     Equal scores prefer neither. Without a majority for an answer the higher average score wins, and equal averages
     are a tie.
 
-    >>> poll({"a": [8, 7], "b": [7, 6], "c": [1, 10]}).winner
+    >>> vote_by_scores({"a": [8, 7], "b": [7, 6], "c": [1, 10]}).winner
     '1'
-    >>> poll({"a": [8, 7], "b": [1, 10]})
-    Poll(winner='2', votes={'a': '1', 'b': '2'}, decided_by='average')
+    >>> vote_by_scores({"a": [8, 7], "b": [1, 10]})
+    VoteResult(winner='2', votes={'a': '1', 'b': '2'}, decided_by='average')
     """
     votes = {voter: winner_by_mean(pair) for voter, pair in pairs.items()}
     preferred = Counter(vote for vote in votes.values() if vote != "tie").most_common(1)
@@ -85,7 +85,7 @@ def swapped(value: Any) -> Any:
 def standard_deviation(scores: Sequence[Score]) -> Score | None:
     """The sample standard deviation (n - 1) of scores, or of pairs answer by answer; nothing where there is one.
 
-    >>> spread_of([2, 4]) == math.sqrt(2), spread_of([[8, 6], [8, 6]]), spread_of([3])
+    >>> standard_deviation([2, 4]) == math.sqrt(2), standard_deviation([[8, 6], [8, 6]]), standard_deviation([3])
     (True, [0.0, 0.0], None)
     """
     if len(scores) < 2:

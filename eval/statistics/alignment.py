@@ -132,7 +132,7 @@ def align_rows(
     Raises:
         ValueError: columns, or the groups, of different length.
 
-    >>> found = together({"judge": [3, None, 5], "human": [4, 2, float("nan")]}, ["a", "a", "b"])
+    >>> found = align_rows({"judge": [3, None, 5], "human": [4, 2, float("nan")]}, ["a", "a", "b"])
     >>> found.columns["judge"], found.left_out
     (array([3.]), {'no judge': 1, 'human is not a finite number': 1})
     """

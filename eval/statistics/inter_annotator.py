@@ -64,7 +64,7 @@ def between_agents(
     >>> rows = [{"item": str(a), "protocol": "chateval", "status": "ok", "score": a,
     ...     "transcript": [{**turn, "agent": "referee_1", "value": a}, {**turn, "agent": "referee_2", "value": b}]}
     ...     for a, b in [(1.0, 2.0), (4.0, 4.0), (5.0, 3.0)]]
-    >>> round(between_agents(rows)[Raters("chateval", None, "referee")].alpha.value, 3)
+    >>> round(between_agents(rows)[InterRaterAgreement("chateval", None, "referee")].alpha.value, 3)
     0.615
     """
     sheets = _Sheets()
@@ -91,7 +91,7 @@ def between_repeats(
 
     >>> rows = [{"item": item, "protocol": "single", "status": "ok", "winner": winner, "repeat": repeat}
     ...     for item, winners in {"a": "11", "b": "22", "c": "12"}.items() for repeat, winner in enumerate(winners)]
-    >>> round(between_repeats(rows)[Raters("single", None)].alpha.value, 3)
+    >>> round(between_repeats(rows)[InterRaterAgreement("single", None)].alpha.value, 3)
     0.444
     """
     sheets = _Sheets()
@@ -120,7 +120,7 @@ def with_people(
 
     >>> rows = [{"item": item, "protocol": "single", "status": "ok", "score": score, "annotations": given}
     ...     for item, score, given in [("a", 1, [1, 2]), ("b", 4, [4, 4]), ("c", 5, [5, 3])]]
-    >>> found = with_people(rows)[Raters("single", None)]
+    >>> found = with_people(rows)[InterRaterAgreement("single", None)]
     >>> round(found.people.alpha.value, 3), round(found.with_judge.alpha.value, 3)
     (0.615, 0.773)
     """

@@ -34,7 +34,7 @@ class TiePolicy:
         ties: what a human tie is: a ``class`` of its own, ``left_out``, or ``half`` right whatever the judge says.
         votes: whether people's ``majority`` is an instance, or ``each`` of their votes.
 
-    >>> print(Rule(ties="left_out", votes="each"))
+    >>> print(TiePolicy(ties="left_out", votes="each"))
     every human vote is an instance; human ties are left out; a judge's tie against a human winner is wrong
     """
 
@@ -49,7 +49,7 @@ class TiePolicy:
     def signature(self) -> str:
         """As a part of a run's signature; empty for the usual rule.
 
-        >>> Rule().signature, Rule(votes="each").signature
+        >>> TiePolicy().signature, TiePolicy(votes="each").signature
         ('', 'ties=class,votes=each')
         """
         return "" if self == TiePolicy() else f"ties={self.ties},votes={self.votes}"
@@ -64,8 +64,8 @@ class TiePolicy:
         Raises:
             UsageError: a value that there is not.
 
-        >>> Rule(votes="each").but(ties="half")
-        Rule(ties='half', votes='each')
+        >>> TiePolicy(votes="each").but(ties="half")
+        TiePolicy(ties='half', votes='each')
         """
         for name, value, known in (("ties", ties, get_args(Ties)), ("votes", votes, get_args(Votes))):
             if value not in (None, *known):
@@ -79,8 +79,8 @@ class TiePolicy:
         Raises:
             UsageError: the manifest holds a rule that there is not.
 
-        >>> Rule.of({"data": {"rule": {"votes": "each"}}}), Rule.of({})
-        (Rule(ties='class', votes='each'), Rule(ties='class', votes='majority'))
+        >>> TiePolicy.of({"data": {"rule": {"votes": "each"}}}), TiePolicy.of({})
+        (TiePolicy(ties='class', votes='each'), TiePolicy(ties='class', votes='majority'))
         """
         said = (manifest.get("data") or {}).get("rule") or {}
         return cls().but(said.get("ties"), said.get("votes"))
@@ -88,7 +88,7 @@ class TiePolicy:
     def cast(self, human: str, annotations: Sequence[Any]) -> tuple[int, int, int]:
         """How often people said 1, 2 and tie, of the votes that are instances.
 
-        >>> Rule(votes="each").cast("1", ["1", "1", "tie"]), Rule().cast("1", ["1", "1", "tie"])
+        >>> TiePolicy(votes="each").cast("1", ["1", "1", "tie"]), TiePolicy().cast("1", ["1", "1", "tie"])
         ((2, 0, 1), (1, 0, 0))
         """
         said = list(annotations) if self.votes == "each" and annotations else [human]

@@ -1,6 +1,6 @@
 """The planner: writes the steps of an evaluation from the aspect's criteria (G-Eval, section 2.1).
 
-Whoever judges many items with one set of steps opens a ``EvaluationStepsCache`` round them: the planner is then asked once
+A run that judges many items opens one ``EvaluationStepsCache`` around them: the planner is then asked once
 for each aspect and model, also when many items begin at the same moment.
 """
 

@@ -58,13 +58,13 @@ class TiePolicy:
         """As the manifest of a run has it."""
         return asdict(self)
 
-    def but(self, ties: str | None = None, votes: str | None = None) -> TiePolicy:
+    def override(self, ties: str | None = None, votes: str | None = None) -> TiePolicy:
         """The same, except for what is given.
 
         Raises:
             UsageError: a value that there is not.
 
-        >>> TiePolicy(votes="each").but(ties="half")
+        >>> TiePolicy(votes="each").override(ties="half")
         TiePolicy(ties='half', votes='each')
         """
         for name, value, known in (("ties", ties, get_args(Ties)), ("votes", votes, get_args(Votes))):
@@ -83,12 +83,12 @@ class TiePolicy:
         (TiePolicy(ties='class', votes='each'), TiePolicy(ties='class', votes='majority'))
         """
         said = (manifest.get("data") or {}).get("rule") or {}
-        return cls().but(said.get("ties"), said.get("votes"))
+        return cls().override(said.get("ties"), said.get("votes"))
 
-    def cast(self, human: str, annotations: Sequence[Any]) -> tuple[int, int, int]:
+    def vote_counts(self, human: str, annotations: Sequence[Any]) -> tuple[int, int, int]:
         """How often people said 1, 2 and tie, of the votes that are instances.
 
-        >>> TiePolicy(votes="each").cast("1", ["1", "1", "tie"]), TiePolicy().cast("1", ["1", "1", "tie"])
+        >>> TiePolicy(votes="each").vote_counts("1", ["1", "1", "tie"]), TiePolicy().vote_counts("1", ["1", "1", "tie"])
         ((2, 0, 1), (1, 0, 0))
         """
         said = list(annotations) if self.votes == "each" and annotations else [human]
@@ -109,27 +109,27 @@ class Overrides(TypedDict, total=False):
     votes: str | None
 
 
-TIE = 2
+TIE_CODE = 2
 """The code of a tie; 0 and 1 are the answers."""
 
 
-def counting(votes: Floats, ties: Ties) -> Floats:
+def counted_votes(votes: Floats, ties: Ties) -> Floats:
     """The votes that count: those for a tie do not where human ties are left out.
 
     Args:
         votes: of each row how often people said 1, 2 and tie: shape (rows, 3).
         ties: what a human tie is.
 
-    >>> counting(np.array([[1.0, 0.0, 2.0]]), "left_out").tolist()
+    >>> counted_votes(np.array([[1.0, 0.0, 2.0]]), "left_out").tolist()
     [[1.0, 0.0, 0.0]]
     """
     found = votes.astype(float)
     if ties == "left_out":
-        found[:, TIE] = 0
+        found[:, TIE_CODE] = 0
     return found
 
 
-def counted(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
+def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
     """For each row how often the judge said one thing and people another: shape (rows, 3, 3).
 
     Where a human tie is half right, it is half a vote for either answer; a judge's tie is then half of either, too.
@@ -140,23 +140,23 @@ def counted(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
         votes: of each row how often people said 1, 2 and tie: shape (rows, 3).
         ties: what a human tie is.
 
-    >>> right = counted(np.array([0, 2]), np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), "half")
+    >>> right = confusion_tables(np.array([0, 2]), np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), "half")
     >>> right.trace(axis1=1, axis2=2).tolist()
     [0.5, 0.5]
     """
-    votes, said = counting(votes, ties), np.eye(3)[judged.astype(np.intp)]
+    votes, said = counted_votes(votes, ties), np.eye(3)[judged.astype(np.intp)]
     half = ties == "half"
-    tied = votes[:, TIE:] * [0.5, 0.5, 0] if half else np.zeros_like(votes)
+    tied = votes[:, TIE_CODE:] * [0.5, 0.5, 0] if half else np.zeros_like(votes)
     untied = votes * [1, 1, 0] if half else votes
-    either = np.where(said[:, TIE:] == 1, [0.5, 0.5, 0], said)
+    either = np.where(said[:, TIE_CODE:] == 1, [0.5, 0.5, 0], said)
     found: Floats = np.einsum("ri,rj->rij", said, untied) + np.einsum("ri,rj->rij", either, tied)
     return found
 
 
-def by_unit(tables: Floats, units: Units) -> Floats:
+def sum_by_unit(tables: Floats, units: Units) -> Floats:
     """The tables of rows that are drawn together, added up: shape (units, 3, 3).
 
-    >>> by_unit(np.ones((3, 3, 3)), np.array([0, 1, 0]))[0, 0, 0].item()
+    >>> sum_by_unit(np.ones((3, 3, 3)), np.array([0, 1, 0]))[0, 0, 0].item()
     2.0
     """
     found = np.zeros((int(units.max(initial=-1)) + 1, 3, 3))

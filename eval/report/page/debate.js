@@ -1,8 +1,8 @@
 // One debate, round by round: who said what, the parsed value, and score changes.
 
-const DECIDING = new Set(["scorer", "judge", "referee", "tie_breaker", "juror", "jury", "human"]);
-/** Agents on the right side of the page: the critic, and the advocates of the second answer. */
-const against = ({ role, agent }) => role === "critic" || (role === "advocate" && agent.startsWith("advocate_2"));
+const DECIDING = new Set(["scores", "panel", "decides", "votes"]);
+/** Agents on the right side of the page: those who object, and those who argue for the second answer. */
+const against = ({ kind, role, agent }) => kind === "objects" || (kind === "argues" && agent.startsWith(`${role}_2`));
 const BRIEF = 40;
 
 /** One debate, or two side by side with the judged texts above both. */
@@ -130,10 +130,10 @@ function sampled(samples, sought) {
 }
 
 function said(turn, before, sought) {
-  if (turn.model === null && turn.role === "commander") {
+  if (turn.model === null && turn.kind === "assists") {
     return make("li", { class: "turn relay" }, prose(turn.content, sought));
   }
-  const kind = against(turn) ? " against" : DECIDING.has(turn.role) ? " deciding" : "";
+  const kind = against(turn) ? " against" : DECIDING.has(turn.kind) ? " deciding" : "";
   return make(
     "li",
     { class: `turn${kind}` },

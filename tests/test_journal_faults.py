@@ -286,6 +286,7 @@ async def test_a_postgres_that_stays_away_ends_all_calls(postgres: str) -> None:
 KILLED = """
 import asyncio, os, sys
 from jurygraph.eval.journal import Entry, Journal
+from jurygraph.state import Usage
 
 async def main():
     journal = await Journal.open(sys.argv[1], run="a")
@@ -293,7 +294,7 @@ async def main():
         while True:
             key = os.urandom(16)
             assert await journal.reserve(key) is None
-            await journal.keep(key, Entry("m", key * 100, 1, 1, 0, 1, 0, 0.001, 0.1))
+            await journal.keep(key, Entry("m", key * 100, Usage(1, 1, 0, 1, 0, 0.001, 0.1)))
             os.write(1, key)
     await asyncio.gather(*(work() for _ in range(16)))
 
@@ -330,11 +331,12 @@ async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(
     program = """
 import asyncio, sys
 from jurygraph.eval.journal import Entry, Journal
+from jurygraph.state import Usage
 
 async def main():
     journal = await Journal.open(sys.argv[1], run="a")
     for number in range(10):
-        asyncio.create_task(journal.keep(bytes([number]) * 16, Entry("m", b"{}", 1, 1, 0, 1, 0, 0.1, 0.1)))
+        asyncio.create_task(journal.keep(bytes([number]) * 16, Entry("m", b"{}", Usage(1, 1, 0, 1, 0, 0.1, 0.1))))
     await asyncio.sleep(0)
 
 asyncio.run(main())

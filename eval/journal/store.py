@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from ...state.errors import UsageError
+from ...state.usage import Usage
 from .database import (
     KEPT_AT_ONCE,
     SUMS,
@@ -27,9 +28,9 @@ from .database import (
     create,
     now,
     openings,
-    totals_from,
+    usage_from,
 )
-from .records import Batch, JournalError, Totals
+from .records import Batch, JournalError
 
 T = TypeVar("T")
 
@@ -158,11 +159,11 @@ class Store:
         assert isinstance(number, int)
         return number
 
-    def totals(self) -> Totals:
+    def totals(self) -> Usage:
         """What this run's calls have cost, over all its openings."""
         mine = openings.join(calls, WRITTEN_BY)
         statement = select(*SUMS).select_from(mine).where(openings.c.run == self._run)
-        return totals_from(self.transact(lambda connection: connection.execute(statement).one()))
+        return usage_from(self.transact(lambda connection: connection.execute(statement).one()))
 
     def note_keys(self, note: Callable[[bytes], None]) -> None:
         """Call a function with every key there is, without holding them all."""

@@ -152,7 +152,7 @@ async def test_what_is_queued_when_the_journal_closes_is_written(where: str) -> 
 
 
 async def test_a_call_written_again_after_a_doubtful_end_is_one_call(where: str) -> None:
-    store = Store(journal_location(where), "a", shared=True, fresh=False, retry_policy=5, lease=60)
+    store = Store(journal_location(where), "a", shared=True, fresh=False, retry_seconds=5, lease=60)
     row = (store.opening << 32, key(1), "m", b"{}", 1, 10, 0, 5, 0, 0.5, 1.0)
     store.write([row])
     store.write([row])
@@ -207,11 +207,11 @@ async def test_a_summary_says_what_was_spent_by_model_and_by_run(where: str) -> 
 @pytest.mark.parametrize(
     ("choice", "gone", "left"),
     [
-        ({"disowned": True}, 1, {1, 2, 3}),
+        ({"invalidated": True}, 1, {1, 2, 3}),
         ({"run": "a"}, 2, {3}),
         ({"older_than_days": -1}, 4, set()),
         ({"older_than_days": 1}, 0, {1, 2, 3}),
-        ({"run": "a", "disowned": True}, 0, {1, 2, 3}),
+        ({"run": "a", "invalidated": True}, 0, {1, 2, 3}),
     ],
 )
 async def test_pruned_replies_are_gone_and_their_cost_is_not(

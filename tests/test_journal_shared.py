@@ -171,7 +171,7 @@ async def test_many_open_a_new_journal_at_once(where: str) -> None:
 
 def _dead_process(where: str, lease: float) -> Store:
     """One that has claimed a call and will neither make it nor renew its lease."""
-    store = Store(journal_location(where), "dead", shared=True, fresh=False, retry_policy=5, lease=lease)
+    store = Store(journal_location(where), "dead", shared=True, fresh=False, retry_seconds=5, lease=lease)
     assert store.reserve([key(1)]) == ({}, {key(1)})
     return store
 

@@ -58,7 +58,7 @@ class Journal:
         run: str,
         fresh: bool = False,
         shared: bool | None = None,
-        retry_policy: float | None = None,
+        retry_seconds: float | None = None,
         lease: float = 60.0,
     ) -> Journal:
         """Open a journal; where there is none, make one.
@@ -80,11 +80,11 @@ class Journal:
         there = journal_location(where)
         claiming = there.named_by_url if shared is None else shared
         waiting = (
-            (SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE) if retry_policy is None else retry_policy
+            (SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE) if retry_seconds is None else retry_seconds
         )
 
         def opening() -> Store:
-            return Store(there, run, shared=claiming, fresh=fresh, retry_policy=waiting, lease=lease)
+            return Store(there, run, shared=claiming, fresh=fresh, retry_seconds=waiting, lease=lease)
 
         worker = Worker(opening, shared=claiming, lease=lease)
         try:

@@ -12,6 +12,7 @@ from ...state.transcript import Turn
 from ...state.usage import NO_USAGE, Usage
 from ...state.verdict import Winner
 from ..run.results import Result
+from ..run.turn_kinds import kind_of_turns
 
 Value = float | tuple[float, float]
 """A score, or the scores of two answers."""
@@ -92,7 +93,7 @@ def row_of(result: Result) -> ResultRow | None:
         lengths=result.lengths,
         systems=tuple(map(intern, result.systems)),
         annotations=result.annotations,
-        agent_scores=tuple(_agent_scores(result.transcript)),
+        agent_scores=tuple(_agent_scores(result)),
         usage=usage_of(result),
     )
 
@@ -145,12 +146,13 @@ def discussions(transcript: Iterable[Turn]) -> Iterator[list[Turn]]:
     yield from found.values()
 
 
-def _agent_scores(transcript: Iterable[Turn]) -> Iterator[AgentScore]:
-    """Referees' last scores, and jurors' votes."""
+def _agent_scores(result: Result) -> Iterator[AgentScore]:
+    """Give the last score of each member of a panel, and each vote."""
+    kind_of = kind_of_turns(result)
     last: dict[str, dict[int, Value | Winner]] = {}
     usages: dict[str, Usage] = {}
-    for turn in transcript:
-        if turn["role"] not in ("referee", "juror"):
+    for turn in result.transcript:
+        if kind_of(turn) not in ("panel", "votes"):
             continue
         agent = intern(turn["agent"])
         usages[agent] = usages.get(agent, NO_USAGE) + Usage.of_fields(turn)

@@ -17,9 +17,9 @@ from .prompt_templates import Prompt, Prompts
 
 
 async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
-    """Ask for the evaluation steps, unless a cache is open that holds them.
+    """Ask for the evaluation steps, unless the cache of an enclosing ``keep_steps_in`` has them.
 
-    Shown: the task and the aspect's criteria, no text that is to be judged.
+    Shown: the task and the aspect's criteria; none of the texts that are judged.
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
@@ -35,17 +35,18 @@ async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> di
     key = _key(label, question.prompt)
     cache = open_cache.get() or EvaluationStepsCache()
     steps = await cache.steps(key, write)
+    # The turn belongs to the item whose planner was asked; the others took nothing.
     update = answers[0].update if answers else {}
     return {**update, "details": {"steps": list(steps)}}
 
 
 def rubric(aspect: Aspect, prompts: Prompts) -> str:
-    """Task and criteria, as planner and scorer see them."""
+    """Return task and criteria as both planner and scorer are shown them."""
     return prompts.render("geval/rubric", aspect=aspect, **scale(aspect))
 
 
 def scale(aspect: Aspect) -> dict[str, str]:
-    """The ends of an aspect's scale in words."""
+    """Return the ends of an aspect's scale as the templates take them."""
     return {"low": f"{aspect.low:g}", "high": f"{aspect.high:g}"}
 
 

@@ -187,10 +187,10 @@ def found(recorded: Recorded, turn_key: TurnKey, nth: int) -> RecordedReply | No
 
     One reply that was asked for alone and the first of several samples stand for each other.
 
-    >>> said = Said("Score: 4", None)
-    >>> found({Voice("scorer", 1): [said]}, Voice("scorer", 1, sample=1), 0) == said
+    >>> said = RecordedReply("Score: 4", None)
+    >>> found({TurnKey("scorer", 1): [said]}, TurnKey("scorer", 1, sample=1), 0) == said
     True
-    >>> found({Voice("scorer", 1): [said]}, Voice("scorer", 1, sample=2), 0) is None
+    >>> found({TurnKey("scorer", 1): [said]}, TurnKey("scorer", 1, sample=2), 0) is None
     True
     """
     for sample in _ALIKE.get(turn_key.sample, (turn_key.sample,)):

@@ -109,7 +109,7 @@ class ExpectedCalls:
 
 
 async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
-    """What follows from protocols and settings alone; arguments as for ``expect``."""
+    """What follows from protocols and settings alone; arguments as for ``expected_calls``."""
     pairs = list(zip(planned.cells, done, strict=True))
     return ExpectedCalls(
         verdicts=tuple(len(one.plan) - there for one, there in pairs),

@@ -12,7 +12,8 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ...state.errors import UsageError
-from ..journal import JournalSummary, Totals, prune, summarize
+from ...state.usage import Usage
+from ..journal import JournalSummary, prune, summarize
 from ..tables.grid import money
 from .runtime import console
 
@@ -69,21 +70,21 @@ def _view(summary: JournalSummary) -> list[str | Table]:
     return [about, _spending("model", summary.by_model), _spending("run", summary.by_run, summary.spent)]
 
 
-def _spending(by: str, spent: Mapping[str, Totals], total: Totals | None = None) -> Table:
+def _spending(by: str, spent: Mapping[str, Usage], total: Usage | None = None) -> Table:
     table = Table(by)
     for heading in ("calls", "input tokens", "cached input", "output tokens", "cost"):
         table.add_column(heading, justify="right")
-    for name, totals in spent.items():
-        table.add_row(name, *_cells(totals))
+    for name, usage in spent.items():
+        table.add_row(name, *_cells(usage))
     if total:
         table.add_section()
         table.add_row("total", *_cells(total))
     return table
 
 
-def _cells(totals: Totals) -> list[str]:
-    counts = (totals.calls, totals.input_tokens, totals.cached_input_tokens, totals.output_tokens)
-    return [*(f"{n:,}" for n in counts), "unknown" if totals.cost_usd is None else money(totals.cost_usd)]
+def _cells(usage: Usage) -> list[str]:
+    counts = (usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
+    return [*(f"{n:,}" for n in counts), "unknown" if usage.cost_usd is None else money(usage.cost_usd)]
 
 
 def _day(seconds: int | None) -> str:

@@ -245,9 +245,10 @@ def _ending(evaluation: Evaluation, counts: ProgressCounters, stop: StopSignal) 
 
 def total_usage(counts: ProgressCounters) -> str:
     """The line that says what was spent since the run's first start, and how many calls the cache answered."""
-    cost = "cost unknown" if counts.cost_usd is None else money(counts.cost_usd)
+    usage = counts.usage
+    cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
-    return f"total usage: {counts.calls:,} calls, {counts.tokens:,} tokens, {cost}{cached}"
+    return f"total usage: {usage.calls:,} calls, {usage.tokens:,} tokens, {cost}{cached}"
 
 
 def default_out(protocols: list[str], data: str) -> Path:

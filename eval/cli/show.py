@@ -210,8 +210,7 @@ def _verdict(result: Result) -> RenderableType:
         style="dim",
     )
     cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
-    tokens = result.input_tokens + result.output_tokens
-    text.append(f"\n{result.calls} calls, {tokens:,} tokens, {cost}", style="dim")
+    text.append(f"\n{result.calls} calls, {result.tokens:,} tokens, {cost}", style="dim")
     for warning in result.warnings:
         text.append(f"\nWarning: {warning}", style="yellow")
     return text

@@ -230,7 +230,7 @@ def test_without_labels_there_is_no_answer_and_no_made_up_figure() -> None:
     assert cells(made, "over rows")["debate"][:3] == ["-", "-", "-"]
     page = compose(made, "spearman", "wit")
     assert "how many rows were used" in page.answers[0]
-    assert [section.id for section in page.sections] == ["leaderboard", "price"]
+    assert [section.id for section in page.sections] == ["leaderboard", "cost"]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import UsageError
-from .alignment import Floats, Units
+from .alignment import Floats, Units, unit_count
 
 CODES = {"1": 0, "2": 1, "tie": 2}
 
@@ -159,6 +159,6 @@ def sum_by_unit(tables: Floats, units: Units) -> Floats:
     >>> sum_by_unit(np.ones((3, 3, 3)), np.array([0, 1, 0]))[0, 0, 0].item()
     2.0
     """
-    found = np.zeros((int(units.max(initial=-1)) + 1, 3, 3))
+    found = np.zeros((unit_count(units), 3, 3))
     np.add.at(found, units, tables)
     return found

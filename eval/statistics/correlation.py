@@ -137,7 +137,7 @@ def resampled_correlations(
 
 
 def resampled_mean_within(name: str, x: Floats, y: Floats, groups: Units, resampling: Resampling) -> Floats:
-    """The mean of the groups' correlations in each resample of groups; groups that have none do not count.
+    """Average the groups' correlations in each resample of groups; groups that have none do not count.
 
     Args and result are those of ``resampled_correlation``, the units being ``groups``.
     """

@@ -203,8 +203,7 @@ def _verdict(result: Result) -> RenderableType:
     path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
     text.append(f"\n{result.stop_reason} after {result.rounds} round(s), scores {path}", style="dim")
     cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
-    tokens = result.input_tokens + result.output_tokens
-    text.append(f"\n{result.calls} calls, {tokens:,} tokens, {cost}", style="dim")
+    text.append(f"\n{result.calls} calls, {result.tokens:,} tokens, {cost}", style="dim")
     for warning in result.warnings:
         text.append(f"\n! {warning}", style="yellow")
     return text

@@ -267,9 +267,9 @@ class _Sweeping:
                 break
 
     def _ending(self, done: Sweep, counts: SweepCounts, stop: StopSignal) -> list[str]:
-        cost = "cost unknown" if counts.cost_usd is None else money(counts.cost_usd)
+        cost = "cost unknown" if counts.usage.cost_usd is None else money(counts.usage.cost_usd)
         lines = [
-            f"paid in all: {counts.calls:,} calls, {counts.tokens:,} tokens, {cost}; "
+            f"paid in all: {counts.usage.calls:,} calls, {counts.usage.tokens:,} tokens, {cost}; "
             f"{counts.served:,} answered from what was kept"
         ]
         again = f"The same command with --out {done.folder}"

@@ -10,6 +10,7 @@ from typing import TypeVar
 from sqlalchemy import ColumnElement, Connection, exists, func, select, text, update
 
 from ...state.errors import UsageError
+from ...state.usage import Usage
 from .database import (
     SUMS,
     VERSION,
@@ -22,9 +23,9 @@ from .database import (
     metadata,
     now,
     openings,
-    totals_from,
+    usage_from,
 )
-from .records import JournalError, Totals
+from .records import JournalError
 from .store import persevere
 
 T = TypeVar("T")
@@ -52,9 +53,9 @@ class JournalSummary:
     shown: str
     version: int
     bytes: int
-    spent: Totals
-    by_model: Mapping[str, Totals]
-    by_run: Mapping[str, Totals]
+    spent: Usage
+    by_model: Mapping[str, Usage]
+    by_run: Mapping[str, Usage]
     replies: int
     invalidated: int
     claims: int
@@ -147,11 +148,11 @@ def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
         shown=there.shown,
         version=VERSION,
         bytes=_bytes(connection, there),
-        spent=totals_from(connection.execute(select(*SUMS)).one()),
+        spent=usage_from(connection.execute(select(*SUMS)).one()),
         by_model={
-            row[0]: totals_from(row[1:]) for row in connection.execute(by_model.order_by(calls.c.model))
+            row[0]: usage_from(row[1:]) for row in connection.execute(by_model.order_by(calls.c.model))
         },
-        by_run={row[0]: totals_from(row[1:]) for row in connection.execute(by_run.order_by(openings.c.run))},
+        by_run={row[0]: usage_from(row[1:]) for row in connection.execute(by_run.order_by(openings.c.run))},
         replies=connection.scalar(select(func.count(calls.c.reply))) or 0,
         invalidated=connection.scalar(select(count).where(calls.c.disowned.is_(True))) or 0,
         claims=connection.scalar(select(count).select_from(claims)) or 0,

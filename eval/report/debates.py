@@ -145,7 +145,7 @@ class Debates:
             "rounds": result.rounds,
             "reason": self._reasons.of(result.stop_reason),
             "calls": result.calls,
-            "tokens": result.input_tokens + result.output_tokens,
+            "tokens": result.tokens,
             "cost": result.cost_usd,
             "block": place.block,
             "place": place.place,

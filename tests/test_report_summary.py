@@ -16,6 +16,7 @@ from jurygraph.eval.report.sections import grids
 from jurygraph.eval.report.summary_tables import summary
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.tables import Grid
+from jurygraph.state.usage import Usage
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -57,7 +58,7 @@ def test_where_nothing_is_sure_that_is_said() -> None:
 
 def test_at_the_same_price_says_of_how_many() -> None:
     ensemble = EnsembleOf(
-        "ensemble, 4 of 9", "ensemble", "coherence", 4, UsageTotals(12, 48), "spearman", Statistic(0.3)
+        "ensemble, 4 of 9", "ensemble", "coherence", 4, UsageTotals(12, Usage(48)), "spearman", Statistic(0.3)
     )
     match = EqualCostMatch(
         "debate", "coherence", ensemble, "calls", 4.4, 4.0, pairwise("debate", "coherence")

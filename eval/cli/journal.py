@@ -12,7 +12,8 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ...state.errors import UsageError
-from ..journal import JournalSummary, Totals, prune, summarize
+from ...state.usage import Usage
+from ..journal import JournalSummary, prune, summarize
 from .runtime import console
 
 FILE = "journal.sqlite"
@@ -64,21 +65,21 @@ def _view(summary: JournalSummary) -> list[str | Table]:
     return [about, _spending("model", summary.by_model), _spending("run", summary.by_run, summary.spent)]
 
 
-def _spending(by: str, spent: Mapping[str, Totals], together: Totals | None = None) -> Table:
+def _spending(by: str, spent: Mapping[str, Usage], together: Usage | None = None) -> Table:
     table = Table(by)
     for heading in ("calls", "input tokens", "of them cached", "output tokens", "USD"):
         table.add_column(heading, justify="right")
-    for name, totals in spent.items():
-        table.add_row(name, *_cells(totals))
+    for name, usage in spent.items():
+        table.add_row(name, *_cells(usage))
     if together:
         table.add_section()
         table.add_row("all", *_cells(together))
     return table
 
 
-def _cells(totals: Totals) -> list[str]:
-    counts = (totals.calls, totals.input_tokens, totals.cached_input_tokens, totals.output_tokens)
-    return [*(f"{n:,}" for n in counts), "unknown" if totals.cost_usd is None else f"{totals.cost_usd:.4f}"]
+def _cells(usage: Usage) -> list[str]:
+    counts = (usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
+    return [*(f"{n:,}" for n in counts), "unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f}"]
 
 
 def _day(seconds: int | None) -> str:

@@ -140,9 +140,9 @@ def _figures(counts: ProgressCounters, rate: float) -> Text:
     parts = (
         Text(f"{counts.failed:,} failed", "red") if counts.failed else None,
         f"{rate:,.1f} calls/s",
-        "cost unknown" if counts.cost_usd is None else money(counts.cost_usd),
-        f"{_short(counts.calls)} calls",
-        f"{_short(counts.tokens)} tokens",
+        "cost unknown" if counts.usage.cost_usd is None else money(counts.usage.cost_usd),
+        f"{_short(counts.usage.calls)} calls",
+        f"{_short(counts.usage.tokens)} tokens",
         f"{_short(counts.served)} kept" if counts.served else None,
         f"{_short(counts.rounds)} rounds",
     )

@@ -238,9 +238,9 @@ def _ending(evaluation: Evaluation, counts: ProgressCounters, stop: StopSignal) 
 
 
 def _spent(counts: ProgressCounters) -> str:
-    cost = "cost unknown" if counts.cost_usd is None else money(counts.cost_usd)
+    cost = "cost unknown" if counts.usage.cost_usd is None else money(counts.usage.cost_usd)
     served = f", {counts.served:,} answered from what was kept" if counts.served else ""
-    return f"paid in all: {counts.calls:,} calls, {counts.tokens:,} tokens, {cost}{served}"
+    return f"paid in all: {counts.usage.calls:,} calls, {counts.usage.tokens:,} tokens, {cost}{served}"
 
 
 def default_out(protocols: list[str], data: str) -> Path:

@@ -327,6 +327,6 @@ def _value(figure: Any) -> float | None:
 
 def _overview_cells(overview: Overview) -> Iterator[CellValue]:
     yield from (overview.judged, overview.failed, overview.score.value, overview.rounds.value)
-    yield from (overview.calls, overview.tokens)
-    yield "unknown" if overview.cost_usd is None else overview.cost_usd
+    yield from (overview.usage.calls, overview.usage.tokens)
+    yield "unknown" if overview.usage.cost_usd is None else overview.usage.cost_usd
     yield ", ".join(f"{reason} {count}" for reason, count in overview.stop_reasons.most_common())

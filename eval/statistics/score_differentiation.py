@@ -22,6 +22,7 @@ from .alignment import (
     fields_of,
     number_units,
     resampling_unit,
+    unit_count,
     why_unjudged,
 )
 from .gap_analysis import HIGH, LOW, GapRound, gap_analysis, gaps_of, rounds_until

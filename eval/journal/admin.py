@@ -129,7 +129,7 @@ def _chosen(
             raise UsageError(f"{there.shown}: no run {run!r}; it has {', '.join(_runs(connection)[:5])}")
         chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
     if invalidated:
-        chosen.append(calls.c.disowned.is_(True))
+        chosen.append(calls.c.invalidated.is_(True))
     return chosen
 
 
@@ -154,7 +154,7 @@ def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
         },
         by_run={row[0]: usage_from(row[1:]) for row in connection.execute(by_run.order_by(openings.c.run))},
         replies=connection.scalar(select(func.count(calls.c.reply))) or 0,
-        invalidated=connection.scalar(select(count).where(calls.c.disowned.is_(True))) or 0,
+        invalidated=connection.scalar(select(count).where(calls.c.invalidated.is_(True))) or 0,
         claims=connection.scalar(select(count).select_from(claims)) or 0,
         oldest=oldest,
         newest=newest,

@@ -25,7 +25,7 @@ from jurygraph.eval.cli.app import app
 from typer.main import get_command
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MISUSED = typer.BadParameter.__mro__[1]
 """Click's ``UsageError``, whichever copy of Click this typer works with."""
 FRACTION = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?")

@@ -207,7 +207,13 @@ def test_a_debate_is_read_round_by_round(opened: Any) -> None:
     expect(sheet.locator(".facts")).to_contain_text("Label3")
     assert sheet.locator(".round h4").all_inner_texts() == ["Opening", "Round 1", "Round 2"]
     assert sheet.locator(".turn b").all_inner_texts() == ["Scorer", "Critic", "Scorer", "Critic"]
-    assert sheet.locator(".turn .chip").all_inner_texts() == ["4", "objects", "3", "changed from 4", "no issue"]
+    assert sheet.locator(".turn .chip").all_inner_texts() == [
+        "4",
+        "objects",
+        "3",
+        "changed from 4",
+        "no issue",
+    ]
     expect(sheet.locator(".texts")).to_contain_text("Boats.")
     expect(sheet.locator(".texts")).to_contain_text("A harbour.")
 

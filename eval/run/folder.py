@@ -167,7 +167,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _OF_THE_FIRST_START = ("run", "fresh", "created", "steps")
-_OTHERWISE = "choose another --out, or have what is there make way with --replace"
+_OTHERWISE = "choose another --out, or start a new run there with --overwrite (the old results are renamed)"
 
 
 def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:

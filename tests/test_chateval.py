@@ -19,6 +19,8 @@ from jurygraph.state.settings.referee_settings import GROUPS, ROLES, ChatEvalSet
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
+from .virtual_time import others_have_begun
+
 SCORE_TASK = {
     "kind": "score",
     "source": "The kiln was lit at dawn and burned for two days.",
@@ -191,7 +193,7 @@ class Counting(ScriptedModel):
     ) -> Any:
         self.under_way += 1
         self.most = max(self.most, self.under_way)
-        await asyncio.sleep(0.02)
+        await others_have_begun()
         self.under_way -= 1
         return await super()._agenerate(messages, stop, run_manager, **kwargs)
 

@@ -14,6 +14,8 @@ import jurygraph.nodes.replies
 import jurygraph.state
 import pytest
 
+from .processes import HANG_GUARD
+
 SURFACE = {
     "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict",
     "jurygraph.eval": (
@@ -63,7 +65,7 @@ def test_agreement_is_the_function_whatever_was_loaded_before() -> None:
         "assert callable(found.agreement), found.agreement; "
         "import sys; assert 'langgraph' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=HANG_GUARD)
 
 
 def test_what_is_not_there() -> None:

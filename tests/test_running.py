@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from jurygraph.nodes.models.call import Reply
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Hang, Provider, Request, Text, Usage
+from .processes import HANG_GUARD, reached
 
 MODEL = {"*": "openai:gpt-4o-mini"}
 PLAIN = {"structured": "off"}
@@ -45,13 +45,6 @@ def debater(request: Request) -> Answer:
 
 def scorer(request: Request) -> Answer:
     return "Fine.\nScore: 4"
-
-
-async def reached(state: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(30):
-        while not state():  # noqa: ASYNC110 - nobody sets an event when a count changes
-            await asyncio.sleep(0.001)
 
 
 def results(evaluation: Evaluation) -> list[dict[str, Any]]:
@@ -208,17 +201,17 @@ async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: 
 
 @pytest.mark.parametrize("twice", [False, True])
 async def test_calls_that_hang_are_cut_short(provider: Provider, tmp_path: Path, twice: bool) -> None:
-    provider.play(by=lambda request: Hang(60) if "Number 1." in request.user else scorer(request))
+    provider.play(by=lambda request: Hang(3600) if "Number 1." in request.user else scorer(request))
     data, stop, counts = dataset(tmp_path, 3), StopSignal(), ProgressCounters()
     prepared = await asyncio.to_thread(plan, "single", data, models=MODEL, settings=PLAIN, out=tmp_path / "o")
     running = asyncio.create_task(
-        execute(prepared, RunConfig.of({"grace": 60.0 if twice else 0.05}), counts, stop)
+        execute(prepared, RunConfig.of({"grace": 3600.0 if twice else 0.05}), counts, stop)
     )
     await reached(lambda: counts.judged >= 2)
     stop.ask("interrupted", "stopped by SIGTERM")
     if twice:
         stop.at_once()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_GUARD):
         evaluation = await running
     assert [result.item for result in evaluation.results] == ["i0", "i2"]
 

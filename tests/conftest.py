@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from jurygraph.nodes.models import retry
 
 from .loopback import Provider
-from .processes import HANG_GUARD
+from .processes import HANG_GUARD, WATCHERS
 
 LOOPBACK = ["127.0.0.1", "::1", "localhost"]
 FOREIGN = ("OPENAI_", "GOOGLE_", "GEMINI_", "LANGSMITH_", "LANGCHAIN_")
@@ -61,6 +61,13 @@ def _interruptible() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(autouse=True)
+def _no_watchers() -> Iterator[None]:
+    """Signals that a test has asked for reach no later test."""
+    yield
+    WATCHERS.end()
 
 
 @pytest.fixture(autouse=True)

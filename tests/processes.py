@@ -38,10 +38,12 @@ def until(
         time.sleep(0.002)
 
 
-async def reached(state: Callable[[], object]) -> None:
-    """Wait on the event loop until something is so."""
+async def reached(state: Callable[[], object], by: asyncio.Task[Any] | None = None) -> None:
+    """Wait on the event loop until something is so; a task that is to bring it about is not to end before."""
     async with asyncio.timeout(HANG_GUARD):
-        while not state():  # noqa: ASYNC110 - nobody sets an event when a count changes
+        while not state():
+            if by is not None and by.done():
+                raise AssertionError(f"it has ended with {by.result()}")
             await asyncio.sleep(0.001)
 
 
@@ -63,16 +65,38 @@ def started(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
+class _Watchers:
+    """Threads that wait for conditions; none outlives the test that began it, or its signal would hit the next one."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+
+    def begin(self, come: Callable[[], object], do: Callable[[], object]) -> threading.Thread:
+        """Do something when a condition is met, unless the test has ended by then."""
+        over = self._over
+
+        def wait() -> None:
+            while not come():
+                if over.wait(0.002):
+                    return
+            do()
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        return thread
+
+    def end(self) -> None:
+        """Call off what has not come."""
+        self._over.set()
+        self._over = threading.Event()
+
+
+WATCHERS = _Watchers()
+
+
 def when(come: Callable[[], object], do: Callable[[], object]) -> threading.Thread:
     """Do something from another thread when a condition is met."""
-
-    def wait() -> None:
-        until(come)
-        do()
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    return thread
+    return WATCHERS.begin(come, do)
 
 
 def signalled(come: Callable[[], object], number: int) -> threading.Thread:

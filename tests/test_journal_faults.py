@@ -137,7 +137,7 @@ async def test_a_lock_that_passes_is_waited_out(file: Path, caplog: pytest.LogCa
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     keeping = asyncio.create_task(journal.keep(key(1), entry("patient")))
-    await reached(lambda: "another program holds it" in caplog.text)
+    await reached(lambda: "another program holds it" in caplog.text, keeping)
     assert not keeping.done()
     other.execute("ROLLBACK")
     other.close()

@@ -268,7 +268,7 @@ async def test_a_call_that_hangs_can_be_given_up(provider: Provider, kind: str, 
     call = Call(model, [HumanMessage("Judge.")], None, {})
     provider.play(answer, "Score: 4")
     hanging = asyncio.create_task(attempt(call))
-    await reached(lambda: provider.requests)
+    await reached(lambda: provider.requests, hanging)
     hanging.cancel()
     with pytest.raises(asyncio.CancelledError):
         await hanging
@@ -418,7 +418,7 @@ async def test_a_cancelled_run_is_cancelled_and_the_next_one_works(provider: Pro
     given: Any = {"task": SCORE_TASK}
     provider.play(Hang(3600))
     running = asyncio.create_task(graph.ainvoke(given))
-    await reached(lambda: provider.requests)
+    await reached(lambda: provider.requests, running)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

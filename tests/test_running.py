@@ -188,7 +188,7 @@ async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: 
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
     config = RunConfig.of({"concurrency": 4})
     running = asyncio.create_task(execute(prepared, config, counts, stop))
-    await reached(lambda: counts.made >= 20)
+    await reached(lambda: counts.made >= 20, running)
     stop.ask("interrupted", "stopped by SIGINT")
     evaluation = await running
     assert evaluation.stopped == "interrupted"
@@ -207,7 +207,7 @@ async def test_calls_that_hang_are_cut_short(provider: Provider, tmp_path: Path,
     running = asyncio.create_task(
         execute(prepared, RunConfig.of({"grace": 3600.0 if twice else 0.05}), counts, stop)
     )
-    await reached(lambda: counts.judged >= 2)
+    await reached(lambda: counts.judged >= 2, running)
     stop.ask("interrupted", "stopped by SIGTERM")
     if twice:
         stop.at_once()
@@ -221,7 +221,7 @@ async def test_whoever_cancels_loses_nothing_that_was_finished(provider: Provide
     data, out, counts = dataset(tmp_path, 30), tmp_path / "out", ProgressCounters()
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
     running = asyncio.create_task(execute(prepared, RunConfig.of({"concurrency": 4}), counts))
-    await reached(lambda: counts.made >= 20)
+    await reached(lambda: counts.made >= 20, running)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

@@ -51,7 +51,7 @@ class OrdersState(TypedDict):
 def number_of_orders(settings: PositionSettings, kind: TaskKind) -> int:
     """In how many orders of the answers a task is judged: a text has one order only.
 
-    >>> orders_held(PositionSettings(), "compare"), orders_held(PositionSettings(), "score")
+    >>> number_of_orders(PositionSettings(), "compare"), number_of_orders(PositionSettings(), "score")
     (2, 1)
     """
     return 2 if settings.position_calibration and kind == "compare" else 1

@@ -12,11 +12,11 @@ from jurygraph.eval.estimate import Estimate, Part, estimate, estimate_table
 from jurygraph.eval.estimate.dry_run import CallSample, role_profiles, tokens_in
 from jurygraph.eval.plan import Plan, plan
 from jurygraph.graphs.registry import protocols
+from jurygraph.nodes.evaluation_steps import keep_steps_in
 from jurygraph.nodes.models import prices
 from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.planner import keep_steps_in
 from jurygraph.state import UsageError
 from jurygraph.state.call_counts import CallRange, Range
 from jurygraph.state.verdict import Verdict

@@ -206,11 +206,11 @@ async def test_a_summary_says_what_was_spent_by_model_and_by_run(where: str) -> 
 @pytest.mark.parametrize(
     ("choice", "gone", "left"),
     [
-        ({"disowned": True}, 1, {1, 2, 3}),
+        ({"invalidated": True}, 1, {1, 2, 3}),
         ({"run": "a"}, 2, {3}),
         ({"older_than_days": -1}, 4, set()),
         ({"older_than_days": 1}, 0, {1, 2, 3}),
-        ({"run": "a", "disowned": True}, 0, {1, 2, 3}),
+        ({"run": "a", "invalidated": True}, 0, {1, 2, 3}),
     ],
 )
 async def test_pruned_replies_are_gone_and_their_cost_is_not(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from ...state.aggregation import mean_of
-from ...state.settings.referee_settings import GROUPS
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
 from .judges import UsageTotals
 from .loading import JudgeAspectData, LoadedJudge
@@ -16,6 +16,7 @@ from .measures import MAIN
 from .result_rows import ResultRow, RowKey, Value, judged_by
 
 if TYPE_CHECKING:
+    from ...graphs.protocol_record import Ensemble
     from ..statistics.resampling import Statistic
 
 
@@ -140,7 +141,9 @@ def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]])
             continue
         unit = unit_of([each.cell.usage for each in there])
         tried = [
-            _matched(comparator, each, offers, unit) for each in there if each.judge.protocol != "ensemble"
+            _matched(comparator, each, offers, unit)
+            for each in there
+            if each.judge.protocol not in ensemble_protocols()
         ]
         matches += _adjusted([one for one in tried if isinstance(one, EqualCostMatch)])
         unmatched += [one for one in tried if isinstance(one, str)]
@@ -240,31 +243,42 @@ def _times(found: EqualCostMatch) -> float:
 def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: float) -> str:
     """What makes an ensemble that takes so many calls, on the items and with the model of those who are there."""
     orders = 2 if comparator.kind == "compare" else 1
-    referees = max(2, min(MOST_REFEREES, round(calls / orders)))
-    options = [f"--set referees={referees}", f"--data {comparator.subject.data}"]
-    if referees > len(GROUPS["diverse"]):
-        options.insert(1, "--set roles=same")
+    judges = max(2, min(MOST_REFEREES, round(calls / orders)))
+    name, ensemble = next(iter(ensemble_protocols().items()))
+    options = [f"--set {key}={value}" for key, value in ensemble.settings(judges, False).items()]
+    options += [f"--data {comparator.subject.data}"]
     judge: LoadedJudge | None = next((each.judge for each in there if each.judge.models), None)
     if judge is not None:
         model, limit = judge.models.get("*", "").partition("?")[0], judge.manifest.get("limit")
         options += [f"--model {model}"] if model not in ("", "offline") else []
         options += [f"--limit {limit}"] if limit else []
-    return " ".join(["jurygraph run ensemble", *options, "--out DIR"])
+    return " ".join([f"jurygraph run {name}", *options, "--out DIR"])
 
 
 def holds_ensembles(judge: LoadedJudge) -> bool:
-    """Whether a contender is an ensemble of judges who do not talk, or one judge asked several times."""
+    """Tell whether a run is of an ensemble of judges who do not talk, or of one such judge asked several times."""
     repeated = int(judge.manifest.get("repeats") or 1) > 1
-    return judge.protocol == "ensemble" or (judge.protocol == "single" and repeated)
+    single = any(judge.protocol == ensemble.single for ensemble in ensemble_protocols().values())
+    return judge.protocol in ensemble_protocols() or (single and repeated)
+
+
+@cache
+def ensemble_protocols() -> dict[str, Ensemble]:
+    """Give the protocols of judges who do not talk, by name."""
+    # Imported here: reading and comparing results needs no graphs until somebody asks about a protocol.
+    from ...graphs.registry import protocols
+
+    found = {name: module.protocol.ensemble for name, module in protocols().items()}
+    return {name: ensemble for name, ensemble in found.items() if ensemble is not None}
 
 
 def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[SubEnsemble]:
     """All of them, k rising; the greatest is the run itself. Rows in which a judge is missing count for none.
 
     Of an ensemble: each verdict's first k referees, whose scores (over both orders of the answers) are averaged, as
-    ``ensemble`` itself does. Of a single judge: each item's first k repeats, likewise.
+    the ensemble itself does. Of a single judge: each item's first k repeats, likewise.
     """
-    if judge.protocol == "ensemble":
+    if judge.protocol in ensemble_protocols():
         yield from _of(
             judge, cell, [[(v.value, v.usage) for v in row.agent_scores] for row in cell.rows], cell.rows
         )

@@ -11,6 +11,7 @@ from ...state.aggregation import mean_pair, winner_by_mean
 from ...state.transcript import Turn
 from ...state.verdict import Winner
 from ..run.results import Result
+from ..run.turn_kinds import kind_of_turns
 from .judges import UsageTotals
 
 Value = float | tuple[float, float]
@@ -92,7 +93,7 @@ def row_of(result: Result) -> ResultRow | None:
         lengths=result.lengths,
         systems=tuple(map(intern, result.systems)),
         annotations=result.annotations,
-        agent_scores=tuple(_agent_scores(result.transcript)),
+        agent_scores=tuple(_agent_scores(result)),
         usage=usage_of(result),
     )
 
@@ -146,12 +147,13 @@ def discussions(transcript: Iterable[Turn]) -> Iterator[list[Turn]]:
     yield from found.values()
 
 
-def _agent_scores(transcript: Iterable[Turn]) -> Iterator[AgentScore]:
-    """Referees' last scores, and jurors' votes."""
+def _agent_scores(result: Result) -> Iterator[AgentScore]:
+    """Give the last score of each member of a panel, and each vote."""
+    kind_of = kind_of_turns(result)
     last: dict[str, dict[int, Value | Winner]] = {}
     usages: dict[str, UsageTotals] = {}
-    for turn in transcript:
-        if turn["role"] not in ("referee", "juror"):
+    for turn in result.transcript:
+        if kind_of(turn) not in ("panel", "votes"):
             continue
         agent = intern(turn["agent"])
         usages[agent] = usages.get(agent, UsageTotals()) + usage_of_turn(turn)

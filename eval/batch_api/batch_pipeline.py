@@ -18,11 +18,11 @@ from openai import AsyncOpenAI, OpenAIError
 
 from ...graphs.nested import all_judges
 from ...nodes.bound_judge import BoundJudge
+from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.openai_fast import FastChatOpenAI, requests_taken_by
 from ...nodes.models.resolver import load
-from ...nodes.planner import keep_steps_in
 from ...state.errors import ModelCallError, StoppedError, UsageError
 from ...state.settings import ModelSpec
 from ..journal import JournalError

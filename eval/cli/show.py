@@ -16,11 +16,13 @@ from rich.rule import Rule
 from rich.text import Text
 
 from ...state.errors import JurygraphError, UsageError
+from ...state.role_kinds import RoleKind
 from ...state.transcript import Turn
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
 from ..run.folder import read_manifest
 from ..run.results import Result, ResultsFile
+from ..run.turn_kinds import KindOf, kind_of_turns
 from ..tables.result_tables import money
 from .runtime import console
 
@@ -71,9 +73,9 @@ def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
         return None
 
 
-COLORS = {
-    **{"scorer": "cyan", "referee": "cyan", "judge": "cyan", "critic": "magenta", "advocate": "magenta"},
-    **{"juror": "green", "human": "green", "tie_breaker": "yellow", "commander": "bright_black"},
+COLORS: dict[RoleKind, str] = {
+    **{"scores": "cyan", "panel": "cyan", "objects": "magenta", "argues": "magenta"},
+    **{"votes": "green", "decides": "yellow"},
 }
 NARROWEST = 60
 BRIEF = 40
@@ -102,7 +104,7 @@ def debates_view(results: Sequence[Result], width: int) -> RenderableType:
 
 def _debate(result: Result) -> RenderableType:
     return Panel(
-        Group(*_turns(result.transcript), Rule(style="dim"), _verdict(result)),
+        Group(*_turns(result.transcript, kind_of_turns(result)), Rule(style="dim"), _verdict(result)),
         title=Text(" · ".join(filter(None, (result.protocol, result.aspect, _repeat(result)))), style="bold"),
         border_style="red" if result.status == "failed" else "white",
         padding=(1, 2),
@@ -113,14 +115,17 @@ def _repeat(result: Result) -> str:
     return f"repeat {result.repeat}" if result.repeat else ""
 
 
-def _turns(transcript: Iterable[Turn]) -> Iterator[RenderableType]:
+def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableType]:
     before = None
     for (heading, sampled), group in groupby(transcript, key=lambda turn: (_heading(turn), "sample" in turn)):
         if heading != before:
             yield Rule(Text(heading, style="dim"), style="dim", align="left")
         before = heading
         turns = list(group)
-        yield from [_samples(turns)] if sampled and _say_little(turns) else map(_turn, turns)
+        if sampled and _say_little(turns):
+            yield _samples(turns, kind_of(turns[0]))
+        else:
+            yield from (_turn(turn, kind_of(turn)) for turn in turns)
 
 
 def _say_little(samples: Sequence[Turn]) -> bool:
@@ -129,9 +134,9 @@ def _say_little(samples: Sequence[Turn]) -> bool:
     return len(said) == 1 or max(map(len, said)) <= BRIEF
 
 
-def _samples(turns: Sequence[Turn]) -> RenderableType:
+def _samples(turns: Sequence[Turn], kind: RoleKind) -> RenderableType:
     first = turns[0]
-    head = Text(speaker(first["agent"]), style=f"bold {COLORS.get(first['role'], 'blue')}")
+    head = Text(speaker(first["agent"]), style=f"bold {COLORS.get(kind, 'blue')}")
     head.append(f"  {len(turns)} samples", style="bold")
     head.append(f"  {first['model']}", style="dim")
     values = ", ".join(shown_value(turn["value"]) or "unread" for turn in turns)
@@ -147,10 +152,10 @@ def _heading(turn: Turn) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _turn(turn: Turn) -> RenderableType:
-    if turn["model"] is None and turn["role"] == "commander":
+def _turn(turn: Turn, kind: RoleKind) -> RenderableType:
+    if turn["model"] is None and kind == "assists":
         return Text(f"{turn['content']}\n", style="dim italic")
-    head = Text(speaker(turn["agent"]), style=f"bold {COLORS.get(turn['role'], 'blue')}")
+    head = Text(speaker(turn["agent"]), style=f"bold {COLORS.get(kind, 'blue')}")
     if (value := shown_value(turn["value"])) is not None:
         head.append(f"  {value}", style="bold")
     if turn["model"]:

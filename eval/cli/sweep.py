@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...graphs.registry import DEFAULT
 from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange
 from ...state.errors import UsageError
@@ -20,7 +21,7 @@ from ..run.run_log import logging_to
 from ..run.shutdown import StopSignal, signals_stop
 from ..run.tracing import traces_sent
 from ..sweeps.cells import Axis
-from ..sweeps.presets import ABLATIONS, FAIR, Ablation, fair, plan_ablation
+from ..sweeps.presets import FAIR, Ablation, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
 from ..sweeps.sweep_plan import SweepOptions, SweepPlan, plan_sweep
 from ..sweeps.sweep_result import Sweep
@@ -125,7 +126,7 @@ def sweep(
     if plans:
         out_to.print(plans_table())
         raise typer.Exit(ALL_JUDGED)
-    if protocol in {*ABLATIONS, FAIR}:
+    if protocol in {*ablations(), FAIR}:
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
     if data is None and replies is None:
         raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
@@ -288,7 +289,7 @@ def plans_table() -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("plan", "protocol", "what varies", "answers", "source", "data"):
         table.add_column(column, no_wrap=column == "plan", overflow="fold")
-    for one in (*ABLATIONS.values(), fair("debate", "score")):
+    for one in (*ablations().values(), fair(DEFAULT, "score")):
         varies = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in one.axes)
         name = "any" if one.name == FAIR else one.protocol
         table.add_row(one.name, name, varies, one.question, one.source, ", ".join(one.data))

@@ -44,7 +44,7 @@ class JournalSummary:
         by_model: the same, for each model.
         by_run: the same, for each run.
         replies: how many replies it still has, those of disowned calls among them.
-        disowned: calls whose replies could not be used.
+        invalidated: calls whose replies could not be used.
         claims: calls that somebody is making now, or was when it was killed.
         oldest, newest: when its first and its last call were written, in seconds since 1970.
     """
@@ -88,7 +88,7 @@ def prune(
         where: as for :meth:`Journal.open`.
         older_than_days: replies written longer ago.
         run: replies that this run paid for.
-        disowned: replies that could not be used.
+        invalidated: replies that could not be used.
 
     Returns:
         How many replies are gone.
@@ -128,7 +128,7 @@ def _chosen(
             raise UsageError(f"{there.shown}: no run {run!r}; it has {', '.join(_runs(connection)[:5])}")
         chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
     if invalidated:
-        chosen.append(calls.c.invalidated.is_(True))
+        chosen.append(calls.c.disowned.is_(True))
     return chosen
 
 
@@ -153,7 +153,7 @@ def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
         },
         by_run={row[0]: totals_from(row[1:]) for row in connection.execute(by_run.order_by(openings.c.run))},
         replies=connection.scalar(select(func.count(calls.c.reply))) or 0,
-        invalidated=connection.scalar(select(count).where(calls.c.invalidated.is_(True))) or 0,
+        invalidated=connection.scalar(select(count).where(calls.c.disowned.is_(True))) or 0,
         claims=connection.scalar(select(count).select_from(claims)) or 0,
         oldest=oldest,
         newest=newest,

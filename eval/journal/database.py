@@ -92,7 +92,7 @@ def journal_location(where: str | Path) -> JournalLocation:
     Raises:
         UsageError: a URL of another kind of database, or Postgres without its driver.
 
-    >>> place("postgres://me:secret@db.example/journal").shown
+    >>> journal_location("postgres://me:secret@db.example/journal").shown
     'postgresql://me@db.example/journal'
     """
     if "://" not in str(where):
@@ -282,7 +282,7 @@ class Statements:
         adding = _insert_for(dialect)
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
         first = since << COUNTER_BITS
-        self.served = calls.c.invalidated.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
+        self.served = calls.c.disowned.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
         self.look_up = (
             select(calls.c.key, calls.c.reply)
             .where(calls.c.key.in_(keys), self.served)

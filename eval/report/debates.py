@@ -17,6 +17,7 @@ from ...state.transcript import Turn
 from ..datasets.dataset import Dataset, load_again
 from ..datasets.items import Item, ScoreItem
 from ..run.results import Result, ResultsFile
+from ..run.turn_kinds import kind_of_turns
 
 _COLUMNS = (
     *(
@@ -219,19 +220,21 @@ def _gap(score: float | tuple[float, float]) -> float:
 
 def _debate(result: Result) -> dict[str, Any]:
     """What is read of a verdict when it is opened; what is empty is left out."""
+    kind_of = kind_of_turns(result)
     debate = {
         "error": result.error,
         "warnings": result.warnings,
         "score_by_round": result.score_by_round,
         "details": result.details,
-        "transcript": [_turn(turn) for turn in result.transcript],
+        "transcript": [_turn(turn, kind_of(turn)) for turn in result.transcript],
     }
     return {name: value for name, value in debate.items() if value}
 
 
-def _turn(turn: Turn) -> dict[str, Any]:
+def _turn(turn: Turn, kind: str) -> dict[str, Any]:
     held: Mapping[str, Any] = turn
     said = {name: held[name] for name in ("round", "agent", "role", "content", "value", "model")}
+    said["kind"] = kind
     return said | {name: held[name] for name in _LEFT_OUT_WHERE_EMPTY if name in held}
 
 

@@ -144,7 +144,7 @@ class Evaluation:
         Args:
             protocol: whose verdicts.
             resampling: how intervals are made.
-            ties: of comparisons, what a human tie is; by default what the data's rule says (see ``Rule``).
+            ties: of comparisons, what a human tie is; by default what the data's rule says (see ``TiePolicy``).
             votes: whether people's majority counts or each of their votes; likewise.
 
         Raises:

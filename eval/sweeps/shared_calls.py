@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...graphs.registry import find_protocol
+from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, call_middleware
-from ...nodes.planner import keep_steps_in
 from ...state.call_counts import CallRange, Range, exactly
 from ...state.errors import UsageError
 from ..estimate import aestimate
@@ -109,7 +109,7 @@ class ExpectedCalls:
 
 
 async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
-    """What follows from protocols and settings alone; arguments as for ``expect``."""
+    """What follows from protocols and settings alone; arguments as for ``expected_calls``."""
     pairs = list(zip(planned.cells, done, strict=True))
     return ExpectedCalls(
         verdicts=tuple(len(one.plan) - there for one, there in pairs),

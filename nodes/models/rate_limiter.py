@@ -64,7 +64,7 @@ class AdaptiveConcurrency:
     it: by half of the refused share, so that a stray refusal costs little and a wall of them half of the crowd); and
     also when calls take twice as long as they once did, and a second longer.
 
-    >>> crowd = Crowd(most=64, model="openai:gpt-4o-mini")
+    >>> crowd = AdaptiveConcurrency(most=64, model="openai:gpt-4o-mini")
     >>> for _ in range(32):
     ...     crowd.went(seconds=0.5)
     >>> crowd.wanted

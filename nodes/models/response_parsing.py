@@ -102,7 +102,7 @@ def _fields(message: BaseMessage) -> dict[str, Any] | None:
 def replace_surrogates(value: Any) -> Any:
     """JSON as it came, with the replacement character in place of what is half of one.
 
-    >>> well_formed({"said": ["fine", chr(0xD83D)]}) == {"said": ["fine", chr(0xFFFD)]}
+    >>> replace_surrogates({"said": ["fine", chr(0xD83D)]}) == {"said": ["fine", chr(0xFFFD)]}
     True
     """
     if isinstance(value, str):

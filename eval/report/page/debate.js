@@ -1,8 +1,8 @@
 // One debate, round by round: who said what, what was read from it, and whose word moved the score.
 
-const DECIDING = new Set(["scorer", "judge", "referee", "tie_breaker", "juror", "jury", "human"]);
-/** Who stands on the other side of the page: the critic, and whoever speaks for the second answer. */
-const against = ({ role, agent }) => role === "critic" || (role === "advocate" && agent.startsWith("advocate_2"));
+const DECIDING = new Set(["scores", "panel", "decides", "votes"]);
+/** Who stands on the other side of the page: those who object, and those who speak for the second answer. */
+const against = ({ kind, role, agent }) => kind === "objects" || (kind === "argues" && agent.startsWith(`${role}_2`));
 const BRIEF = 40;
 
 /** One debate, or two beside each other; what both are about stands above them once. */
@@ -130,10 +130,10 @@ function sampled(samples, sought) {
 }
 
 function said(turn, before, sought) {
-  if (turn.model === null && turn.role === "commander") {
+  if (turn.model === null && turn.kind === "assists") {
     return make("li", { class: "turn relay" }, prose(turn.content, sought));
   }
-  const kind = against(turn) ? " against" : DECIDING.has(turn.role) ? " deciding" : "";
+  const kind = against(turn) ? " against" : DECIDING.has(turn.kind) ? " deciding" : "";
   return make(
     "li",
     { class: `turn${kind}` },

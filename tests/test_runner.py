@@ -183,7 +183,8 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
 
     prepared = plan("debate", dataset(tmp_path), models={"*": Stuck(script=agreeable)}, out=tmp_path / "out")
     running = asyncio.create_task(execute(prepared, RunConfig.of({"concurrency": 4})))
-    await reached(lambda: len(lines(tmp_path / "out")) == 5, running)
+    results = tmp_path / "out" / "results.jsonl"
+    await reached(lambda: results.exists() and results.read_text().count("\n") == 5, running)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

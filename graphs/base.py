@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Generic
 
 from langchain_core.language_models import BaseChatModel
@@ -74,7 +74,8 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         def choose(state: JudgeState) -> str:
             return router(state, self.bound_judge.settings(get_runtime().context))
 
-        self.add_conditional_edges(source, SyncFunction(router.__name__, choose), dict(targets))
+        nodes: dict[Hashable, str] = dict(targets.items())
+        self.add_conditional_edges(source, SyncFunction(router.__name__, choose), nodes)
 
 
 class AsyncNode(Runnable[Any, Any]):

@@ -16,7 +16,8 @@ from langgraph.types import Overwrite
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeState
 from ..state.tasks import TaskKind, parse_task
-from ..state.verdict import StopReason, Verdict, add_usage, outcome_fields
+from ..state.transcript import usage_of_turns
+from ..state.verdict import StopReason, Verdict, outcome_fields
 from .agent_runtime import AgentRuntime
 
 Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]
@@ -79,7 +80,7 @@ def conclude(protocol: JudgesTasks, stop_reason: Callable[[JudgeState, Any], Sto
             score_by_round=scores,
             details=state["details"],
             warnings=tuple(dict.fromkeys(state["warnings"])),
-            **add_usage(state["transcript"]).model_dump(),
+            **usage_of_turns(state["transcript"]).flat(),
         )
         return {"verdict": verdict.model_dump(mode="json")}
 

@@ -59,7 +59,7 @@ def pictures(out: io.StringIO) -> list[str]:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have pictures drawn often, so that nobody waits for one."""
-    monkeypatch.setattr(progress, "LOOKS_A_SECOND", 30)
+    monkeypatch.setattr(progress, "REFRESHES_PER_SECOND", 30)
 
 
 def seconds_left(line: str) -> int:
@@ -153,7 +153,7 @@ def test_500_calls_a_second_cost_the_display_next_to_nothing() -> None:
     with LiveProgress(console, counts, StopSignal()):
         at_work(counts, seconds=3, verdicts=100, calls=500)()
     drawn = len(pictures(out))
-    assert 0 < drawn <= progress.LOOKS_A_SECOND * (time.monotonic() - started) + 2
+    assert 0 < drawn <= progress.REFRESHES_PER_SECOND * (time.monotonic() - started) + 2
 
 
 def test_the_rate_is_of_the_last_seconds() -> None:

@@ -44,7 +44,7 @@ class JournalSummary:
         spent: all its calls together.
         by_model: the same, for each model.
         by_run: the same, for each run.
-        replies: how many replies it still has, those of disowned calls among them.
+        replies: how many replies it still has, those of invalidated calls among them.
         invalidated: calls whose replies could not be used.
         claims: calls that somebody is making now, or was when it was killed.
         oldest, newest: when its first and its last call were written, in seconds since 1970.
@@ -99,7 +99,7 @@ def prune(
     """
     if older_than_days is None and run is None and not invalidated:
         raise UsageError(
-            "nothing says which replies to delete: older than so many days, of a run, or disowned"
+            "nothing says which replies to delete: older than so many days, of a run, or invalidated"
         )
     there = journal_location(where)
 

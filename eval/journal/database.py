@@ -278,7 +278,7 @@ class Statements:
         adding = _insert_for(dialect)
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
         first = since << COUNTER_BITS
-        self.served = calls.c.disowned.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
+        self.served = calls.c.invalidated.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
         self.look_up = (
             select(calls.c.key, calls.c.reply)
             .where(calls.c.key.in_(keys), self.served)

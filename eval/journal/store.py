@@ -248,7 +248,7 @@ class Store:
 
     def invalidate(self, keys: Sequence[bytes]) -> None:
         """Serve the replies of these keys no more."""
-        statement = update(calls).where(calls.c.key.in_(keys)).values(disowned=True)
+        statement = update(calls).where(calls.c.key.in_(keys)).values(invalidated=True)
         self.transact(lambda connection: connection.execute(statement) and None)
 
     def note_batch(self, name: str, about: str) -> None:

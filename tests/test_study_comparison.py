@@ -278,8 +278,8 @@ def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
     found = study_of(tmp_path / "r", [*rows, *judge("debate", 1, 12, calls=9)]).matching
     assert [(match.judge, match.ensemble.k) for match in found.matches] == [("debate", 3)]
     assert found.notes == (
-        "debate takes up to 3.0 times as much as the largest ensemble here; this makes a larger one: jurygraph run ensemble "
-        "--set referees=9 --set roles=same --data mine --model test --out DIR",
+        "debate takes up to 3.0 times as much as the largest ensemble here; this makes a larger one: jurygraph "
+        "run ensemble --set referees=9 --set roles=same --data mine --model test --out DIR",
     )
 
 

@@ -193,7 +193,7 @@ class Comparison:
 
 FAMILY = (
     "p (Holm): adjusted over all pairs of judges on one subject, for each measure and each test separately; "
-    "beside it, over the pairs with the base alone"
+    "in a table of differences vs. the base, over the pairs with the base"
 )
 
 

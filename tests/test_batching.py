@@ -35,7 +35,7 @@ JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; mai
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are looked after at once."""
-    monkeypatch.setattr(request_file, "TERMS", BatchLimits(first_look=0.001, between_looks=0.001))
+    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001))
 
 
 def scores(folder: Path, count: int = 5) -> Path:
@@ -212,7 +212,7 @@ def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     command = [sys.executable, "-c", KILLED, place, str(data), str(out)]
     killed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    monkeypatch.setattr(request_file, "TERMS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3))
+    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3))
     whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
     assert not live(provider)
     assert max(Counter(provider.batches.sent()).values()) == 1
@@ -302,7 +302,7 @@ def test_a_file_is_no_larger_than_the_provider_takes(
     provider.play(by=anybody)
     for limit, sizes in [({"requests": 2}, [2, 2, 1]), ({"file_bytes": 4000}, [1, 1, 1, 1, 1])]:
         few: Any = {"first_look": 0.001, "between_looks": 0.001, **limit}
-        monkeypatch.setattr(request_file, "TERMS", BatchLimits(**few))
+        monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(**few))
         provider.batches.made.clear()
         out = tmp_path / str(len(sizes))
         assert not evaluate("single", scores(tmp_path), models=MODEL, out=out, batch=True).failed
@@ -345,7 +345,7 @@ def test_what_the_provider_will_not_queue_now_is_sent_later(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider.play(by=anybody)
-    monkeypatch.setattr(request_file, "TERMS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3))
+    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3))
     too_many = Fate("failed", problem=("token_limit_exceeded", "Enqueued token limit reached"))
     provider.batches.fate = lambda number: too_many if number == 1 else Fate()
     done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)

@@ -128,7 +128,7 @@ class Page:
 
     Attributes:
         title: of the window.
-        eyebrow: what this is a report of.
+        subtitle: what this is a report of.
         headline: the answer, in a line.
         answers: how sure it is and what it costs, in a sentence each.
         disclosures: what must stand at the head.

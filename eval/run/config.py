@@ -75,7 +75,7 @@ class RunConfig:
                 _check(name, value)
         if "concurrency" in given:
             given["in_flight"] = given.pop("concurrency")
-        parts = {"allowance": RateLimits, "patience": RetryPolicy, "budget": Budget}
+        parts = {"rate_limits": RateLimits, "retry_policy": RetryPolicy, "budget": Budget}
         sorted_: dict[str, Any] = {
             part: kind(**{name: given.pop(name) for name in list(given) if name in kind.__annotations__})
             for part, kind in parts.items()

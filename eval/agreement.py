@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..state.errors import DataError
-from .agreement_rows import HUMAN_TIE, PreferenceRows, ScoreRows, Table, preference, why_not
-from .statistics.alignment import Floats, numbered
-from .statistics.chance_corrected import cohen_kappa, tabled
+from .agreement_rows import HUMAN_TIE, PreferenceRows, RowTable, ScoreRows, preference, why_left_out
+from .statistics.alignment import Floats, number_groups
+from .statistics.chance_corrected import accuracy_and_kappa, cohen_kappa
 from .statistics.correlation import (
     STATISTICS,
     GroupedCorrelation,
@@ -25,10 +25,10 @@ from .statistics.correlation import (
     correlate_within,
     correlation,
     mean_within,
-    resampled_each,
+    resampled_correlations,
 )
 from .statistics.resampling import Resampling, Statistic
-from .statistics.tie_policy import Ties, Votes, by_unit, counted, counting
+from .statistics.tie_policy import Ties, Votes, confusion_tables, counted_votes, sum_by_unit
 
 __all__ = [
     "STATISTICS",
@@ -303,7 +303,7 @@ class RowsByAspect:
                 found[name] = _over_repeats([_agreement(one, NO_INTERVALS, ties, votes) for one in repeats])
         return found
 
-    def _tables(self) -> dict[str, Table]:
+    def _tables(self) -> dict[str, RowTable]:
         tables = {aspect: held.table(self._called) for aspect, held in self._aspects.items()}
         compared = [aspect for aspect, table in tables.items() if _is_compared(table)]
         names = {aspect: aspect or "preference" for aspect in compared}
@@ -329,7 +329,7 @@ class _Aspect:
     def add(self, row: Mapping[str, Any], place: int, called: str) -> None:
         kind = _kind(row, f"{called} {place}")
         if kind is None:
-            reason = why_not(row, None, row.get("human"))
+            reason = why_left_out(row, None, row.get("human"))
             self._neither[str(reason)] += 1
             self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(
                 preference(row["human"])
@@ -345,7 +345,7 @@ class _Aspect:
             )
         self._rows.add(row, place)
 
-    def table(self, called: str) -> Table:
+    def table(self, called: str) -> RowTable:
         kind = PreferenceRows if self._labels_are_preferences else ScoreRows
         found = (self._rows or kind()).table(called)
         left_out = Counter(found.left_out) + self._neither
@@ -359,20 +359,20 @@ def _kind(row: Mapping[str, Any], where: str) -> type[ScoreRows | PreferenceRows
     return ScoreRows if scored else PreferenceRows if won else None
 
 
-def _is_compared(table: Table) -> bool:
+def _is_compared(table: RowTable) -> bool:
     return len(table.values) > 2
 
 
-def _agreement(table: Table, resampling: Resampling, ties: Ties, votes: Votes) -> Agreement:
+def _agreement(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes) -> Agreement:
     if _is_compared(table):
         return _on_preferences(table, resampling, ties, votes)
     return _on_scores(table, resampling)
 
 
-def _on_scores(table: Table, resampling: Resampling) -> ScoreAgreement:
+def _on_scores(table: RowTable, resampling: Resampling) -> ScoreAgreement:
     x, y = table.values
     values = {name: correlation(name, x, y) for name in STATISTICS}
-    resampled = resampled_each(tuple(STATISTICS), x, y, table.units, resampling)
+    resampled = resampled_correlations(tuple(STATISTICS), x, y, table.units, resampling)
     grouped = bool(table.grouped.any())
     return ScoreAgreement(
         n=len(table),
@@ -390,18 +390,18 @@ def _on_scores(table: Table, resampling: Resampling) -> ScoreAgreement:
     )
 
 
-def _on_preferences(table: Table, resampling: Resampling, ties: Ties, votes: Votes) -> PreferenceAgreement:
+def _on_preferences(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes) -> PreferenceAgreement:
     judged, human = table.values[:2]
     cast = np.stack(table.values[2:], axis=1).astype(float) if votes == "each" else np.eye(3)[human]
     human_ties, left_out = int(cast[:, 2].sum()), dict(table.left_out)
     if ties == "left_out" and human_ties:
         left_out |= {HUMAN_TIE: human_ties}
-    cast = counting(cast, ties)
+    cast = counted_votes(cast, ties)
     # What has no vote left is drawn no more.
     there = np.flatnonzero(cast.sum(axis=1))
-    units = numbered(table.units[there], rows=len(there))
-    tables = by_unit(counted(judged, cast, ties)[there], units)
-    accuracy, kappa = tabled(tables, resampling)
+    units = number_groups(table.units[there], rows=len(there))
+    tables = sum_by_unit(confusion_tables(judged, cast, ties)[there], units)
+    accuracy, kappa = accuracy_and_kappa(tables, resampling)
     return PreferenceAgreement(
         n=int(cast.sum()),
         left_out=left_out,
@@ -434,13 +434,13 @@ def _range(scores: Floats) -> Range | None:
     return Range(float(scores.min()), float(scores.max())) if len(scores) else None
 
 
-def _groups(table: Table) -> int:
+def _groups(table: RowTable) -> int:
     return len(np.unique(table.units[table.grouped]))
 
 
-def _units(table: Table) -> int:
+def _units(table: RowTable) -> int:
     return int(table.units.max(initial=-1)) + 1
 
 
-def _repeats(table: Table) -> int:
+def _repeats(table: RowTable) -> int:
     return max(1, len(np.unique(table.repeats)))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..state.errors import DataError
 from ..state.verdict import Winner
 from .datasets.items import digest, majority
-from .statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Units, numbered
+from .statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Units, number_groups
 
 NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
 """Reasons for which a row does not count, beside those that hold for all statistics."""
@@ -68,7 +68,7 @@ def _missing(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Table:
+class RowTable:
     """The rows of one aspect that count, in columns; and for what reasons how many do not.
 
     Attributes:
@@ -88,18 +88,18 @@ class Table:
     def __len__(self) -> int:
         return len(self.units)
 
-    def chosen(self, rows: NDArray[Any], left_out: Mapping[str, int] | None = None) -> Table:
+    def chosen(self, rows: NDArray[Any], left_out: Mapping[str, int] | None = None) -> RowTable:
         """Some of the rows; units are numbered anew."""
         return replace(
             self,
             values=tuple(column[rows] for column in self.values),
-            units=numbered(self.units[rows], rows=len(self.units[rows])),
+            units=number_groups(self.units[rows], rows=len(self.units[rows])),
             grouped=self.grouped[rows],
             repeats=self.repeats[rows],
             left_out=self.left_out if left_out is None else left_out,
         )
 
-    def each_repeat(self) -> list[Table]:
+    def each_repeat(self) -> list[RowTable]:
         """The rows of each repeat, in order."""
         return [self.chosen(np.flatnonzero(self.repeats == at)) for at in np.unique(self.repeats)]
 
@@ -129,7 +129,7 @@ class Rows:
         self._repeats.append(self._names.setdefault(repeat, len(self._names)))
         self._grouped.append(named)
 
-    def table(self, called: str) -> Table:
+    def table(self, called: str) -> RowTable:
         """The rows that count; of rows that are the same, the first.
 
         Args:
@@ -139,9 +139,9 @@ class Rows:
             DataError: two rows of the same item, aspect, protocol and repeat that differ.
         """
         units = np.array(self._units, dtype=np.uint64)
-        whole = Table(
+        whole = RowTable(
             values=tuple(np.array(column) for column in self._values),
-            units=numbered(units, rows=len(units)),
+            units=number_groups(units, rows=len(units)),
             grouped=np.frombuffer(bytes(self._grouped), dtype=np.bool_),
             repeats=np.array(self._repeats, dtype=np.int64),
             left_out=dict(self.left_out),
@@ -155,7 +155,7 @@ class Rows:
         more = {DUPLICATE: len(units) - len(first)}
         return whole.chosen(np.sort(first), left_out={**whole.left_out, **more})
 
-    def _refuse_contradictions(self, whole: Table, first: Units, called: str) -> None:
+    def _refuse_contradictions(self, whole: RowTable, first: Units, called: str) -> None:
         differs = np.any([column != column[first] for column in whole.values], axis=0)
         if differs.any():
             row = int(np.flatnonzero(differs)[0])
@@ -175,7 +175,7 @@ class ScoreRows(Rows):
     def add(self, row: Mapping[str, Any], place: int) -> None:
         """Take in a row, or count why it does not count."""
         judged, human = number(row.get("score")), number(row.get("human"))
-        if reason := why_not(row, judged, human):
+        if reason := why_left_out(row, judged, human):
             self.left_out[reason] += 1
         elif judged is None or human is None or isnan(judged) or isnan(human):
             self.left_out[NO_NUMBER] += 1
@@ -193,7 +193,7 @@ class PreferenceRows(Rows):
         """Take in a row, or count why it does not count."""
         judged = preference(row.get("winner"))
         human, votes = _people(row)
-        if reason := why_not(row, judged, human):
+        if reason := why_left_out(row, judged, human):
             self.left_out[reason] += 1
         elif not judged or not human or "" in votes:
             self.left_out[NO_PREFERENCE] += 1
@@ -213,7 +213,7 @@ def _people(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]
     return found, [preference(vote) or "" for vote in row.get("annotations") or [found]]
 
 
-def why_not(row: Mapping[str, Any], judged: Any, human: Any) -> str | None:
+def why_left_out(row: Mapping[str, Any], judged: Any, human: Any) -> str | None:
     """Why a row cannot count, whatever its values are; ``None`` if it can."""
     if row.get("status") == "failed":
         return FAILED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic
 
 from langchain_core.language_models import BaseChatModel
@@ -17,46 +16,13 @@ from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import BoundJudge, Models
 from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.sync_bridge import run_blocking
-from ..state.call_counts import CallsByRole, Can, CountCalls
 from ..state.graph_state import JudgeInput, JudgeOutput, JudgeState
-from ..state.settings import Settings, SettingsT, make_settings
-from ..state.tasks import TaskKind
+from ..state.settings import SettingsT, make_settings
+from .protocol_record import Protocol
 
 Update = dict[str, Any]
 Agent = Callable[[JudgeState, AgentRuntime[SettingsT]], Awaitable[Update]]
 Router = Callable[[JudgeState, SettingsT], str]
-
-
-def no_calls(_settings: Settings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """Of a protocol that prepares nothing for several verdicts."""
-    return {}
-
-
-@dataclass(frozen=True)
-class Protocol(Generic[SettingsT]):
-    """What the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
-
-    Attributes:
-        name: as on the command line and in results.
-        summary: what it does, in a line.
-        source: the paper, and the section where it is not the whole.
-        kinds: kinds of task that it takes.
-        roles: roles that can have a model of their own.
-        settings: its settings class.
-        prompts: folders of the templates that it uses.
-        calls: how many model calls a verdict takes, least and most, role by role; repairs come on top.
-        calls_once: calls that serve all verdicts of a run on one aspect, and are made with the first of them.
-    """
-
-    name: str
-    summary: str
-    source: str
-    kinds: tuple[TaskKind, ...]
-    roles: tuple[str, ...]
-    settings: type[SettingsT]
-    prompts: tuple[str, ...]
-    calls: CountCalls[SettingsT]
-    calls_once: CountCalls[SettingsT] = no_calls
 
 
 class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):

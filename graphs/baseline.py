@@ -19,7 +19,8 @@ from ..nodes.courtroom_judge import judge_alone
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import BaselineSettings
 from ..state.tasks import TaskKind
-from .base import Protocol, ProtocolGraph
+from .base import ProtocolGraph
+from .protocol_record import Protocol
 
 
 def calls(_settings: BaselineSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -36,6 +37,9 @@ protocol = Protocol(
     settings=BaselineSettings,
     prompts=("shared", "courtroom"),
     calls=calls,
+    role_kinds={"judge": "scores"},
+    is_baseline=True,
+    score_gaps="once",
 )
 
 

@@ -23,7 +23,6 @@ from ..state.graph_state import JudgeOutput
 from ..state.settings import CalibratedSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import Protocol
 from .nested import (
     TEMPLATES,
     NestedJudges,
@@ -34,6 +33,7 @@ from .nested import (
     roles_of,
 )
 from .position_calibration import BothOrders, Compiled, OrdersState, _compiled, comparison, weigh_orders
+from .protocol_record import Protocol
 
 
 def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:

@@ -28,7 +28,7 @@ from ..state.settings import CascadeSettings, Reason, WrapperSettings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Turn
 from ..state.verdict import Verdict, add_usage
-from .base import Protocol, SyncFunction
+from .base import SyncFunction
 from .nested import (
     TEMPLATES,
     AnyGraph,
@@ -39,6 +39,7 @@ from .nested import (
     nested_judge_node,
     roles_of,
 )
+from .protocol_record import Protocol
 
 When = Sequence[Reason] | Callable[[Verdict], bool]
 

@@ -33,8 +33,10 @@ from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import Protocol, ProtocolGraph
+from . import ablations
+from .base import ProtocolGraph
 from .position_calibration import PositionGraph, number_of_orders, weigh_orders
+from .protocol_record import Protocol, Replay
 
 
 def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
@@ -56,6 +58,9 @@ protocol = Protocol(
     settings=ChatEvalSettings,
     prompts=("shared", "chateval"),
     calls=calls,
+    role_kinds={"referee": "panel", "summarizer": "assists"},
+    replay=Replay(fixed=("roles", "referees", "strategy", "summary", "summarize_last", "score_each_turn")),
+    ablations=ablations.CHATEVAL,
 )
 
 

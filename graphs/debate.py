@@ -27,7 +27,9 @@ from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
-from .base import Protocol, ProtocolGraph
+from . import ablations
+from .base import ProtocolGraph
+from .protocol_record import Protocol, Replay, RoleKind
 
 
 def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -41,6 +43,20 @@ def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
     }
 
 
+ROLE_KINDS: dict[str, RoleKind] = {
+    "scorer": "scores",
+    "critic": "objects",
+    "tie_breaker": "decides",
+    "human": "decides",
+    "commander": "assists",
+}
+
+
+def pauses_for_person(settings: DebateSettings) -> str:
+    """Name the setting by which an unresolved debate waits for a person, if it does."""
+    return "on_unresolved=human" if settings.fallback == "human" else ""
+
+
 protocol = Protocol(
     name="debate",
     summary="a Scorer revises its score until a devil's advocate has no issue with it",
@@ -50,6 +66,10 @@ protocol = Protocol(
     settings=DebateSettings,
     prompts=("shared", "debate"),
     calls=calls,
+    role_kinds=ROLE_KINDS,
+    pauses_for_person=pauses_for_person,
+    replay=Replay(fixed=("persona", "commander")),
+    ablations=ablations.DEBATE,
 )
 
 

@@ -23,15 +23,23 @@ from ..nodes.vote_aggregation import average, scores_over_orders
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput
 from ..state.settings import EnsembleSettings, make_settings
+from ..state.settings.referee_settings import GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import Protocol, ProtocolGraph
+from .base import ProtocolGraph
 from .position_calibration import PositionGraph, number_of_orders, weigh_orders
+from .protocol_record import Ensemble, Protocol, Replay
 
 
 def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
     """One for each referee and order of the answers."""
     return {"referee": exactly(settings.referees * number_of_orders(settings, kind))}
+
+
+def of_size(referees: int, alike: bool) -> dict[str, Any]:
+    """The settings of an ensemble of so many referees; more than there are personas have all the same one."""
+    same = {"roles": SAME} if alike or referees > len(GROUPS["diverse"]) else {}
+    return {"referees": referees, **same}
 
 
 protocol = Protocol(
@@ -43,6 +51,9 @@ protocol = Protocol(
     settings=EnsembleSettings,
     prompts=("shared", "chateval"),
     calls=calls,
+    role_kinds={"referee": "panel"},
+    replay=Replay(fixed=("roles",)),
+    ensemble=Ensemble(single="single", settings=of_size),
 )
 
 

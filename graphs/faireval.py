@@ -26,8 +26,9 @@ from ..state.graph_state import JudgeOutput
 from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import Protocol, ProtocolGraph
+from .base import ProtocolGraph
 from .position_calibration import PositionGraph, number_of_orders, weigh_orders
+from .protocol_record import Protocol, Replay
 
 
 def calls(settings: FairEvalSettings, kind: TaskKind, can: Can) -> CallsByRole:
@@ -44,6 +45,8 @@ protocol = Protocol(
     settings=FairEvalSettings,
     prompts=("shared", "faireval"),
     calls=calls,
+    role_kinds={"scorer": "scores"},
+    replay=Replay(settings=lambda samples: {"k": samples}),
 )
 
 

@@ -29,7 +29,8 @@ from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import TaskKind
-from .base import Protocol, ProtocolGraph
+from .base import ProtocolGraph
+from .protocol_record import Protocol, Replay
 
 
 def calls(settings: GEvalSettings, _kind: TaskKind, can: Can) -> CallsByRole:
@@ -46,6 +47,12 @@ def calls_once(settings: GEvalSettings, _kind: TaskKind, _can: Can) -> CallsByRo
     return {"planner": exactly(0 if settings.steps else 1)}
 
 
+def as_recorded(samples: int) -> dict[str, Any]:
+    """The settings of a replay: no planner, and as many samples as there are."""
+    # What the steps say makes no difference there: the scorer's replies are given.
+    return {"weighting": "sampling", "samples": samples, "steps": ("As recorded.",)}
+
+
 protocol = Protocol(
     name="geval",
     summary="one scorer by evaluation steps, its score weighed by probability",
@@ -56,6 +63,9 @@ protocol = Protocol(
     prompts=("shared", "geval"),
     calls=calls,
     calls_once=calls_once,
+    role_kinds={"planner": "plans", "scorer": "scores"},
+    number_only_roles=("scorer",),
+    replay=Replay(settings=as_recorded),
 )
 
 

@@ -30,7 +30,9 @@ from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
-from .base import Protocol, ProtocolGraph
+from . import ablations
+from .base import ProtocolGraph
+from .protocol_record import Protocol, Replay
 
 
 def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -53,6 +55,10 @@ protocol = Protocol(
     settings=MoreSettings,
     prompts=("shared", "courtroom"),
     calls=calls,
+    role_kinds={"advocate": "argues", "aggregator": "argues", "judge": "scores"},
+    replay=Replay(fixed=("advocates", "aggregate", "collaborate")),
+    score_gaps="by_round",
+    ablations=ablations.MORE,
 )
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from ..nodes.bound_judge import Models
 from ..state.settings import DebateSettings, MultiagentSettings
 from . import debate
-from .base import Protocol, ProtocolGraph
+from .base import ProtocolGraph
+from .protocol_record import Protocol
 
 protocol = Protocol(
     name="multiagent",
@@ -22,6 +23,9 @@ protocol = Protocol(
     settings=MultiagentSettings,
     prompts=debate.protocol.prompts,
     calls=debate.calls,
+    role_kinds=debate.protocol.role_kinds,
+    pauses_for_person=debate.pauses_for_person,
+    replay=debate.protocol.replay,
 )
 
 

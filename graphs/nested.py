@@ -30,7 +30,7 @@ from ..state.errors import UsageError
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import Protocol
+from .protocol_record import Protocol
 from .registry import find_protocol
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]

@@ -7,13 +7,14 @@ name; another package registers its module under the protocol's name in the entr
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 
 from ..nodes.plugins import Group, load_plugin, plugins
 from ..state.errors import UsageError
-from .base import Protocol
+from .protocol_record import Protocol, RoleKind
 
 _PACKAGE = __name__.rpartition(".")[0]
 _GROUP: Group = "jurygraph.protocols"
@@ -70,3 +71,23 @@ def _registered(name: str) -> ModuleType:
             "register a module with protocol, build and graph under the protocol's own name"
         )
     return module
+
+
+@lru_cache
+def role_kinds(name: str) -> Mapping[str, RoleKind]:
+    """What the turns of each role do to the verdict of a protocol; a role that is not in it ``scores``.
+
+    A wrapper says nothing of roles, since its settings name the protocols inside, and a protocol that is not installed
+    cannot: for these, every role counts as what it is in the protocols that there are.
+
+    >>> role_kinds("samre")["juror"], role_kinds("repeated")["critic"]
+    ('votes', 'objects')
+    """
+    known = protocols()
+    if name in known and known[name].protocol.role_kinds:
+        return dict(known[name].protocol.role_kinds)
+    found: dict[str, RoleKind] = {}
+    # The package's own protocols come first: another package's must not change what their roles mean.
+    for other in sorted(known, key=lambda other: (other not in _bundled_names(), other)):
+        found = {**known[other].protocol.role_kinds, **found}
+    return found

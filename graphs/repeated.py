@@ -28,7 +28,7 @@ from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Score, Turn, append
 from ..state.verdict import Verdict, add_usage
-from .base import Protocol, SyncFunction
+from .base import SyncFunction
 from .nested import (
     TEMPLATES,
     AnyGraph,
@@ -40,6 +40,7 @@ from .nested import (
     rename_verdict,
     roles_of,
 )
+from .protocol_record import Protocol
 
 T = TypeVar("T")
 

@@ -28,7 +28,9 @@ from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
-from .base import Protocol, ProtocolGraph
+from . import ablations
+from .base import ProtocolGraph
+from .protocol_record import Protocol, Replay
 
 
 def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
@@ -52,6 +54,10 @@ protocol = Protocol(
     settings=SamreSettings,
     prompts=("shared", "courtroom"),
     calls=calls,
+    role_kinds={"advocate": "argues", "judge": "scores", "juror": "votes", "summarizer": "assists"},
+    replay=Replay(fixed=("backgrounds", "memory", "ballot")),
+    score_gaps="by_round",
+    ablations=ablations.SAMRE,
 )
 
 

@@ -21,8 +21,9 @@ from ..nodes.referee import single_scorer
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
-from .base import Protocol, ProtocolGraph
+from .base import ProtocolGraph
 from .position_calibration import PositionGraph, number_of_orders
+from .protocol_record import Protocol
 
 
 def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
@@ -39,6 +40,8 @@ protocol = Protocol(
     settings=SingleSettings,
     prompts=("shared", "chateval"),
     calls=calls,
+    role_kinds={"scorer": "scores"},
+    is_baseline=True,
 )
 
 

@@ -1,6 +1,8 @@
-"""Asking an agent: one question or several samples, one repair, the turn.
+"""Ask an agent and make its turn: messages, model call, reading of the reply, repair.
 
-``Hearing.ask`` is the one place that calls a model, reads its reply, has it repaired and makes the turn.
+``AgentRuntime.ask`` is the one place where a protocol calls a model. It builds the messages, sends them
+(``models/send.py``), reads the reply with the output schema of the question, asks for a repair where that fails, and
+makes the turn. ``ask_all`` does this for several agents at once, ``sample`` for several replies to one question.
 """
 
 from __future__ import annotations
@@ -22,13 +24,22 @@ from .models.send import invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_templates import Prompt, Prompts
 
+SAMPLING_TEMPERATURE = 1.0
+"""Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""
+
 
 @dataclass(frozen=True)
 class Question:
-    """What one agent is asked: who, when, what it is shown, in which form it answers.
+    """One request to one agent.
 
-    ``details`` go along as metadata of the call: traces show them, and the offline judge plays by them.
-    ``parameters`` are the call's own, beside those of the model.
+    Attributes:
+        agent: the name under which it speaks, such as ``juror_2``.
+        role: what kind of agent it is, such as ``juror``; models are chosen by role.
+        round: the round in which it is asked, from 1 (0 before the first).
+        prompt: what it is shown.
+        form: the shape of the reply, and how its value is read.
+        details: sent as metadata of the call; traces show it and the offline judge answers by it.
+        parameters: model parameters of this call alone, such as ``logprobs``.
     """
 
     agent: str
@@ -42,7 +53,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """An agent's turn, and what it does to the state; ``tokens`` where log-probabilities were asked for."""
+    """An agent's turn with its warnings; ``tokens`` where log-probabilities were asked for."""
 
     turn: Turn
     warnings: tuple[str, ...]
@@ -50,18 +61,36 @@ class Answer:
 
     @property
     def value(self) -> Value:
-        """What was read from the reply."""
+        """The value that was read from the reply."""
         return self.turn["value"]
 
     @property
     def update(self) -> dict[str, Any]:
-        """The state update that every agent's node makes."""
+        """The state update that every agent's node returns."""
         return {"transcript": [self.turn], "warnings": list(self.warnings)}
 
 
 @dataclass(frozen=True)
+class Samples:
+    """The turns of one question that was asked several times; a turn that cannot be read has the value None."""
+
+    turns: tuple[Turn, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def read(self) -> list[Turn]:
+        """The turns that have a value."""
+        return [turn for turn in self.turns if turn["value"] is not None]
+
+    @property
+    def unread(self) -> int:
+        """The number of turns without a value."""
+        return len(self.turns) - len(self.read)
+
+
+@dataclass(frozen=True)
 class AgentRuntime(Generic[SettingsT]):
-    """One run of a protocol: what its nodes need beside the state."""
+    """What the agents of one run need beside the state: settings, prompts, models, and where turns are streamed to."""
 
     settings: SettingsT
     prompts: Prompts
@@ -69,7 +98,7 @@ class AgentRuntime(Generic[SettingsT]):
     publish: Callable[[Any], None]
 
     async def ask(self, question: Question) -> Answer:
-        """Have an agent answer, and if its reply cannot be read, ask again as often as settings allow.
+        """Ask one agent and return its answer; a reply that cannot be read is requested again (setting ``repair``).
 
         Raises:
             ReplyError: no readable reply; carries the raw text of the last one.
@@ -77,121 +106,121 @@ class AgentRuntime(Generic[SettingsT]):
         """
         model = self.model_of(question.role, question.agent)
         call = self._call(question, model, self._messages(question, model))
-        return await self._settled(question, call, await send(call))
-
-    async def sample(self, question: Question, size: int) -> Samples:
-        """Have an agent answer so many times, at a temperature that lets the answers differ.
-
-        A sample that cannot be read is left out, told as a warning, and not asked for again: the others stand for
-        it. Only where none can be read is the first one repaired, as ``ask`` would.
-
-        Raises:
-            ReplyError: none can be read, and the repair neither.
-            ModelCallError: as ``ask``.
-        """
-        model = self.model_of(question.role, question.agent)
-        heated = replace(question, parameters={**question.parameters, **self._heat(question)})
-        drawn = await draw_samples(self._call(heated, model, self._messages(question, model)), size)
-        turns = [_sampled(heated, reply, model.label) for _, reply in drawn]
-        untold, warnings = turns, tuple(model.warnings)
-        if all(turn["value"] is None for turn in turns):
-            answer = await self._mended(heated, drawn)
-            turns[0], untold, warnings = answer.turn, turns[1:], answer.warnings
-        for number, turn in enumerate(turns, start=1):
-            turn["sample"] = number
-        for turn in untold:
-            self.tell(turn)
-        return Samples(tuple(turns), (*warnings, *_unread(question, turns)))
-
-    async def _mended(self, question: Question, drawn: Sequence[SampledReply]) -> Answer:
-        """The first sample, asked for again; if that is of no use either, none of them is."""
-        first = replace(question, details={**question.details, "sample": 1})
-        try:
-            return await self._settled(first, *drawn[0])
-        except ReplyError:
-            invalidate([call for call, _ in drawn[1:]])
-            raise
+        return await self._read_or_repair(question, call, await send(call))
 
     async def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
-        """Have several agents answer at the same time; the answers are in the order of the questions.
+        """Ask several agents at the same time; the answers are in the order of the questions.
 
         Raises:
-            ReplyError, ModelCallError: as ``ask``, the first in order, and only when all are through: what one
-                agent cannot say does not cut the others short.
+            ReplyError, ModelCallError: as ``ask``, the first in order. It is raised only when all calls have ended,
+                so that one agent's failure does not cancel calls of others that are being paid for.
         """
-        answers = await self.poll(questions)
+        answers = await self.ask_each(questions)
         for answer in answers:
             if isinstance(answer, ReplyError):
                 raise answer
         return [answer for answer in answers if isinstance(answer, Answer)]
 
-    async def poll(self, questions: Sequence[Question]) -> list[Answer | ReplyError]:
-        """The same where a voice can be done without: an unreadable reply stands in its place as the error."""
+    async def ask_each(self, questions: Sequence[Question]) -> list[Answer | ReplyError]:
+        """Ask as ``ask_all`` does, but return the error of an unreadable reply in place of the answer.
+
+        Raises:
+            ModelCallError: as ``ask_all``.
+        """
         answers = await asyncio.gather(*map(self.ask, questions), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException) and not isinstance(answer, ReplyError):
                 raise answer
         return [answer for answer in answers if isinstance(answer, Answer | ReplyError)]
 
+    async def sample(self, question: Question, size: int) -> Samples:
+        """Ask one agent for ``size`` replies to the same question, at a temperature at which they differ.
+
+        A sample that cannot be read is left out with a warning and not requested again, since the others stand for
+        it. Only where none can be read is the first one repaired, as ``ask`` would.
+
+        Raises:
+            ReplyError: no sample can be read, and neither can the repaired one.
+            ModelCallError: as ``ask``.
+        """
+        model = self.model_of(question.role, question.agent)
+        parameters = {**question.parameters, "temperature": self._sampling_temperature(question)}
+        question = replace(question, parameters=parameters)
+        sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
+        turns = [_sample_turn(question, reply, model.label) for _, reply in sampled]
+        unpublished, warnings = turns, tuple(model.warnings)
+        if all(turn["value"] is None for turn in turns):
+            answer = await self._repair_first_sample(question, sampled)
+            turns[0], warnings = answer.turn, answer.warnings
+            # The repair has published its own turns.
+            unpublished = turns[1:]
+        for number, turn in enumerate(turns, start=1):
+            turn["sample"] = number
+        for turn in unpublished:
+            self.publish_turn(turn)
+        return Samples(tuple(turns), (*warnings, *_unread_warnings(question, turns)))
+
     def model_of(self, role: str, agent: str | None = None) -> LoadedModel:
-        """The model of an agent: its own, its role's, or the one for all."""
-        for key in (agent, role, "*"):
-            if key is not None and key in self.models:
-                return self.models[key]
-        raise KeyError(f"no model for {role}, and none for all")
+        """The model of an agent: the one chosen for the agent, else for its role, else for all (``"*"``)."""
+        return self.models[self._model_key(role, agent)]
 
-    def _structured(self, model: LoadedModel) -> bool:
-        return self.settings.structured == "auto" and model.takes_structure()
+    def publish_turn(self, turn: Turn, problem: str | None = None) -> None:
+        """Stream a turn (``stream_mode="custom"``); ``problem`` says why its reply could not be read."""
+        self.publish({"turn": turn, "problem": problem})
 
-    def _form_text(self, form: OutputSchema, model: LoadedModel) -> str:
-        structured = self._structured(model) and not isinstance(form, TextSchema)
-        return self.prompts.render(form.template, structured=structured, **form.limits())
-
-    async def _settled(self, question: Question, call: Call, reply: Reply) -> Answer:
-        """What a reply says; if it cannot be read, what comes when it is asked for again."""
+    async def _read_or_repair(self, question: Question, call: Call, reply: Reply) -> Answer:
+        """Parse the reply; while that fails and repairs are left, send a repair request and parse its reply."""
         model, calls, replies = call.model, [call], [reply]
         while True:
             try:
                 content, value = read(question.form, replies[-1])
             except ReplyError as error:
                 turn = _turn(question, replies, replies[-1].text, None, model.label)
-                self.tell(turn, error.problem)
+                self.publish_turn(turn, error.problem)
                 if len(replies) > self.settings.repair:
+                    # Served from the journal, the same unreadable replies would fail every later attempt too.
                     invalidate(calls)
                     error.agent, error.round, error.turn = question.agent, question.round, turn
                     raise
-                messages = [*calls[-1].messages, *self._repair(question, error, model)]
+                messages = [*calls[-1].messages, *self._repair_request(question, error, model)]
                 calls.append(self._call(question, model, messages, len(replies)))
                 replies.append(await send(calls[-1]))
             else:
                 turn = _turn(question, replies, content, value, model.label)
-                self.tell(turn)
-                return Answer(turn, (*model.warnings, *_repaired(question, replies)), replies[-1].tokens)
+                self.publish_turn(turn)
+                return Answer(
+                    turn, (*model.warnings, *_repair_warnings(question, replies)), replies[-1].tokens
+                )
+
+    async def _repair_first_sample(self, question: Question, sampled: Sequence[SampledReply]) -> Answer:
+        """Repair the first of samples none of which can be read; on failure invalidate the calls of all."""
+        first = replace(question, details={**question.details, "sample": 1})
+        try:
+            return await self._read_or_repair(first, *sampled[0])
+        except ReplyError:
+            invalidate([call for call, _ in sampled[1:]])
+            raise
 
     def _call(
         self, question: Question, model: LoadedModel, messages: Sequence[BaseMessage], repairs: int = 0
     ) -> Call:
-        schema = question.form.schema() if self._structured(model) else None
+        schema = question.form.schema() if self._asks_for_json(model) else None
         return Call(model, messages, schema, self._metadata(question, repairs), question.parameters)
-
-    def _heat(self, question: Question) -> dict[str, float]:
-        """The temperature of samples: a named model's own, else that of the settings, else the method's."""
-        keys = (key for key in (question.agent, question.role, "*") if key in self.models)
-        spec = self.settings.models.get(next(keys, "*"))
-        if spec is not None and spec.temperature is not None:
-            return {"temperature": spec.temperature}
-        given = self.settings.temperature
-        return {"temperature": TEMPERATURE if given is None else given}
 
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
         prompt = question.prompt
-        own = f"{prompt.own}\n{self._form_text(question.form, model)}"
+        own = f"{prompt.own}\n{self._format_instructions(question.form, model)}"
         return [SystemMessage(prompt.system), HumanMessage(replace(prompt, own=own).user)]
 
-    def _repair(self, question: Question, error: ReplyError, model: LoadedModel) -> list[BaseMessage]:
-        form = self._form_text(question.form, model)
+    def _repair_request(self, question: Question, error: ReplyError, model: LoadedModel) -> list[BaseMessage]:
+        form = self._format_instructions(question.form, model)
         request = self.prompts.render("shared/repair", problem=error.problem, form=form)
+        # Some providers refuse an assistant's message without text.
         return [AIMessage(error.reply or "(no text)"), HumanMessage(request)]
+
+    def _format_instructions(self, form: OutputSchema, model: LoadedModel) -> str:
+        structured = self._asks_for_json(model) and not isinstance(form, TextSchema)
+        return self.prompts.render(form.template, structured=structured, **form.limits())
 
     def _metadata(self, question: Question, repairs: int) -> dict[str, Any]:
         return {
@@ -203,16 +232,29 @@ class AgentRuntime(Generic[SettingsT]):
             "repair": repairs > 0,
         }
 
-    def tell(self, turn: Turn, problem: str | None = None) -> None:
-        """Send a turn to whoever streams the run (``stream_mode="custom"``); ``problem`` says why it is unusable."""
-        self.publish({"turn": turn, "problem": problem})
+    def _asks_for_json(self, model: LoadedModel) -> bool:
+        return self.settings.structured == "auto" and model.takes_structure()
+
+    def _sampling_temperature(self, question: Question) -> float:
+        """The temperature in the model's name, else that of the settings, else ``SAMPLING_TEMPERATURE``."""
+        spec = self.settings.models.get(self._model_key(question.role, question.agent))
+        if spec is not None and spec.temperature is not None:
+            return spec.temperature
+        given = self.settings.temperature
+        return SAMPLING_TEMPERATURE if given is None else given
+
+    def _model_key(self, role: str, agent: str | None) -> str:
+        for key in (agent, role, "*"):
+            if key is not None and key in self.models:
+                return key
+        raise KeyError(f"no model for {role}, and none for all")
 
 
 def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
-    """Words and value of a reply; one that was refused or cut off is never read as whole.
+    """Read the text and the value of a reply; one that was refused or cut off is never read, whatever it says.
 
     Raises:
-        ReplyError: nothing usable in it.
+        ReplyError: the reply holds no usable value.
     """
     if reply.refused:
         raise ReplyError("The reply is a refusal.", reply.text, "refused")
@@ -223,8 +265,8 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
     return reply.text, form.from_text(reply.text)
 
 
-def _sampled(question: Question, reply: Reply, model: str) -> Turn:
-    """One of several answers to the same question; with no value if it cannot be read."""
+def _sample_turn(question: Question, reply: Reply, model: str) -> Turn:
+    """Make the turn of one sample; its value is None if the reply cannot be read."""
     try:
         content, value = read(question.form, reply)
     except ReplyError:
@@ -251,7 +293,7 @@ def _turn(question: Question, replies: list[Reply], content: str, value: Value, 
     )
 
 
-def _unread(question: Question, turns: Sequence[Turn]) -> tuple[str, ...]:
+def _unread_warnings(question: Question, turns: Sequence[Turn]) -> tuple[str, ...]:
     unread = sum(turn["value"] is None for turn in turns)
     if not unread:
         return ()
@@ -259,34 +301,12 @@ def _unread(question: Question, turns: Sequence[Turn]) -> tuple[str, ...]:
     return (f"{question.agent}, round {question.round}: {samples}",)
 
 
-def _repaired(question: Question, replies: list[Reply]) -> tuple[str, ...]:
+def _repair_warnings(question: Question, replies: list[Reply]) -> tuple[str, ...]:
     if len(replies) == 1:
         return ()
     return (
         f"{question.agent}, round {question.round}: the reply was asked for again {len(replies) - 1} time(s)",
     )
-
-
-TEMPERATURE = 1.0
-"""Of a method that samples, where nobody set another (G-Eval, section 3.1; FairEval, section 3.1)."""
-
-
-@dataclass(frozen=True)
-class Samples:
-    """The answers to one question that was asked several times; the value of one that cannot be read is None."""
-
-    turns: tuple[Turn, ...]
-    warnings: tuple[str, ...]
-
-    @property
-    def read(self) -> list[Turn]:
-        """Those that count."""
-        return [turn for turn in self.turns if turn["value"] is not None]
-
-    @property
-    def unread(self) -> int:
-        """How many do not."""
-        return len(self.turns) - len(self.read)
 
 
 class SampledReply(NamedTuple):
@@ -297,33 +317,36 @@ class SampledReply(NamedTuple):
 
 
 async def draw_samples(call: Call, size: int) -> list[SampledReply]:
-    """So many replies to one call, each with an index of its own, which is part of what identifies it.
+    """Get ``size`` replies to one call, each with a sample number of its own, which is part of a call's identity.
 
     Raises:
-        ModelCallError: as ``send``, the first in order, and only when all are through.
+        ModelCallError: as ``send``, the first in order, and only when all calls have ended.
     """
-    drawn = await _at_once(call, size) if size > 1 and call.model.gives(SEVERAL) else []
-    return [*drawn, *await _side_by_side(call, range(len(drawn) + 1, size + 1))]
+    sampled = await _sample_in_one_request(call, size) if size > 1 and call.model.gives(SEVERAL) else []
+    return [*sampled, *await _sample_in_parallel(call, range(len(sampled) + 1, size + 1))]
 
 
-async def _at_once(call: Call, size: int) -> list[SampledReply]:
-    """What one request yields: all of them, some, or none where the provider refuses."""
-    asked = _numbered(replace(call, parameters={**call.parameters, SEVERAL: size}), 1)
+async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
+    """Ask for all replies with the parameter ``n``: a prompt is paid once then. There may be fewer than asked for,
+    or none where the provider refuses the parameter.
+    """
+    request = _with_sample_number(replace(call, parameters={**call.parameters, SEVERAL: size}), 1)
     try:
-        first = await send(asked)
+        first = await send(request)
     except UnsupportedParameterError:
         return []
     if not first.others:
-        call.model.drop(SEVERAL, asked.parameters)
+        # Some servers ignore the parameter without a word.
+        call.model.drop(SEVERAL, request.parameters)
     elif len(first.others) + 1 < size:
         call.model.warn(
             f"{call.model.label} gave fewer replies to one request than asked for; the rest was asked for"
         )
-    return [SampledReply(asked, reply) for reply in [first, *first.others][:size]]
+    return [SampledReply(request, reply) for reply in [first, *first.others][:size]]
 
 
-async def _side_by_side(call: Call, numbers: Iterable[int]) -> list[SampledReply]:
-    calls = [_numbered(_reseeded(call, number), number) for number in numbers]
+async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[SampledReply]:
+    calls = [_with_sample_number(_with_own_seed(call, number), number) for number in numbers]
     replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
     for reply in replies:
         if isinstance(reply, BaseException):
@@ -335,11 +358,11 @@ async def _side_by_side(call: Call, numbers: Iterable[int]) -> list[SampledReply
     ]
 
 
-def _numbered(call: Call, number: int) -> Call:
+def _with_sample_number(call: Call, number: int) -> Call:
     return replace(call, metadata={**call.metadata, "sample": number})
 
 
-def _reseeded(call: Call, number: int) -> Call:
-    """One seed for all would make one sample of them."""
+def _with_own_seed(call: Call, number: int) -> Call:
+    # With the same seed in every call, all samples would be the same reply.
     seed = call.model.seed
     return call if seed is None else replace(call, parameters={**call.parameters, "seed": seed + number - 1})

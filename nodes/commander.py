@@ -32,7 +32,7 @@ async def commander(state: JudgeState, runtime: AgentRuntime[DebateSettings]) ->
     if runtime.settings.commander == "llm":
         return {**await _written(state, runtime, to, round), "round": round}
     turn = turn_without_model(round, "commander", "commander", _relayed(state, runtime, to))
-    runtime.tell(turn)
+    runtime.publish_turn(turn)
     return {"transcript": [turn], "round": round}
 
 

@@ -35,7 +35,7 @@ async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
             question = {**question, "problem": error.problem}
         else:
             turn = turn_without_model(state["round"], "human", "human", describe(value), value)
-            runtime.tell(turn)
+            runtime.publish_turn(turn)
             return {"transcript": [turn], "final": value, "stop_reason": "human"}
 
 

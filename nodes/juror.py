@@ -19,7 +19,7 @@ async def jury(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[
     A vote that cannot be read is void: it is counted and told, and ends nothing.
     """
     questions = [_question(state, runtime, number) for number in range(1, runtime.settings.jurors + 1)]
-    answers = await runtime.poll(questions)
+    answers = await runtime.ask_each(questions)
     void = [answer for answer in answers if isinstance(answer, ReplyError)]
     cast = [answer for answer in answers if isinstance(answer, Answer)]
     warnings = [warning for answer in cast for warning in answer.warnings]

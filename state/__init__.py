@@ -1,4 +1,7 @@
-"""What a judgement is: tasks and aspects, turns, verdicts, the typed graph state, settings, errors."""
+"""The data of a judgement: tasks and aspects, turns, verdicts, the typed graph state, settings, errors.
+
+Nothing in here calls a model, reads a file or imports another folder of the package.
+"""
 
 from .aspects import ASPECTS, Aspect, find_aspect
 from .errors import DataError, JurygraphError, ModelCallError, ReplyError, StoppedError, UsageError

@@ -1,4 +1,4 @@
-"""How several judgements become one: averages, votes, and two orders of the same answers."""
+"""Combine several judgements into one: means, majority votes, and pairs given in swapped answer order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def mean_of(scores: Sequence[Score]) -> Score:
-    """The mean of scores, or of pairs answer by answer.
+    """Return the mean of scores, or of pairs answer by answer.
 
     >>> mean_of([3, 4]), mean_of([[8, 6], [7, 7]])
     (3.5, [7.5, 6.5])
@@ -26,7 +26,7 @@ def mean_of(scores: Sequence[Score]) -> Score:
 
 
 def mean_pair(pairs: Iterable[Sequence[float]]) -> tuple[float, float]:
-    """The mean of pairs, answer by answer.
+    """Return the mean of pairs, answer by answer.
 
     >>> mean_pair([(8, 6), (7, 7)])
     (7.5, 6.5)
@@ -36,17 +36,18 @@ def mean_pair(pairs: Iterable[Sequence[float]]) -> tuple[float, float]:
 
 
 def winner_by_mean(scores: Sequence[float]) -> Winner:
-    """Who has the higher average; what differs by rounding alone is a tie.
+    """Return the answer with the higher mean score; means that differ by rounding errors alone are a tie.
 
-    >>> higher([0.1 + 0.2, 0.3]), higher([7.5, 7.0])
+    >>> winner_by_mean([0.1 + 0.2, 0.3]), winner_by_mean([7.5, 7.0])
     ('tie', '1')
     """
     first, second = scores
+    # Means of the same scores, added up in another order, differ in the last bits of a float.
     return "tie" if math.isclose(first, second, rel_tol=1e-9) else winner_of((first, second))
 
 
 class VoteResult(NamedTuple):
-    """A vote: who wins, what each voter voted, and whether a majority or the average scores decided."""
+    """The winner of a vote, the votes by voter, and whether a majority or the mean scores decided."""
 
     winner: Winner
     votes: dict[str, Winner]
@@ -54,15 +55,15 @@ class VoteResult(NamedTuple):
 
 
 def vote_by_scores(pairs: Mapping[str, Sequence[float]]) -> VoteResult:
-    """Everybody prefers the answer they scored higher; the one that more than half of them prefer wins.
+    """Turn each voter's pair of scores into a vote for the higher one, and return what the absolute majority votes for.
 
-    Equal scores prefer neither. Without a majority for an answer the higher average score wins, and equal averages
-    are a tie.
+    Equal scores are a vote for neither answer, but count as a voter. Without an absolute majority for an answer the
+    higher mean score wins; equal means are a tie.
 
-    >>> poll({"a": [8, 7], "b": [7, 6], "c": [1, 10]}).winner
+    >>> vote_by_scores({"a": [8, 7], "b": [7, 6], "c": [1, 10]}).winner
     '1'
-    >>> poll({"a": [8, 7], "b": [1, 10]})
-    Poll(winner='2', votes={'a': '1', 'b': '2'}, decided_by='average')
+    >>> vote_by_scores({"a": [8, 7], "b": [1, 10]})
+    VoteResult(winner='2', votes={'a': '1', 'b': '2'}, decided_by='average')
     """
     votes = {voter: winner_by_mean(pair) for voter, pair in pairs.items()}
     preferred = Counter(vote for vote in votes.values() if vote != "tie").most_common(1)
@@ -72,7 +73,9 @@ def vote_by_scores(pairs: Mapping[str, Sequence[float]]) -> VoteResult:
 
 
 def swapped(value: Any) -> Any:
-    """A value that was given with the answers swapped, in the order of the task: pairs and winners change sides.
+    """Convert a value given for swapped answers to the order of the task: pairs are reversed, winners change sides.
+
+    Values without sides (a score, a tie, None) are returned as they are.
 
     >>> swapped([8.0, 6.0]), swapped("1"), swapped("tie"), swapped(None)
     ([6.0, 8.0], '2', 'tie', None)
@@ -83,10 +86,12 @@ def swapped(value: Any) -> Any:
 
 
 def standard_deviation(scores: Sequence[Score]) -> Score | None:
-    """The sample standard deviation (n - 1) of scores, or of pairs answer by answer; nothing where there is one.
+    """Return the sample standard deviation (n - 1) of scores, or of pairs answer by answer; None for a single score.
 
-    >>> spread_of([2, 4]) == math.sqrt(2), spread_of([[8, 6], [8, 6]]), spread_of([3])
-    (True, [0.0, 0.0], None)
+    >>> standard_deviation([2, 4]) == math.sqrt(2)
+    True
+    >>> standard_deviation([[8, 6], [8, 6]]), standard_deviation([3])
+    ([0.0, 0.0], None)
     """
     if len(scores) < 2:
         return None
@@ -96,7 +101,7 @@ def standard_deviation(scores: Sequence[Score]) -> Score | None:
 
 
 def majority(votes: Sequence[T]) -> T | None:
-    """What more than half of the votes are for, if anything.
+    """Return the value that more than half of the votes have, or None.
 
     >>> majority(["1", "tie", "1"]), majority([3.0, 4.0])
     ('1', None)
@@ -106,7 +111,7 @@ def majority(votes: Sequence[T]) -> T | None:
 
 
 def mean_by_round(runs: Sequence[Sequence[Score]]) -> list[Score]:
-    """Averages after each round; a run that came to its end earlier stays at its last score.
+    """Return the mean score over several runs after each round; a run that ended earlier keeps its last score.
 
     >>> mean_by_round([[3, 5], [4]])
     [3.5, 4.5]
@@ -114,5 +119,5 @@ def mean_by_round(runs: Sequence[Sequence[Score]]) -> list[Score]:
     if not all(runs):
         return []
     longest = max(map(len, runs))
-    held = ([*run, *[run[-1]] * (longest - len(run))] for run in runs)
-    return [mean_of(scores) for scores in zip(*held, strict=True)]
+    padded = ([*run, *[run[-1]] * (longest - len(run))] for run in runs)
+    return [mean_of(scores) for scores in zip(*padded, strict=True)]

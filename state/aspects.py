@@ -1,7 +1,8 @@
-"""Aspects of quality, with their scales: those of SummEval, Topical-Chat and HANNA ready made, in our own words.
+"""Define an aspect of quality and its scale, and the ready-made aspects of SummEval, Topical-Chat and HANNA.
 
-The aspects and scales are those of the benchmarks (Fabbri et al. 2021; Mehri and Eskenazi 2020, as used in
-DEBATE, section 3 and appendix E.5; Chhun et al. 2022). A bare name that several share means SummEval's.
+Names and scales are those of the benchmarks (Fabbri et al. 2021; Mehri and Eskenazi 2020, as used in
+DEBATE, section 3 and appendix E.5; Chhun et al. 2022); criteria and steps are in our own words. A bare name that
+several benchmarks share means SummEval's.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ class Aspect(BaseModel):
 
     @property
     def label(self) -> str:
-        """Name and scale, for people."""
+        """The aspect's name and scale, as reports and prompts show them."""
         return f"{self.name} ({self.low:g} to {self.high:g})"
 
 
 def find_aspect(name: str) -> Aspect:
-    """Look up a ready-made aspect by name.
+    """Look up a ready-made aspect by ``benchmark/name``, or by the bare name, in any case.
 
     Raises:
         ValueError: no such aspect; the message lists the known ones.
@@ -52,6 +53,7 @@ def find_aspect(name: str) -> Aspect:
     3.0
     """
     key = name.strip().lower()
+    # The order decides whose aspect a bare name means where several benchmarks have it.
     for prefix in ("", "summeval/", "topical-chat/", "hanna/"):
         if (aspect := ASPECTS.get(prefix + key)) is not None:
             return aspect

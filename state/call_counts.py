@@ -1,4 +1,4 @@
-"""How many model calls a verdict takes, told before any is made."""
+"""Predict how many model calls a verdict takes, as ranges by role, before any call is made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class Range(Generic[Number]):
-    """At least so much, at most so much: calls, tokens, dollars.
+    """A lower and an upper bound of a quantity: calls, tokens, dollars.
 
     >>> Range(1, 5) + Range(1, 4)
     Range(least=2, most=9)
@@ -36,20 +36,20 @@ class Range(Generic[Number]):
 
 
 CallRange = Range[int]
-"""Requests that are answered and so paid for; one that brings several replies is one."""
+"""Answered, and so paid, requests; a request that returns several replies counts once."""
 
 CallsByRole = Mapping[str, CallRange]
-"""The calls of each role. All roles reach their least together, and their most: the sums are those of the verdict."""
+"""Calls of each role. All roles reach their lower bounds in the same verdict, and their upper ones: sums are exact."""
 
 Can = Callable[[str, str], bool]
-"""Whether a role's model can be asked for several replies at once (``"n"``), or for ``"logprobs"``."""
+"""``can(role, what)``: whether the role's model returns several replies to a request (``"n"``), or ``"logprobs"``."""
 
 CountCalls = Callable[[SettingsT, TaskKind, Can], CallsByRole]
-"""The settings as they are bound, the kind of task and what the models can do, to the calls of each role."""
+"""From the settings as they are bound, the kind of task, and what the models can do, to the calls of each role."""
 
 
 def exactly(number: int) -> CallRange:
-    """A number of calls that is known.
+    """Return the range of a number of calls that is known.
 
     >>> exactly(3)
     Range(least=3, most=3)
@@ -58,12 +58,12 @@ def exactly(number: int) -> CallRange:
 
 
 def sampled(size: int, several: bool) -> CallRange:
-    """The calls for so many replies to one question.
+    """Return the number of calls that it takes to get several replies to one question.
 
     Args:
         size: how many replies.
-        several: whether the model can be asked for all of them at once. Some servers that can be asked give fewer,
-            or one, and the rest takes calls of its own.
+        several: whether the model can be asked for all of them in one request. Some servers then return fewer, and
+            the rest takes calls of its own: hence the upper bound.
 
     >>> sampled(20, several=True), sampled(20, several=False)
     (Range(least=1, most=20), Range(least=20, most=20))
@@ -72,7 +72,7 @@ def sampled(size: int, several: bool) -> CallRange:
 
 
 def total(calls: Iterable[CallRange]) -> CallRange:
-    """All of them together.
+    """Return the sum of ranges.
 
     >>> total([exactly(2), CallRange(0, 1)])
     Range(least=2, most=3)

@@ -1,13 +1,13 @@
-"""The errors of jurygraph, split by who can mend them.
+"""Define the errors of jurygraph, split by who can fix them.
 
     JurygraphError
     ├── UsageError           the caller: a setting, a model name, a key, a file
     │   └── DataError        ... a line of a dataset; names file, line and field
     ├── ReplyError           the model: a reply that cannot be read, with its raw text
     ├── ModelCallError       the provider: a call that failed for good
-    └── StoppedError         nobody: the run was to end before this call
+    └── StoppedError         nobody needs to: the run was asked to end before this call
 
-They are also ``ValueError`` or ``RuntimeError``: servers show people the messages of the built-in kinds alone.
+They are also ``ValueError`` or ``RuntimeError``: servers pass on the messages of built-in kinds of errors only.
 Bad tasks and settings given from Python raise pydantic's own ``ValidationError``, which names the field.
 """
 
@@ -18,6 +18,7 @@ from typing import Literal
 from .transcript import Turn
 
 ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused", "cut_off"]
+"""Why a reply cannot be read; ``missing``: it does not state the value that was asked for."""
 
 
 class JurygraphError(Exception):
@@ -25,7 +26,7 @@ class JurygraphError(Exception):
 
 
 class UsageError(JurygraphError, ValueError):
-    """Something the caller can mend before any model is called."""
+    """A mistake in what the caller gave, found before any model is called."""
 
 
 class DataError(UsageError):
@@ -37,11 +38,11 @@ class ReplyError(JurygraphError, ValueError):
 
     Attributes:
         reply: the raw text of the reply.
-        fault: what is wrong with it, one word.
-        problem: the same as one sentence, fit to be quoted back to the model.
-        agent: who gave the reply, where known.
-        round: in which round, where known.
-        turn: the agent's turn as it stands, where known: what was paid for it is not lost.
+        fault: what is wrong with it, in one word.
+        problem: the same as one sentence, which a repair request quotes to the model.
+        agent: the agent that gave the reply, where known.
+        round: the round in which it did, where known.
+        turn: the agent's turn without a value, where known; it holds what the reply cost.
     """
 
     def __init__(self, problem: str, reply: str, fault: ReplyFault = "missing") -> None:
@@ -55,6 +56,7 @@ class ReplyError(JurygraphError, ValueError):
 
     def __str__(self) -> str:
         who = f"{self.agent}, round {self.round}: " if self.agent is not None else ""
+        # Both ends: a verdict stands at the end of a reply, a refusal at its beginning.
         shown = self.reply if len(self.reply) <= 400 else f"{self.reply[:200]} ... {self.reply[-180:]}"
         return f"{who}{self.problem} Raw reply: {shown!r}"
 
@@ -63,9 +65,9 @@ class ModelCallError(JurygraphError, RuntimeError):
     """A model call that the provider refused or that failed for good.
 
     Attributes:
-        retryable: whether the same call may succeed later: rate limits, server errors, lost connections, time-outs.
+        retryable: whether the same call may succeed later (rate limit, server error, lost connection, time-out).
         rate_limited: whether the provider asked for fewer calls.
-        retry_after: seconds after which it wants to be asked again, where it said so.
+        retry_after: seconds that the provider asked to wait for, where it did.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class ModelCallError(JurygraphError, RuntimeError):
 
 
 class StoppedError(JurygraphError, RuntimeError):
-    """No call is made any more, since the run is to stop: a budget is spent, or somebody wants it to end.
+    """The run makes no more calls: its budget is spent, or it was interrupted.
 
-    Nothing is wrong with the item that was being judged: it goes on where it stood when the run is taken up again.
+    The item that was being judged has not failed; a resumed run goes on with it where it stopped.
     """

@@ -1,11 +1,11 @@
-"""The expected score of a judge that is unsure: from the likelihood of tokens, or from samples.
+"""Compute the expected score of a judge, from token log-probabilities or from samples (G-Eval: Liu et al. 2023, 2.2).
 
-expected_score         tokens in place of the one that states the score, with their log-probabilities
-expected_from_samples  scores that were read from several replies to one question
-token_mass             the same for labels of any kind (``m`` and ``M``, ``A`` and ``B``)
+expected_score         from the tokens that were likely in place of the one that states the score
+expected_from_samples  from scores that were read from several replies to one question
+token_mass             the shares of labels of any kind (``m`` and ``M``, ``A`` and ``B``) among likely tokens
+score_tokens           finds the place of the score among the tokens of a reply
 
-Mass on tokens that are no value of the scale is dropped and the rest normalised (G-Eval: Liu et al. 2023,
-section 2.2).
+Probability on tokens that are no value of the scale is dropped, and the rest is normalised.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ TopTokens = Mapping[str, float] | Sequence[Mapping[str, Any]]
 """Natural log-probabilities by token, or a provider's list of ``{"token": ..., "logprob": ...}``."""
 
 NEGLIGIBLE = 1e-3
+"""A share of probability that is too small to change a score in the digits that are reported."""
+
+# Tokenizers of some models write the blank before a word as one of the last two characters.
 _MARKS = " \t\r\n\u2581\u0120"
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """An expected score, and the distribution that it is the mean of.
+    """An expected score, and the distribution whose mean it is.
 
     Attributes:
-        value: the sum of p(s) * s over the scale.
-        distribution: value of the scale to its share, in the order of the scale; the shares add up to 1.
-        dropped: probability that lay on other tokens (0 for samples).
+        value: the sum of p(s) * s over the values s of the scale.
+        distribution: from each value to its share, in the order of the scale; the shares add up to 1.
+        dropped: probability of all other tokens (0 for samples).
     """
 
     value: float
@@ -39,16 +42,21 @@ class Expectation:
 
     @property
     def by_name(self) -> dict[str, float]:
-        """The distribution as JSON can hold it."""
+        """The distribution with strings as keys, as JSON has them."""
         return {f"{value:g}": share for value, share in self.distribution.items()}
 
 
 def expected_score(top_logprobs: TopTokens, low: float, high: float) -> Expectation:
-    """The expectation over the whole numbers of a scale, by the tokens likely in one place.
+    """Return the expectation over the whole numbers of a scale, from the tokens that were likely in one place.
+
+    Args:
+        top_logprobs: the likely tokens with their natural log-probabilities.
+        low: lowest value of the scale, 0 or more.
+        high: highest value of the scale.
 
     Raises:
-        ValueError: no value of the scale is among the tokens; or a token that may be a value or only a part of
-            one (1 of 10, where nothing shows that the model writes 10 as one token; 1 of -1).
+        ValueError: no token is a value of the scale; or a token may be a value or only a part of one (``1`` of
+            ``10``, where nothing shows that the model writes 10 as one token; ``1`` of ``-1``).
 
     >>> found = expected_score({"4": math.log(0.6), " 5": math.log(0.2), "The": math.log(0.2)}, 1, 5)
     >>> round(found.value, 6), round(found.dropped, 6)
@@ -65,10 +73,10 @@ def expected_score(top_logprobs: TopTokens, low: float, high: float) -> Expectat
 
 
 def expected_from_samples(values: Iterable[float]) -> Expectation:
-    """The expectation by relative frequency: the mean of the samples that could be read.
+    """Return the expectation by relative frequency: the mean of the samples.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no samples.
 
     >>> expected_from_samples([4, 4, 5, 3]).distribution
     {3.0: 0.25, 4.0: 0.5, 5.0: 0.25}
@@ -83,11 +91,11 @@ def expected_from_samples(values: Iterable[float]) -> Expectation:
 def token_mass(
     top_logprobs: TopTokens, label_of: Callable[[str], str | None]
 ) -> tuple[dict[str, float], float]:
-    """Each label's share of the probability that lies on labels, and the probability that lies elsewhere.
+    """Return each label's share of the probability of all labels, and the probability of all other tokens.
 
     Args:
-        top_logprobs: the tokens that were likely.
-        label_of: the label that a token stands for, or None.
+        top_logprobs: the likely tokens with their natural log-probabilities.
+        label_of: returns the label that a token stands for, or None.
 
     Raises:
         ValueError: no token stands for a label.
@@ -109,41 +117,51 @@ def token_mass(
 def score_tokens(
     tokens: Sequence[Mapping[str, Any]], stated: float, low: float, high: float
 ) -> Sequence[Mapping[str, Any]]:
-    """What was likely in place of the token that states the score, out of all tokens of a reply.
+    """Find the token that states the score, and return the tokens that were likely in its place.
 
-    That is the first one of this value (the number of a list item, with the score behind it, does not count);
-    or the first value of the scale where a reply says 2.5 in three tokens.
+    That is the first token of this value, not counting the number of a list item with the score behind it; where a
+    reply says 2.5 in three tokens, it is the first token that is a value of the scale.
+
+    Args:
+        tokens: all tokens of a reply, as the provider lists them.
+        stated: the score that was read from the reply.
+        low: lowest value of the scale.
+        high: highest value of the scale.
 
     Raises:
         ValueError: there is no such token.
     """
-    labels = ((at, _scale_value(one["token"], low, high)) for at, one in enumerate(tokens))
-    places = {at: float(label) for at, label in labels if label is not None}
-    exact = [at for at, value in places.items() if value == stated]
-    wanted = [at for at in exact if not _numbers_an_item(tokens, at, exact)]
+    labels = ((at, _scale_value(token["token"], low, high)) for at, token in enumerate(tokens))
+    values = {at: float(label) for at, label in labels if label is not None}
+    exact = [at for at, value in values.items() if value == stated]
+    candidates = [at for at in exact if not _numbers_an_item(tokens, at, exact)]
     if stated % 1:
-        wanted = list(places)
-    if not wanted:
+        candidates = list(values)
+    if not candidates:
         raise ValueError(f"no token of the reply is the score that it states, {stated:g}")
-    one = tokens[wanted[0]]
-    return one.get("top_logprobs") or [one]
+    token = tokens[candidates[0]]
+    # Where no alternatives are listed, the token itself is all that is known to be likely.
+    return token.get("top_logprobs") or [token]
 
 
-def _numbers_an_item(tokens: Sequence[Mapping[str, Any]], at: int, places: Sequence[int]) -> bool:
-    """``1. Naturalness: 1``."""
+def _numbers_an_item(tokens: Sequence[Mapping[str, Any]], at: int, exact: Sequence[int]) -> bool:
+    """Whether the token numbers a list item that holds the score, as the first 1 of ``1. Naturalness: 1`` does."""
     after = tokens[at + 1]["token"] if at + 1 < len(tokens) else ""
-    return at != places[-1] and after.startswith((".", ")"))
+    return at != exact[-1] and after.startswith((".", ")"))
 
 
 def _scale_value(token: str, low: float, high: float) -> str | None:
-    """The whole number of the scale that a token is, in its usual spelling, white space round it or not."""
+    """Return the whole number of the scale that a token spells, white space around it or not; else None."""
     digits = token.strip(_MARKS)
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
         return None
+    # ``04`` is no usual spelling of a score.
     return digits if str(int(digits)) == digits and low <= int(digits) <= high else None
 
 
 def _refuse_beginnings(shares: Mapping[str, float], high: float) -> None:
+    """Raise ValueError where ``1`` on a scale to 10 may be the first token of 10."""
+    # A label of two digits among the tokens shows that the model writes such numbers as one token.
     if any(len(label) > 1 for label in shares):
         return
     unclear = {label: share for label, share in shares.items() if 0 < int(label) * 10 <= high}

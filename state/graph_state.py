@@ -1,4 +1,7 @@
-"""The typed state every protocol's graph has in common: plain JSON, so that any checkpointer can keep it."""
+"""Define the input, output and state that all protocols' graphs have, and the reducers of the state.
+
+Everything in the state is plain JSON: checkpointers warn about pydantic objects and may refuse them.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from .verdict import Winner
 
 
 def as_json(_before: Any, new: Any) -> Any:
-    """Reducer: the new value, a pydantic object turned into plain JSON."""
+    """Reducer: replace the value, turning a pydantic object into plain JSON."""
     return new.model_dump(mode="json") if isinstance(new, BaseModel) else new
 
 
 def merge(before: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
-    """Reducer: the new entries over those before, neither argument changed.
+    """Reducer: return a dict of both arguments' entries, the new one winning; neither is changed.
 
     >>> merge({"a": 1}, {"b": 2})
     {'a': 1, 'b': 2}
@@ -27,7 +30,7 @@ def merge(before: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str
 
 
 class JudgeInput(TypedDict):
-    """What every protocol takes."""
+    """The input of every protocol."""
 
     task: Annotated[
         ScoreTask | CompareTask,
@@ -36,18 +39,22 @@ class JudgeInput(TypedDict):
 
 
 class JudgeOutput(TypedDict):
-    """What every protocol gives; narrow on purpose, so that a parent graph's own keys stay its own."""
+    """The output of every protocol.
+
+    It is narrow on purpose: a sub-graph that returned a key with a reducer which its parent shares would double the
+    parent's history.
+    """
 
     verdict: Annotated[dict[str, Any], Field(description="The outcome; see `Verdict`.")]
     transcript: Annotated[list[Turn], Field(description="Every agent's turns, in order.")]
 
 
 class JudgeState(TypedDict):
-    """What a protocol remembers while it judges.
+    """The state of a protocol's graph while it judges.
 
-    ``scores`` gathers the score after each round; ``final`` is set where somebody overrules the last of them,
-    ``winner`` where a comparison is not won by the higher score alone, ``details`` holds what is particular
-    to the protocol.
+    ``scores`` holds the score (or pair) after each round. ``final`` is set where a tie-breaker or a human overrules
+    the last of them, ``winner`` where something other than the higher score decides a comparison. ``details`` holds
+    what only this protocol has. ``prepare`` sets all keys but ``verdict``, which ``conclude`` makes of the others.
     """
 
     task: Annotated[dict[str, Any], as_json]

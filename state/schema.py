@@ -1,4 +1,4 @@
-"""What the pydantic classes share: the text type and their JSON schema."""
+"""Define what the pydantic classes share: the text type, and short descriptions in their JSON schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema
 
 
 def first_paragraph(schema: JsonDict) -> None:
-    """Keep the part of a docstring that somebody who fills in a form can use.
+    """Shorten a schema's description to its first paragraph, which is what a form shows (Studio's, for example).
 
     >>> schema = {"description": "Rate one text.\\n\\n>>> 1 + 1\\n2"}
     >>> first_paragraph(schema)
@@ -21,14 +21,15 @@ def first_paragraph(schema: JsonDict) -> None:
 
 
 def alternative(schema: JsonDict) -> None:
-    """The same for a class that is told from others by its ``kind``, which has to be sent along."""
+    """Shorten the description and require ``kind``, by which a class is told from others in a union."""
+    # With a default, pydantic's schema has ``kind`` optional, and clients would leave it out.
     first_paragraph(schema)
     required = schema.get("required")
     schema["required"] = ["kind", *(required if isinstance(required, list) else [])]
 
 
 class Described:
-    """Annotation: ``first_paragraph`` for a class that is used as a field's type."""
+    """Annotation that applies ``first_paragraph`` to a class where it is a field's type."""
 
     @staticmethod
     def __get_pydantic_json_schema__(core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -46,4 +47,4 @@ def _encodable(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_encodable)]
-"""A string that can be sent: no lone surrogates."""
+"""A string that can be encoded as UTF-8, and so sent: one without lone surrogates."""

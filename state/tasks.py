@@ -1,4 +1,4 @@
-"""What is judged: one text on one aspect, or two answers to one question."""
+"""Define what is judged: one text on one aspect (a score task), or two answers to one question (a compare task)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DEFAULT_CRITERIA = ("helpfulness", "relevance", "accuracy", "level of detail")
 """What two answers are compared on unless the task says otherwise (ChatEval, section 3.1)."""
 
 
-def _names() -> list[str]:
-    """The known aspects' full names, then the short ones."""
+def _aspect_names() -> list[str]:
+    """Return the known aspects' full names, then the bare ones."""
     return list(dict.fromkeys([*ASPECTS, *(name.partition("/")[2] for name in ASPECTS)]))
 
 
-AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_names()]})]
-"""Schema only: any spelling is looked up, and an unknown name told as such."""
+AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"enum": [*_aspect_names()]})]
+"""Used in the JSON schema only: validation looks a name up in any case, and says which names there are."""
 
 
 def _aspect(value: Any) -> Any:
@@ -88,7 +88,7 @@ class _Input(BaseModel):
 
 
 def parse_task(value: Any) -> ScoreTask | CompareTask:
-    """Make a task of a dict (or pass a task through).
+    """Validate a dict as a task of the kind that it names; a task object passes through.
 
     Raises:
         pydantic.ValidationError: names the field that is wrong.

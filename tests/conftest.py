@@ -52,13 +52,15 @@ def provider(_no_keys: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provid
 @pytest.fixture
 def fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed calls are attempted again as ever, but without the waiting in between."""
-    monkeypatch.setattr(retry, "PATIENCE", retry.RetryPolicy(first_wait=0.001, longest_wait=0.001))
+    monkeypatch.setattr(
+        retry, "DEFAULT_RETRY_POLICY", retry.RetryPolicy(first_wait=0.001, longest_wait=0.001)
+    )
 
 
 @pytest.fixture
 def one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever fails has failed for good."""
-    monkeypatch.setattr(retry, "PATIENCE", retry.RetryPolicy(attempts=1))
+    monkeypatch.setattr(retry, "DEFAULT_RETRY_POLICY", retry.RetryPolicy(attempts=1))
 
 
 @pytest.fixture

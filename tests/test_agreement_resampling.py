@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jurygraph.eval.statistics.alignment import Floats
-from jurygraph.eval.statistics.chance_corrected import cohen_kappa, rated
+from jurygraph.eval.statistics.chance_corrected import cohen_kappa, rater_agreement
 from jurygraph.eval.statistics.correlation import (
     STATISTICS,
     correlate,
     correlate_within,
     correlation,
     correlations_within,
-    resampled,
-    resampled_each,
-    resampled_within,
+    resampled_correlation,
+    resampled_correlations,
+    resampled_mean_within,
 )
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from scipy import stats
@@ -67,7 +67,7 @@ def test_resamples_against_scipy_on_made_resamples(
     x, y = columns(rows, x_levels, y_levels)
     units = np.arange(rows) // size
     how = Resampling(resamples=12, seed=rows)
-    for found, chosen in zip(resampled(name, x, y, units, how), drawn(units, how), strict=True):
+    for found, chosen in zip(resampled_correlation(name, x, y, units, how), drawn(units, how), strict=True):
         own = correlation(name, x[chosen], y[chosen])
         if units.max() == 0 or own is None:
             assert math.isnan(found)
@@ -82,7 +82,7 @@ def test_a_few_distant_values_leave_the_resamples_without_them_exact(name: str) 
     x, y = columns(24, 10**9, 10**9)
     x[3], y[3] = 1e12, -1e9
     units, how = np.arange(24), Resampling(resamples=200)
-    for found, chosen in zip(resampled(name, x, y, units, how), drawn(units, how), strict=True):
+    for found, chosen in zip(resampled_correlation(name, x, y, units, how), drawn(units, how), strict=True):
         assert found == pytest.approx(correlation(name, x[chosen], y[chosen]), abs=1e-9)
 
 
@@ -92,7 +92,7 @@ def test_a_heavy_unit_is_counted_in_full(name: str) -> None:
     x, y = columns(4_000, 10**9, 10**9)
     units = np.maximum(np.arange(4_000) - 3_990, 0)
     how = Resampling(resamples=10)
-    for found, chosen in zip(resampled(name, x, y, units, how), drawn(units, how), strict=True):
+    for found, chosen in zip(resampled_correlation(name, x, y, units, how), drawn(units, how), strict=True):
         assert found == pytest.approx(correlation(name, x[chosen], y[chosen]), abs=1e-9)
 
 
@@ -126,7 +126,7 @@ def test_the_mean_within_groups_is_of_the_groups_drawn(name: str) -> None:
     each = correlations_within(name, x, y, groups)
     weights = np.concatenate(list(how.weights(15)))
     wanted = [np.nanmean(np.repeat(each, weight)) for weight in weights]
-    assert resampled_within(name, x, y, groups, how) == pytest.approx(wanted, abs=1e-12)
+    assert resampled_mean_within(name, x, y, groups, how) == pytest.approx(wanted, abs=1e-12)
 
 
 def test_weights_are_what_drawing_with_replacement_gives() -> None:
@@ -153,9 +153,9 @@ def test_the_seed_decides_and_nobody_elses_generator() -> None:
 def test_several_correlations_are_of_the_same_resamples() -> None:
     x, y = columns(50, 10**9, 10**9)
     how = Resampling(resamples=20)
-    together = resampled_each(tuple(STATISTICS), x, y, np.arange(50), how)
+    together = resampled_correlations(tuple(STATISTICS), x, y, np.arange(50), how)
     for name, found in together.items():
-        assert found == pytest.approx(resampled(name, x, y, np.arange(50), how), abs=0)
+        assert found == pytest.approx(resampled_correlation(name, x, y, np.arange(50), how), abs=0)
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
@@ -200,7 +200,7 @@ def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
 def test_no_resamples_give_no_interval() -> None:
     none = Resampling(resamples=0)
     assert correlate("pearson", [1, 2, 4], [1, 2, 3], resampling=none).low is None
-    assert rated(["a", "b"], ["a", "b"], resampling=none) == (Statistic(1.0), Statistic(1.0))
+    assert rater_agreement(["a", "b"], ["a", "b"], resampling=none) == (Statistic(1.0), Statistic(1.0))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_kappa_of_resamples_against_kappa_of_made_resamples() -> None:
     ]
     groups, how = np.arange(60) // 3, Resampling(resamples=300, confidence=0.8)
     made = [([first[i] for i in chosen], [second[i] for i in chosen]) for chosen in drawn(groups, how)]
-    accuracy, kappa = rated(first, second, list(groups), how)
+    accuracy, kappa = rater_agreement(first, second, list(groups), how)
     right = [np.mean([a == b for a, b in zip(*pair, strict=True)]) for pair in made]
     assert (accuracy.low, accuracy.high) == pytest.approx(tuple(np.quantile(right, (0.1, 0.9))), abs=1e-12)
     kappas = np.array([cohen_kappa(*pair) for pair in made], dtype=float)

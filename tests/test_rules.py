@@ -134,7 +134,7 @@ def test_an_old_run_has_the_usual_rule_and_a_given_one_goes_before(tmp_path: Pat
     assert measured(Study.of(old)).votes == "majority"
     new = run(tmp_path / "new")
     assert preference(of_run(new).agreement("more", votes="majority")).n == 2
-    assert (of_run(new).rule.but(votes="majority"), of_run(old).rule) == (
+    assert (of_run(new).rule.override(votes="majority"), of_run(old).rule) == (
         TiePolicy(ties="left_out"),
         DEFAULT_TIE_POLICY,
     )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.chance_corrected import LEVELS, Level, krippendorff_alpha
 from jurygraph.eval.statistics.inter_annotator import (
-    InterRaterAgreement,
+    RaterGroup,
     between_agents,
     between_repeats,
     with_people,
@@ -148,7 +148,7 @@ def test_the_last_word_of_each_agent_counts() -> None:
     changed = [turn(1, "r1", 1.0), turn(1, "r2", 5.0), turn(2, "r1", 4.0), turn(2, "r2", 4.0)]
     silent = [turn(1, "r1", 2.0), turn(1, "r2", 2.0), turn(2, "r1", None), turn(2, "r2", None)]
     found = between_agents([debated("a", changed), debated("b", silent)], resampling=NONE)
-    assert found[InterRaterAgreement("p", None, "referee")].alpha.value == 1
+    assert found[RaterGroup("p", None, "referee")].alpha.value == 1
 
 
 def test_pairs_are_read_as_verdicts_over_both_orders() -> None:
@@ -158,14 +158,12 @@ def test_pairs_are_read_as_verdicts_over_both_orders() -> None:
     other = [turn(1, "r1", [5.0, 5.0]), turn(1, "r2", [5.0, 5.0])]
     found = between_agents([debated("a", turns), debated("b", other)], resampling=NONE)
     wanted = krippendorff_alpha([["tie", "1"], ["tie", "tie"]], "nominal", resampling=NONE)
-    assert found[InterRaterAgreement("p", None, "referee")] == wanted
+    assert found[RaterGroup("p", None, "referee")] == wanted
 
 
 def test_defences_scored_one_by_one_are_raters_of_their_side() -> None:
     turns = [turn(1, f"judge_{side}_{k}", 60.0 + side * k, "judge") for side in (1, 2) for k in (1, 2, 3)]
-    found = between_agents([debated("a", turns, winner="2")], resampling=NONE)[
-        InterRaterAgreement("p", None, "judge")
-    ]
+    found = between_agents([debated("a", turns, winner="2")], resampling=NONE)[RaterGroup("p", None, "judge")]
     assert (found.units, found.raters, found.level) == (2, 3, "interval")
 
 
@@ -181,11 +179,9 @@ def test_lone_agents_and_words_without_value_are_nobodys_agreement() -> None:
 def test_failed_results_are_counted() -> None:
     rows = [debated(str(at), [turn(1, "r1", at), turn(1, "r2", at + 1)]) for at in range(4)]
     rows.append({"item": "x", "protocol": "p", "status": "failed", "transcript": []})
-    assert between_agents(rows, resampling=NONE)[InterRaterAgreement("p", None, "referee")].left_out == {
-        "failed": 1
-    }
+    assert between_agents(rows, resampling=NONE)[RaterGroup("p", None, "referee")].left_out == {"failed": 1}
     repeats = [{**row, "score": 1.0 + at, "repeat": at} for at in range(2) for row in rows]
-    found = between_repeats(repeats, resampling=NONE)[InterRaterAgreement("p", None)]
+    found = between_repeats(repeats, resampling=NONE)[RaterGroup("p", None)]
     assert (found.units, found.left_out) == (4, {"failed": 2})
 
 
@@ -194,11 +190,8 @@ def test_results_are_read_as_well_as_mappings() -> None:
         Result(item=item, protocol="p", status="ok", winner=winner, annotations=given)
         for item, winner, given in [("a", "1", ("1", "1")), ("b", "2", ("2", "tie")), ("c", "2", ("2", "2"))]
     ]
-    found = with_people(results, resampling=QUICK)[InterRaterAgreement("p", None)]
-    assert (
-        found
-        == with_people([vars(result) for result in results], resampling=QUICK)[InterRaterAgreement("p", None)]
-    )
+    found = with_people(results, resampling=QUICK)[RaterGroup("p", None)]
+    assert found == with_people([vars(result) for result in results], resampling=QUICK)[RaterGroup("p", None)]
     assert found.people is not None
     assert (found.people.level, found.people.raters, found.with_judge.raters) == ("nominal", 2, 3)
 
@@ -206,7 +199,7 @@ def test_results_are_read_as_well_as_mappings() -> None:
 def test_without_annotations_the_mean_of_people_is_one_rater() -> None:
     rows = [{"item": str(at), "protocol": "p", "score": at, "human": at + at % 2} for at in range(6)]
     rows.append({"item": "x", "protocol": "p", "score": 1, "human": None})
-    found = with_people(rows, resampling=NONE)[InterRaterAgreement("p", None)]
+    found = with_people(rows, resampling=NONE)[RaterGroup("p", None)]
     assert found.people is None
     assert (found.with_judge.raters, found.with_judge.left_out) == (2, {"no label": 1})
 

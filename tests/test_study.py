@@ -94,7 +94,7 @@ def test_no_folder_a_folder_without_a_run_and_a_run_without_results(tmp_path: Pa
 
 
 def test_an_unknown_base_is_told_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no contender 'judge'.*there are debate, single"):
+    with pytest.raises(UsageError, match=r"no judge 'judge'.*there are debate, single"):
         study_of(tmp_path, [*noisy("debate", 1), *noisy("single", 1)], base="judge")
 
 

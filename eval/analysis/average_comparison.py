@@ -1,4 +1,4 @@
-"""Means over the aspects of a dataset, held against each other: what the papers' ``average`` column says."""
+"""Two judges compared by their means over the aspects of a dataset: the papers' ``average`` column."""
 
 from __future__ import annotations
 
@@ -14,34 +14,41 @@ from ..statistics.significance import holm
 from .comparison import AverageComparison, Difference, PairwiseComparator, Side
 from .measures import OVER_ROWS, Sample
 
-There = tuple[PairwiseComparator, Mapping[str, Side]]
-"""A subject, with those who judged it by their labels."""
+JudgedSubject = tuple[PairwiseComparator, Mapping[str, Side]]
+"""A subject, with the judges that judged it by their labels."""
 
 
-def average_comparisons(subjects: Sequence[There], base: str | None) -> tuple[AverageComparison, ...]:
-    """All pairs of those who judged all of a dataset's score subjects; none where there are fewer than two of these.
+def average_comparisons(subjects: Sequence[JudgedSubject], base: str | None) -> tuple[AverageComparison, ...]:
+    """Compare all pairs of the judges that judged every score subject of one dataset.
 
     Args:
         subjects: of one dataset.
-        base: the label of its base, if it has one.
+        base: the label of the dataset's base judge, if it has one.
+
+    Returns:
+        the pairs with the base first; none where the dataset has fewer than two score subjects.
     """
-    scores = [(comparator, there) for comparator, there in subjects if comparator.kind == "score"]
-    if len(scores) < 2:
+    scored = [(comparator, sides) for comparator, sides in subjects if comparator.kind == "score"]
+    if len(scored) < 2:
         return ()
-    labels = [label for label in scores[0][1] if all(label in there for _, there in scores)]
+    labels = [label for label in scored[0][1] if all(label in sides for _, sides in scored)]
     others = [label for label in labels if label != base]
     pairs = [(label, base) for label in others if base in labels and base is not None]
     pairs += list(combinations(others, 2))
-    return _adjusted([_pairwise(scores, first, second, base) for first, second in pairs])
+    return _adjusted([_compare(scored, first, second, base) for first, second in pairs])
 
 
-def _pairwise(subjects: Sequence[There], first: str, second: str, base: str | None) -> AverageComparison:
-    samples = list(_samples(subjects, first, second))
+def _compare(
+    subjects: Sequence[JudgedSubject], first: str, second: str, base: str | None
+) -> AverageComparison:
+    samples = list(_sample_pairs(subjects, first, second))
+    # Subjects share resamples only if the same units are drawn in the same order on each of them.
     units = samples[0][0].units
-    paired = all(np.array_equal(each.units, units) for pair in samples for each in pair)
+    paired = all(np.array_equal(sample.units, units) for pair in samples for sample in pair)
+    target = subjects[0][0].subject
     return AverageComparison(
-        data=subjects[0][0].subject.data,
-        digest=subjects[0][0].subject.digest,
+        data=target.data,
+        digest=target.digest,
         first=first,
         second=second,
         differences={name: _difference(name, samples, paired) for name in OVER_ROWS},
@@ -50,37 +57,45 @@ def _pairwise(subjects: Sequence[There], first: str, second: str, base: str | No
     )
 
 
-def _samples(subjects: Sequence[There], first: str, second: str) -> Iterator[tuple[Sample, Sample]]:
-    for comparator, there in subjects:
-        one, other = there[first], there[second]
-        shared = comparator.shared(one, other)
-        yield comparator.sample(one, shared), comparator.sample(other, shared)
+def _sample_pairs(
+    subjects: Sequence[JudgedSubject], first: str, second: str
+) -> Iterator[tuple[Sample, Sample]]:
+    """Yield both judges' samples on the rows that they share, subject by subject."""
+    for comparator, sides in subjects:
+        shared = comparator.shared(sides[first], sides[second])
+        yield comparator.sample(sides[first], shared), comparator.sample(sides[second], shared)
 
 
 def _difference(name: str, samples: Sequence[tuple[Sample, Sample]], paired: bool) -> Difference:
-    """Of the means; its interval and p from resamples that all subjects share, none where they draw different units."""
-    first, second = (_mean([each.value(name) for each in side]) for side in zip(*samples, strict=True))
+    """Subtract the second judge's mean from the first's; interval and p only where all subjects share resamples."""
+    first, second = (
+        _mean_or_none([sample.value(name) for sample in one_judge])
+        for one_judge in zip(*samples, strict=True)
+    )
     value = None if first is None or second is None else first - second
     if not paired or value is None:
         return Difference(name, first, second, Statistic(value))
-    drawn = np.mean([one.drawn(name) - other.drawn(name) for one, other in samples], axis=0)
-    found = samples[0][0].resampling.interval(value, drawn)
-    return Difference(name, first, second, found, None if found.low is None else two_sided_p(drawn))
+    resampled = np.mean([mine.drawn(name) - theirs.drawn(name) for mine, theirs in samples], axis=0)
+    interval = samples[0][0].resampling.interval(value, resampled)
+    return Difference(name, first, second, interval, None if interval.low is None else two_sided_p(resampled))
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def _mean_or_none(values: Sequence[float | None]) -> float | None:
+    """Average the values; ``None`` where one is missing, since means over different aspects cannot be compared."""
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def _adjusted(pairwise: Sequence[AverageComparison]) -> tuple[AverageComparison, ...]:
-    """With p-values that hold for all of them together, as those of single subjects are adjusted."""
-    found = list(pairwise)
+def _adjusted(pairs: Sequence[AverageComparison]) -> tuple[AverageComparison, ...]:
+    """Add p-values that hold for all pairs together, adjusted as those of single subjects are."""
+    adjusted = list(pairs)
     for name in OVER_ROWS:
-        values = [pair.differences[name].p for pair in pairwise]
-        of_all = holm(values)
-        to_base = holm([p if pair.with_base else None for pair, p in zip(pairwise, values, strict=True)])
-        for at, pair in enumerate(found):
-            one = replace(pair.differences[name], adjusted=of_all[at], adjusted_to_base=to_base[at])
-            found[at] = replace(pair, differences={**pair.differences, name: one})
-    return tuple(found)
+        p_values = [pair.differences[name].p for pair in pairs]
+        among_all = holm(p_values)
+        to_base = holm([p if pair.with_base else None for pair, p in zip(pairs, p_values, strict=True)])
+        for number, pair in enumerate(adjusted):
+            difference = replace(
+                pair.differences[name], adjusted=among_all[number], adjusted_to_base=to_base[number]
+            )
+            adjusted[number] = replace(pair, differences={**pair.differences, name: difference})
+    return tuple(adjusted)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...state.tasks import TaskKind
 from ..statistics.resampling import Resampling
-from ..statistics.significance import NAMES, compare_dependent, holm, mcnemar, paired_t_test
+from ..statistics.significance import TESTED_CORRELATIONS, compare_dependent, holm, mcnemar, paired_t_test
 from .judges import EvaluationTarget, UsageTotals
 from .measures import MEASURES, Sample, difference, distance, right, sample, votes_on
 from .result_rows import ResultRow, RowKey
@@ -355,7 +355,7 @@ def _dependent(
 ) -> Iterator[PairedTest]:
     first, second = ([cast("float", row.judged) for row in rows] for rows in (mine, theirs))
     human = [cast("float", row.human) for row in mine]
-    for name in NAMES:
+    for name in TESTED_CORRELATIONS:
         found = compare_dependent(name, first, second, human, confidence=confidence)
         on_ranks = " (made for Pearson's r, here of ranks)" if found.approximate else ""
         about = f"the two {name} correlations with people, rows taken for independent{on_ranks}"

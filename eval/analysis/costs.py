@@ -202,7 +202,7 @@ def frontier(
     comparator: PairwiseComparator, there: Sequence[JudgeData], ensembles: Sequence[EnsembleOf]
 ) -> Frontier:
     """Agreement over cost on one subject."""
-    unit = unit_of([each.cell.usage for each in there if each.entry.models])
+    unit = unit_of([each.cell.usage for each in there if each.judge.models])
     points, left_out = _points(comparator, there, unit)
     curves = {
         source: [_ensemble(found, unit) for found in of_source if found.agreement.value is not None]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from ..statistics.alignment import numbered
+from ..statistics.alignment import number_groups
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.significance import sign_test
 from .counters import Replies, Spending
 from .influence import Conformity, ScoreChanges, same
 from .length_bias import LengthBias, length_bias
-from .loading import Entry, JudgeAspectData
+from .loading import JudgeAspectData, LoadedJudge
 from .measures import MAIN, Sample, difference, distance, mean_statistic, numbering, sample
 from .result_rows import Judged, ResultRow, direction, judged_by
 
@@ -188,10 +188,10 @@ class Diagnosis:
     notes: tuple[str, ...] = ()
 
 
-def diagnose(entry: Entry, cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
+def diagnose(judge: LoadedJudge, cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
     """What one contender's debates did on one subject."""
     return Diagnosis(
-        judge=entry.label,
+        judge=judge.label,
         subject=cell.subject.label,
         measure=MAIN[cell.subject.kind],
         changes=changes(cell, resampling),
@@ -210,7 +210,7 @@ def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | Non
     if cell.subject.kind != "compare" or not cell.rows:
         return None
     places, both = cell.places, cell.consistent
-    units = numbered([unit for _, unit in both], rows=len(both))
+    units = number_groups([unit for _, unit in both], rows=len(both))
     consistent = mean_statistic((float(same) for same, _ in both), units, resampling) if both else None
     return Positions(
         n=len(both),

@@ -11,7 +11,7 @@ from ...state.aggregation import mean_of
 from ...state.settings.referee_settings import GROUPS
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
 from .judges import UsageTotals
-from .loading import Entry, JudgeAspectData
+from .loading import JudgeAspectData, LoadedJudge
 from .measures import MAIN
 from .result_rows import ResultRow, RowKey, Value, judged_by
 
@@ -97,7 +97,7 @@ _MUCH = 1.5
 class JudgeData(NamedTuple):
     """A contender on one subject, with what was gathered of it."""
 
-    entry: Entry
+    judge: LoadedJudge
     cell: JudgeAspectData
     side: Side
 
@@ -117,7 +117,7 @@ class _Offer:
 
     smaller: SubEnsemble
     shown: EnsembleOf
-    entry: Entry
+    judge: LoadedJudge
 
 
 def unit_of(usages: Sequence[UsageTotals]) -> Unit:
@@ -140,7 +140,7 @@ def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]])
             continue
         unit = unit_of([each.cell.usage for each in there])
         tried = [
-            _matched(comparator, each, offers, unit) for each in there if each.entry.protocol != "ensemble"
+            _matched(comparator, each, offers, unit) for each in there if each.judge.protocol != "ensemble"
         ]
         matches += _adjusted([one for one in tried if isinstance(one, EqualCostMatch)])
         unmatched += [one for one in tried if isinstance(one, str)]
@@ -154,20 +154,20 @@ def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]])
 def _offers(comparator: PairwiseComparator, there: Sequence[JudgeData]) -> Iterator[_Offer]:
     measure = MAIN[comparator.kind]
     for each in there:
-        if not holds_ensembles(each.entry):
+        if not holds_ensembles(each.judge):
             continue
-        for smaller in smaller_ensembles(each.entry, each.cell):
+        for smaller in smaller_ensembles(each.judge, each.cell):
             agreement = comparator.sample(smaller.side).statistic(measure)
             shown = EnsembleOf(
                 label=smaller.side.label,
-                source=each.entry.label,
+                source=each.judge.label,
                 subject=comparator.subject.label,
                 k=smaller.k,
                 usage=smaller.usage,
                 measure=measure,
                 agreement=agreement,
             )
-            yield _Offer(smaller, shown, each.entry)
+            yield _Offer(smaller, shown, each.judge)
 
 
 def _matched(
@@ -180,11 +180,11 @@ def _matched(
     affordable = [
         (cost, offer)
         for offer in offers
-        if offer.entry is not each.entry
+        if offer.judge is not each.judge
         and (cost := spent(offer.shown.usage, unit)) is not None
         and cost <= price * (1 + _SLACK)
     ]
-    if not affordable and offers[0].entry is each.entry and len({offer.entry.label for offer in offers}) == 1:
+    if not affordable and offers[0].judge is each.judge and len({offer.judge.label for offer in offers}) == 1:
         return None
     if not affordable:
         return f"{each.side.label} on {comparator.subject.label}: takes less than a single judge of any ensemble here"
@@ -244,7 +244,7 @@ def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: 
     options = [f"--set referees={referees}", f"--data {comparator.subject.data}"]
     if referees > len(GROUPS["diverse"]):
         options.insert(1, "--set roles=same")
-    judge: Entry | None = next((each.entry for each in there if each.entry.models), None)
+    judge: LoadedJudge | None = next((each.judge for each in there if each.judge.models), None)
     if judge is not None:
         model, limit = judge.models.get("*", "").partition("?")[0], judge.manifest.get("limit")
         options += [f"--model {model}"] if model not in ("", "offline") else []
@@ -252,32 +252,32 @@ def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: 
     return " ".join(["jurygraph run ensemble", *options, "--out DIR"])
 
 
-def holds_ensembles(entry: Entry) -> bool:
+def holds_ensembles(judge: LoadedJudge) -> bool:
     """Whether a contender is an ensemble of judges who do not talk, or one judge asked several times."""
-    repeated = int(entry.manifest.get("repeats") or 1) > 1
-    return entry.protocol == "ensemble" or (entry.protocol == "single" and repeated)
+    repeated = int(judge.manifest.get("repeats") or 1) > 1
+    return judge.protocol == "ensemble" or (judge.protocol == "single" and repeated)
 
 
-def smaller_ensembles(entry: Entry, cell: JudgeAspectData) -> Iterator[SubEnsemble]:
+def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[SubEnsemble]:
     """All of them, k rising; the greatest is the run itself. Rows in which a judge is missing count for none.
 
     Of an ensemble: each verdict's first k referees, whose scores (over both orders of the answers) are averaged, as
     ``ensemble`` itself does. Of a single judge: each item's first k repeats, likewise.
     """
-    if entry.protocol == "ensemble":
+    if judge.protocol == "ensemble":
         yield from _of(
-            entry, cell, [[(v.value, v.usage) for v in row.agent_scores] for row in cell.rows], cell.rows
+            judge, cell, [[(v.value, v.usage) for v in row.agent_scores] for row in cell.rows], cell.rows
         )
         return
     repeats: dict[str, list[ResultRow]] = defaultdict(list)
     for row in cell.rows:
         repeats[row.item].append(row)
     said = [[(row.path[-1], row.usage) for row in rows if row.path] for rows in repeats.values()]
-    yield from _of(entry, cell, said, [rows[0] for rows in repeats.values()])
+    yield from _of(judge, cell, said, [rows[0] for rows in repeats.values()])
 
 
 def _of(
-    entry: Entry,
+    judge: LoadedJudge,
     cell: JudgeAspectData,
     said: Sequence[Sequence[tuple[object, UsageTotals]]],
     rows: Sequence[ResultRow],
@@ -290,7 +290,7 @@ def _of(
             usage = replace(sum((usage for _, usage in judges[:k]), UsageTotals()), judgements=1)
             judged = judged_by(mean([cast("Value", value) for value, _ in judges[:k]]))
             found[row.key] = row._replace(judged=judged, usage=usage, path=(), agent_scores=())
-        label = f"{entry.label}, {k} of {most}"
+        label = f"{judge.label}, {k} of {most}"
         side = Side(label, found, cell.distances)
         yield SubEnsemble(k, most, side, sum((row.usage for row in found.values()), UsageTotals()))
 

@@ -20,7 +20,7 @@ from ..statistics.system_ranking import Rankings, SystemAgreement, rank_by_verdi
 from .comparison import PairwiseComparator
 from .equal_cost import JudgeData
 from .judges import UsageTotals
-from .loading import Entry, JudgeAspectData
+from .loading import JudgeAspectData, LoadedJudge
 from .measures import MEASURES, Sample, mean_statistic, numbering, sample
 from .result_rows import Judged, ResultRow, judged_by
 
@@ -183,31 +183,31 @@ class LeaderboardBuilder:
     def add(self, comparator: PairwiseComparator, there: Sequence[JudgeData]) -> None:
         """All contenders on one subject."""
         for each in there:
-            place = each.entry.label, comparator.subject.label
+            place = each.judge.label, comparator.subject.label
             units = list(dict.fromkeys(row.unit for row in each.cell.labelled))
             self._samples[place] = comparator.sample(each.side), units
-            self._standings[place] = self._standing(each.entry, each.cell, self._samples[place][0])
+            self._standings[place] = self._standing(each.judge, each.cell, self._samples[place][0])
         base = self._bases.get(comparator.subject.digest)
-        self._add_gains([each.entry.label for each in there], comparator.subject.label, base)
+        self._add_gains([each.judge.label for each in there], comparator.subject.label, base)
 
-    def leaderboard(self, entries: Sequence[Entry]) -> Leaderboard:
+    def leaderboard(self, judges: Sequence[LoadedJudge]) -> Leaderboard:
         """Of all subjects so far, contender by contender."""
         standings = [
             standing
-            for entry in entries
+            for judge in judges
             for standing in self._standings.values()
-            if standing.judge == entry.label
+            if standing.judge == judge.label
         ]
-        averages = {entry.label: average for entry in entries if (average := self._average(entry))}
-        return Leaderboard(tuple(standings), tuple(self._with_gains(averages, entries)), tuple(self._notes))
+        averages = {judge.label: average for judge in judges if (average := self._average(judge))}
+        return Leaderboard(tuple(standings), tuple(self._with_gains(averages, judges)), tuple(self._notes))
 
-    def _standing(self, entry: Entry, cell: JudgeAspectData, of_all: Sample) -> LeaderboardEntry:
-        wanted = entry.wanted_each()
+    def _standing(self, judge: LoadedJudge, cell: JudgeAspectData, of_all: Sample) -> LeaderboardEntry:
+        wanted = judge.wanted_each()
         done = len(cell.rows) + cell.failed
         spending = cell.spending.spending()
         measures = {name: of_all.statistic(name) for name in MEASURES[cell.subject.kind]}
         return LeaderboardEntry(
-            judge=entry.label,
+            judge=judge.label,
             subject=cell.subject.label,
             judged=len(cell.rows),
             failed=cell.failed,
@@ -235,13 +235,13 @@ class LeaderboardBuilder:
                     standing, gains=_gains(standing.measures, before.measures)
                 )
 
-    def _average(self, entry: Entry) -> Average | None:
-        subjects = [cell.subject.label for cell in entry.cells.values() if cell.subject.kind == "score"]
+    def _average(self, judge: LoadedJudge) -> Average | None:
+        subjects = [cell.subject.label for cell in judge.cells.values() if cell.subject.kind == "score"]
         if len(subjects) < 2:
             return None
-        there = [self._samples[entry.label, subject] for subject in subjects]
+        there = [self._samples[judge.label, subject] for subject in subjects]
         measures = {name: self._mean_measure(name, there) for name in MEASURES["score"]}
-        return Average(entry.label, str(entry.data.get("name", "unknown")), tuple(subjects), measures, {})
+        return Average(judge.label, str(judge.data.get("name", "unknown")), tuple(subjects), measures, {})
 
     def _mean_measure(self, name: str, there: Sequence[tuple[Sample, Sequence[str]]]) -> Statistic:
         values = [found.value(name) for found, _ in there]
@@ -253,10 +253,12 @@ class LeaderboardBuilder:
         drawn = np.mean([found.drawn(name) for found, _ in there], axis=0)
         return self._resampling.interval(fmean(known), drawn)
 
-    def _with_gains(self, averages: Mapping[str, Average], entries: Sequence[Entry]) -> Iterator[Average]:
-        for entry in entries:
-            average = averages.get(entry.label)
-            before = averages.get(self._bases.get(entry.digest, ""))
+    def _with_gains(
+        self, averages: Mapping[str, Average], judges: Sequence[LoadedJudge]
+    ) -> Iterator[Average]:
+        for judge in judges:
+            average = averages.get(judge.label)
+            before = averages.get(self._bases.get(judge.digest, ""))
             if average is None:
                 continue
             comparable = before is not None and set(before.subjects) == set(average.subjects)

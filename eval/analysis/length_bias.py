@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..statistics.alignment import Floats, Units
-from ..statistics.correlation import correlation, resampled
+from ..statistics.correlation import correlation, resampled_correlation
 from ..statistics.resampling import Resampling, Statistic
 from .loading import JudgeAspectData
 from .measures import mean_statistic, numbering
@@ -67,7 +67,9 @@ class _Column:
         return correlation(_NAME, self._columns[one], self._columns[other])
 
     def _drawn(self, one: str, other: str) -> Floats:
-        return resampled(_NAME, self._columns[one], self._columns[other], self._units, self._resampling)
+        return resampled_correlation(
+            _NAME, self._columns[one], self._columns[other], self._units, self._resampling
+        )
 
 
 def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:

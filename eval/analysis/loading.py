@@ -109,7 +109,7 @@ class JudgeAspectData:
 
 
 @dataclass
-class Entry:
+class LoadedJudge:
     """A contender while its run is read."""
 
     protocol: str
@@ -171,7 +171,7 @@ class Entry:
         """Items that were not to be judged, by reason: a metric needs references, and not every item has one."""
         return cast("Mapping[str, int]", (self.manifest.get("left_out") or {}).get(self.protocol) or {})
 
-    def judge(self) -> Judge:
+    def describe(self) -> Judge:
         """What is shown of it."""
         judged = sum(len(cell.rows) for cell in self.cells.values())
         failed = sum(cell.failed for cell in self.cells.values())
@@ -217,8 +217,8 @@ class Entry:
         )
 
 
-def load_runs(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[Entry]:
-    """Read runs: each protocol of each run is an entry, labelled; in the order given.
+def load_runs(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[LoadedJudge]:
+    """Read runs: each protocol of each run is one judge; they are labelled and in the order given.
 
     Args:
         folders: of runs.
@@ -230,49 +230,49 @@ def load_runs(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[E
     """
     if not folders:
         raise UsageError("no run to look at: give the folder of at least one")
-    entries = [
-        entry for folder in dict.fromkeys(path.resolve() for path in folders) for entry in _read(folder)
+    judges = [
+        judge for folder in dict.fromkeys(path.resolve() for path in folders) for judge in _read(folder)
     ]
-    for entry, label in zip(entries, _labels(entries), strict=True):
-        entry.label = label
-    _name_subjects(entries, otherwise)
-    return entries
+    for judge, label in zip(judges, _labels(judges), strict=True):
+        judge.label = label
+    _name_subjects(judges, otherwise)
+    return judges
 
 
-def _read(folder: Path) -> Iterator[Entry]:
+def _read(folder: Path) -> Iterator[LoadedJudge]:
     manifest = read_manifest(folder)
-    entries = {name: Entry(name, folder, manifest) for name in manifest["signatures"]}
+    judges = {name: LoadedJudge(name, folder, manifest) for name in manifest["signatures"]}
     results = ResultsFile(folder)
     if not results.path.exists():
         raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: nothing was judged in it")
     for result in results.read():
-        if result.protocol not in entries:
-            entries[result.protocol] = Entry(result.protocol, folder, manifest)
-        entries[result.protocol].add(result)
-    for entry in entries.values():
-        entry.finish()
-        yield entry
+        if result.protocol not in judges:
+            judges[result.protocol] = LoadedJudge(result.protocol, folder, manifest)
+        judges[result.protocol].add(result)
+    for judge in judges.values():
+        judge.finish()
+        yield judge
 
 
-def _labels(entries: Sequence[Entry]) -> list[str]:
+def _labels(judges: Sequence[LoadedJudge]) -> list[str]:
     """The protocol; with the folder's name, or else all of its path, where that does not tell them apart."""
-    protocols = Counter(entry.protocol for entry in entries)
-    places = Counter((entry.protocol, entry.folder.name) for entry in entries)
+    protocols = Counter(judge.protocol for judge in judges)
+    places = Counter((judge.protocol, judge.folder.name) for judge in judges)
     found = []
-    for entry in entries:
-        place = entry.folder.name if places[entry.protocol, entry.folder.name] == 1 else str(entry.folder)
-        alone = protocols[entry.protocol] == 1
-        found.append(entry.protocol if alone else f"{entry.protocol} ({place})")
+    for judge in judges:
+        place = judge.folder.name if places[judge.protocol, judge.folder.name] == 1 else str(judge.folder)
+        alone = protocols[judge.protocol] == 1
+        found.append(judge.protocol if alone else f"{judge.protocol} ({place})")
     return found
 
 
-def _name_subjects(entries: Sequence[Entry], otherwise: Overrides) -> None:
+def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Overrides) -> None:
     """One subject for each aspect of each dataset, named each its own way."""
     subjects: dict[tuple[str, str | None], EvaluationTarget] = {}
-    for entry in entries:
-        for aspect, cell in entry.cells.items():
-            known = subjects.setdefault((entry.digest, aspect), cell.subject)
-            _refuse_other_scale(known, cell.subject, entry)
+    for judge in judges:
+        for aspect, cell in judge.cells.items():
+            known = subjects.setdefault((judge.digest, aspect), cell.subject)
+            _refuse_other_scale(known, cell.subject, judge)
     labels = Counter(subject.label for subject in subjects.values())
     long = Counter((subject.data, subject.label) for subject in subjects.values())
     for key, subject in subjects.items():
@@ -280,17 +280,17 @@ def _name_subjects(entries: Sequence[Entry], otherwise: Overrides) -> None:
         if labels[label] > 1:
             data = subject.data if long[subject.data, label] == 1 else f"{subject.data}@{subject.digest}"
             label = f"{data}: {label}"
-        subjects[key] = replace(subject, label=label, rule=subject.rule.but(**otherwise))
-    for entry in entries:
-        for aspect, cell in entry.cells.items():
-            cell.subject = subjects[entry.digest, aspect]
+        subjects[key] = replace(subject, label=label, rule=subject.rule.override(**otherwise))
+    for judge in judges:
+        for aspect, cell in judge.cells.items():
+            cell.subject = subjects[judge.digest, aspect]
 
 
-def _refuse_other_scale(known: EvaluationTarget, now: EvaluationTarget, entry: Entry) -> None:
+def _refuse_other_scale(known: EvaluationTarget, now: EvaluationTarget, judge: LoadedJudge) -> None:
     if (known.low, known.high) == (now.low, now.high) or None in (known.low, now.low):
         return
     raise UsageError(
-        f"{entry.folder}: scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}, another run of this "
+        f"{judge.folder}: scores {now.aspect} of {now.data} from {now.low:g} to {now.high:g}, another run of this "
         f"study from {known.low:g} to {known.high:g}: these are two things; look at them in two studies"
     )
 

@@ -9,11 +9,11 @@ from typing import cast
 import numpy as np
 
 from ...state.tasks import TaskKind
-from ..statistics.alignment import Floats, Units, numbered
+from ..statistics.alignment import Floats, Units, number_groups
 from ..statistics.chance_corrected import accuracies, kappas
-from ..statistics.correlation import correlation, correlations_within, resampled
+from ..statistics.correlation import correlation, correlations_within, resampled_correlation
 from ..statistics.resampling import Resampling, Statistic, Weights, resampled_means, two_sided_p
-from ..statistics.tie_policy import CODES, DEFAULT_TIE_POLICY, TiePolicy, Ties, by_unit, counted
+from ..statistics.tie_policy import CODES, DEFAULT_TIE_POLICY, TiePolicy, Ties, confusion_tables, sum_by_unit
 from .result_rows import Judged, ResultRow
 
 OVER_ROWS = ("pearson", "spearman", "kendall")
@@ -88,7 +88,7 @@ class Sample:
         if measure in WITHIN:
             return _mean_of_groups(self.each(measure), self.resampling)
         if self.kind == "score":
-            return resampled(measure, self.judged, self.human, self.units, self.resampling)
+            return resampled_correlation(measure, self.judged, self.human, self.units, self.resampling)
         flat, of = self._tables.reshape(-1, 9), _OF_TABLES[measure]
         return self.resampling.figures(len(flat), lambda weights: of((weights @ flat).reshape(-1, 3, 3)))
 
@@ -101,7 +101,7 @@ class Sample:
     @cached_property
     def _tables(self) -> Floats:
         """How often in each unit the judge said one thing and people another: shape (units, 3, 3)."""
-        return by_unit(counted(self.judged, self.human, self._ties), self.units)
+        return sum_by_unit(confusion_tables(self.judged, self.human, self._ties), self.units)
 
 
 def difference(first: Sample, second: Sample, measure: str) -> tuple[Statistic, float | None]:
@@ -147,7 +147,7 @@ def sample(
 
 def votes_on(row: ResultRow, rule: TiePolicy) -> tuple[int, int, int]:
     """How often people said 1, 2 and tie of a row that has a label, as far as it counts."""
-    return rule.cast(cast("str", row.human), row.annotations)
+    return rule.vote_counts(cast("str", row.human), row.annotations)
 
 
 def right(row: ResultRow, rule: TiePolicy) -> float | None:
@@ -156,13 +156,13 @@ def right(row: ResultRow, rule: TiePolicy) -> float | None:
     if not any(votes):
         return None
     code = np.array([CODES[cast("str", row.judged)]])
-    table = counted(code, np.array([votes], dtype=float), rule.ties)
+    table = confusion_tables(code, np.array([votes], dtype=float), rule.ties)
     return float(accuracies(table)[0])
 
 
 def numbering(rows: Sequence[ResultRow]) -> tuple[Units, Units | None]:
     """Of each row the number of its unit, and of its group where every row has one."""
-    units = numbered([row.unit for row in rows], rows=len(rows))
+    units = number_groups([row.unit for row in rows], rows=len(rows))
     grouped = bool(rows) and all(row.group is not None for row in rows)
     return units, units if grouped else None
 

@@ -50,12 +50,12 @@ def courtroom(comparator: PairwiseComparator, there: Sequence[JudgeData], eps: f
     """
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
-    judges = [each for name in PROTOCOLS for each in there if each.entry.protocol == name and each.side.rows]
+    judges = [each for name in PROTOCOLS for each in there if each.judge.protocol == name and each.side.rows]
     if comparator.kind != "compare" or not judges:
         return None
     rows = {each.side.label: list(_rows(each)) for each in judges}
     everything = [row for of_one in rows.values() for row in of_one]
-    of_rounds = [each.side.label for each in judges if each.entry.protocol != _ONE_ROUND]
+    of_rounds = [each.side.label for each in judges if each.judge.protocol != _ONE_ROUND]
     several = len(judges) > 1
     return Courtroom(
         subject=comparator.subject.label,

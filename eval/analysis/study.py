@@ -1,4 +1,7 @@
-"""Several runs looked at together: everything that a report shows, computed once."""
+"""Several runs analysed together: everything that a report shows, computed once.
+
+``Study.of`` reads the runs, chooses the base judges and calls the analyses of this package in their order.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,20 @@ from typing import Unpack
 from ...state.errors import UsageError
 from ..statistics.resampling import Resampling
 from ..statistics.tie_policy import Overrides
-from .average_comparison import There, average_comparisons
+from .average_comparison import JudgedSubject, average_comparisons
 from .comparison import Comparison, PairwiseComparator, Side, compare
 from .costs import Costs, Frontier, People, costs, frontier
 from .diagnostics import Diagnosis, diagnose
 from .equal_cost import EqualCostComparison, JudgeData, match
 from .judges import EvaluationTarget, Judge
 from .leaderboard import Leaderboard, LeaderboardBuilder
-from .loading import Entry, load_runs
+from .loading import LoadedJudge, load_runs
 from .score_gaps import Courtroom, courtroom
 
 _USUAL_BASES = ("single", "baseline")
+
+Comparators = Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]
+"""The subjects of a study, each with the judges that judged it."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +34,14 @@ class Study:
     """Runs side by side.
 
     Attributes:
-        contenders: protocols of runs, in the order in which they were given.
+        judges: the protocols of the runs, in the order in which the runs were given.
         subjects: what they judged.
-        base: the label of the contender that gains and pairs refer to (of the first dataset that has one); ``None``
-            where nobody has a base.
+        base: the label of the judge that gains and pairs refer to (of the first dataset that has one); ``None`` where
+            no dataset has a base.
         resampling: how every interval was made, with its seed.
         leaderboard, comparison, matching, frontiers, diagnoses, costs, courtrooms: see their modules.
-        notes: what must stand at the head of everything shown of it (the offline judge's disclosure), and what was
-            left out of the study and why.
+        notes: what must stand at the head of everything shown of the study (the offline judge's disclosure), and what
+            was left out and why.
         bases: the base's label by subject; a study of several datasets has one in each.
     """
 
@@ -63,56 +69,49 @@ class Study:
         eps: float = 0.1,
         **otherwise: Unpack[Overrides],
     ) -> Study:
-        """Read run folders and compute everything.
+        """Read run folders and compute every analysis of them.
 
         Args:
             folders: of runs (``run.json`` beside ``results.jsonl``), finished or not.
-            base: the label of the contender that the others are measured by, or a protocol's name; in each further
-                dataset the first contender of that protocol. Default: ``single``, else ``baseline``, else the first.
+            base: the label of the judge that the others are compared with, or a protocol's name; in each further
+                dataset the first judge of that protocol. Default: ``single``, else ``baseline``, else the first.
             resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
             people: what people would take, for the table of costs.
             eps: of the gap analysis: the threshold, as a share of the widest possible gap.
             otherwise: with ``ties`` and ``votes``, how preferences are measured against people, instead of by the
-                data's own rule; see ``Rule``.
+                data's own policy; see ``TiePolicy``.
 
         Raises:
-            UsageError: no folder; an unknown base; one aspect on two scales; an ``eps`` that is no share; a rule that
-                there is not.
+            UsageError: no folder; an unknown base; one aspect on two scales; an ``eps`` that is no share; an unknown
+                value of ``ties`` or ``votes``.
             DataError: a folder without a run, or a line that is no result.
         """
         given = [folders] if isinstance(folders, str | Path) else folders
-        entries = load_runs([Path(folder) for folder in given], **otherwise)
+        loaded = load_runs([Path(folder) for folder in given], **otherwise)
         resampling = resampling or Resampling()
-        bases = choose_bases(entries, base)
-        comparators = list(_comparators(entries, resampling))
-        judges = tuple(entry.judge() for entry in entries)
+        bases = choose_bases(loaded, base)
+        comparators = _comparators(loaded, resampling)
+        judges = tuple(judge.describe() for judge in loaded)
         matching = match(comparators)
-        board = LeaderboardBuilder(resampling, bases)
-        for comparator, there in comparators:
-            board.add(comparator, there)
         return cls(
             judges=judges,
             subjects=tuple(comparator.subject for comparator, _ in comparators),
             base=next(iter(bases.values()), None),
             resampling=resampling,
-            leaderboard=board.leaderboard(entries),
-            comparison=_compared(comparators, bases),
+            leaderboard=_leaderboard(loaded, comparators, bases, resampling),
+            comparison=_comparison(comparators, bases),
             matching=matching,
-            frontiers=tuple(
-                frontier(
-                    comparator,
-                    there,
-                    [e for e in matching.ensembles if e.subject == comparator.subject.label],
-                )
-                for comparator, there in comparators
-            ),
+            frontiers=_frontiers(comparators, matching),
             diagnoses=tuple(
-                diagnose(entry, cell, resampling) for entry in entries for cell in entry.cells.values()
+                diagnose(judge, cell, resampling) for judge in loaded for cell in judge.cells.values()
             ),
             costs=costs(judges, people),
             courtrooms=tuple(
-                found for comparator, there in comparators if (found := courtroom(comparator, there, eps))
+                gaps
+                for comparator, judged_by in comparators
+                if (gaps := courtroom(comparator, judged_by, eps))
             ),
+            # Judges of one run carry the same note: it is shown once.
             notes=tuple(dict.fromkeys(_notes(judges))),
             bases={
                 comparator.subject.label: bases[comparator.subject.digest]
@@ -122,64 +121,81 @@ class Study:
         )
 
 
-def choose_bases(entries: Sequence[Entry], base: str | None) -> dict[str, str]:
-    """By dataset's digest the label of its base; a dataset with one contender has none, unless it was named.
+def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, str]:
+    """Choose the base judge of each dataset and return its label by the dataset's digest.
+
+    A dataset with one judge has no base, unless it was named.
 
     Raises:
-        UsageError: a base that is nobody's label or protocol.
+        UsageError: a base that is no judge's label or protocol.
     """
-    named = next((entry for entry in entries if entry.label == base), None)
+    named = next((judge for judge in judges if judge.label == base), None)
     protocol = named.protocol if named else base
-    if base is not None and protocol not in {entry.protocol for entry in entries}:
-        known = ", ".join(entry.label for entry in entries)
-        raise UsageError(f"no contender {base!r} to compare with: there are {known}")
-    found: dict[str, str] = {}
-    for digest in dict.fromkeys(entry.digest for entry in entries):
-        there = [entry for entry in entries if entry.digest == digest]
-        wanted = _USUAL_BASES if protocol is None else (protocol,)
-        candidates = [entry for name in wanted for entry in there if entry.protocol == name]
+    if base is not None and protocol not in {judge.protocol for judge in judges}:
+        known = ", ".join(judge.label for judge in judges)
+        raise UsageError(f"no judge {base!r} to compare with: there are {known}")
+    bases: dict[str, str] = {}
+    for digest in dict.fromkeys(judge.digest for judge in judges):
+        of_dataset = [judge for judge in judges if judge.digest == digest]
+        protocols = _USUAL_BASES if protocol is None else (protocol,)
+        candidates = [judge for name in protocols for judge in of_dataset if judge.protocol == name]
         if named is not None and named.digest == digest:
             candidates = [named]
         if protocol is None:
-            candidates += sorted(there, key=lambda entry: not entry.models)
-        if candidates and (base is not None or len(there) > 1):
-            found[digest] = candidates[0].label
-    return found
+            # Nobody chose: any judge may be the base; computed metrics, which ask no model, come last.
+            candidates += sorted(of_dataset, key=lambda judge: not judge.models)
+        if candidates and (base is not None or len(of_dataset) > 1):
+            bases[digest] = candidates[0].label
+    return bases
 
 
-def _comparators(
-    entries: Sequence[Entry], resampling: Resampling
-) -> Iterator[tuple[PairwiseComparator, list[JudgeData]]]:
-    """The subjects, each with those who judged it."""
-    there: dict[str, tuple[PairwiseComparator, list[JudgeData]]] = {}
-    for entry in entries:
-        for cell in entry.cells.values():
+def _comparators(judges: Sequence[LoadedJudge], resampling: Resampling) -> Comparators:
+    """Collect the subjects of all judges, each with the judges that judged it."""
+    by_subject: dict[str, tuple[PairwiseComparator, list[JudgeData]]] = {}
+    for judge in judges:
+        for cell in judge.cells.values():
             comparator = PairwiseComparator(cell.subject, resampling)
-            side = Side(entry.label, cell.by_key, cell.distances)
-            there.setdefault(cell.subject.label, (comparator, []))[1].append(JudgeData(entry, cell, side))
-    yield from there.values()
+            data = JudgeData(judge, cell, Side(judge.label, cell.by_key, cell.distances))
+            by_subject.setdefault(cell.subject.label, (comparator, []))[1].append(data)
+    return list(by_subject.values())
 
 
-def _compared(
-    comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]], bases: Mapping[str, str]
-) -> Comparison:
-    """All pairs on each subject, and their means over the subjects of each dataset."""
-    found = compare(
+def _leaderboard(
+    judges: Sequence[LoadedJudge], comparators: Comparators, bases: Mapping[str, str], resampling: Resampling
+) -> Leaderboard:
+    builder = LeaderboardBuilder(resampling, bases)
+    for comparator, judged_by in comparators:
+        builder.add(comparator, judged_by)
+    return builder.leaderboard(judges)
+
+
+def _comparison(comparators: Comparators, bases: Mapping[str, str]) -> Comparison:
+    """Compare all pairs on each subject, and their means over the subjects of each dataset."""
+    comparison = compare(
         [
-            (comparator, [each.side for each in there], bases.get(comparator.subject.digest))
-            for comparator, there in comparators
+            (comparator, [data.side for data in judged_by], bases.get(comparator.subject.digest))
+            for comparator, judged_by in comparators
         ]
     )
-    datasets: dict[str, list[There]] = {}
-    for comparator, there in comparators:
-        sides = {each.side.label: each.side for each in there}
+    datasets: dict[str, list[JudgedSubject]] = {}
+    for comparator, judged_by in comparators:
+        sides = {data.side.label: data.side for data in judged_by}
         datasets.setdefault(comparator.subject.digest, []).append((comparator, sides))
     averages = (
         pair
         for digest, subjects in datasets.items()
         for pair in average_comparisons(subjects, bases.get(digest))
     )
-    return replace(found, averages=tuple(averages))
+    return replace(comparison, averages=tuple(averages))
+
+
+def _frontiers(comparators: Comparators, matching: EqualCostComparison) -> tuple[Frontier, ...]:
+    """Draw one frontier of agreement against cost for each subject, sub-ensembles of single judges included."""
+    frontiers = []
+    for comparator, judged_by in comparators:
+        ensembles = [each for each in matching.ensembles if each.subject == comparator.subject.label]
+        frontiers.append(frontier(comparator, judged_by, ensembles))
+    return tuple(frontiers)
 
 
 def _notes(judges: Sequence[Judge]) -> Iterator[str]:

@@ -151,7 +151,7 @@ class Evaluation:
             ValueError: several protocols were run, and none is named.
             UsageError: a rule that there is not.
         """
-        rule = self.rule.but(ties, votes)
+        rule = self.rule.override(ties, votes)
         return {
             name: found
             for rows in self._gathered(protocol)
@@ -162,7 +162,7 @@ class Evaluation:
         self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
     ) -> dict[str, RepeatedAgreement]:
         """How agreement varies between repeats, by aspect; nothing where there was one. See ``agreement``."""
-        rule = self.rule.but(ties, votes)
+        rule = self.rule.override(ties, votes)
         return {
             name: found
             for rows in self._gathered(protocol)

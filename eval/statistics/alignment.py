@@ -17,7 +17,7 @@ Units = NDArray[np.intp]
 """For each row the number of what it belongs to, counted from 0."""
 
 
-def column(values: Iterable[float]) -> Floats:
+def finite_column(values: Iterable[float]) -> Floats:
     """Finite numbers as an array.
 
     Raises:
@@ -37,19 +37,19 @@ def column(values: Iterable[float]) -> Floats:
     return found
 
 
-def columns(x: Iterable[float], y: Iterable[float]) -> tuple[Floats, Floats]:
+def paired_columns(x: Iterable[float], y: Iterable[float]) -> tuple[Floats, Floats]:
     """Two columns of finite numbers, equally long.
 
     Raises:
         ValueError: of different length, or NaN or infinite in one of them.
     """
-    first, second = column(x), column(y)
+    first, second = finite_column(x), finite_column(y)
     if first.shape != second.shape:
         raise ValueError(f"columns of different length: {len(first)} and {len(second)}")
     return first, second
 
 
-def numbered(groups: Sequence[Hashable] | NDArray[Any], rows: int) -> Units:
+def number_groups(groups: Sequence[Hashable] | NDArray[Any], rows: int) -> Units:
     """The groups by number, in the order in which they first come up.
 
     Args:
@@ -59,7 +59,7 @@ def numbered(groups: Sequence[Hashable] | NDArray[Any], rows: int) -> Units:
     Raises:
         ValueError: there are not as many groups as rows.
 
-    >>> numbered(["b", "a", "b"], rows=3)
+    >>> number_groups(["b", "a", "b"], rows=3)
     array([0, 1, 0])
     """
     if len(groups) != rows:
@@ -74,17 +74,17 @@ def numbered(groups: Sequence[Hashable] | NDArray[Any], rows: int) -> Units:
     )
 
 
-def units_of(groups: Sequence[Hashable | None], rows: int) -> Units:
+def number_units(groups: Sequence[Hashable | None], rows: int) -> Units:
     """What the bootstrap draws: groups, and each row that has none (``None``) by itself.
 
-    >>> units_of(["a", None, "a", None], rows=4)
+    >>> number_units(["a", None, "a", None], rows=4)
     array([0, 1, 0, 2])
     """
     named = [(at,) if group is None else ("group", group) for at, group in enumerate(groups)]
-    return numbered(named, rows)
+    return number_groups(named, rows)
 
 
-def rows_of(units: Units) -> Iterator[Units]:
+def rows_by_unit(units: Units) -> Iterator[Units]:
     """The rows of each unit, unit by unit."""
     order = np.argsort(units, kind="stable")
     ends = np.cumsum(np.bincount(units))
@@ -132,8 +132,8 @@ def align_rows(
     Raises:
         ValueError: columns, or the groups, of different length.
 
-    >>> found = together({"judge": [3, None, 5], "human": [4, 2, float("nan")]}, ["a", "a", "b"])
-    >>> found.columns["judge"], found.left_out
+    >>> rows = align_rows({"judge": [3, None, 5], "human": [4, 2, float("nan")]}, ["a", "a", "b"])
+    >>> rows.columns["judge"], rows.left_out
     (array([3.]), {'no judge': 1, 'human is not a finite number': 1})
     """
     lengths = {name: len(values) for name, values in columns.items()}
@@ -152,7 +152,7 @@ def align_rows(
         else:
             reasons[reason] += 1
     named = [None] * len(kept) if groups is None else [groups[at] for at in kept]
-    units = units_of(named, len(kept))
+    units = number_units(named, len(kept))
     return AlignedRows(
         columns={
             name: np.array([values[at] for at in kept], dtype=float) for name, values in columns.items()
@@ -176,7 +176,7 @@ def fields_of(row: Any) -> Mapping[str, Any]:
     return row if isinstance(row, Mapping) else vars(row)
 
 
-def unit_of(row: Mapping[str, Any]) -> Hashable:
+def resampling_unit(row: Mapping[str, Any]) -> Hashable:
     """What a row of results is drawn with: its group, else its item (of several repeats), else the row alone."""
     for what in ("group", "item"):
         if row.get(what) is not None:

@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from .alignment import Floats, Reasons, Units, numbered, units_of
+from .alignment import Floats, Reasons, Units, number_groups, number_units
 from .resampling import Resampling, Statistic, Weights
 
 
@@ -35,10 +35,10 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float 
     >>> cohen_kappa(["a", "b", "a", "b"], ["a", "b", "b", "a"])
     0.0
     """
-    return rated(first, second, resampling=Resampling(resamples=0))[1].value
+    return rater_agreement(first, second, resampling=Resampling(resamples=0))[1].value
 
 
-def rated(
+def rater_agreement(
     first: Sequence[Hashable],
     second: Sequence[Hashable],
     groups: Sequence[Hashable | None] | None = None,
@@ -54,21 +54,21 @@ def rated(
     Raises:
         ValueError: columns of different length, or empty.
 
-    >>> [found.value for found in rated(["a", "b", "a", "b"], ["a", "b", "b", "b"])]
+    >>> [found.value for found in rater_agreement(["a", "b", "a", "b"], ["a", "b", "b", "b"])]
     [0.75, 0.5]
     """
     if len(first) != len(second) or not len(first):
         raise ValueError("kappa needs two equally long, non-empty columns")
-    codes = numbered([*first, *second], rows=2 * len(first))
+    codes = number_groups([*first, *second], rows=2 * len(first))
     classes = int(codes.max()) + 1
     cells = codes[: len(first)] * classes + codes[len(first) :]
-    units = np.arange(len(first)) if groups is None else units_of(groups, rows=len(first))
+    units = np.arange(len(first)) if groups is None else number_units(groups, rows=len(first))
     tables = np.zeros((int(units.max()) + 1, classes * classes))
     np.add.at(tables, (units, cells), 1)
-    return tabled(tables.reshape(-1, classes, classes), resampling or Resampling())
+    return accuracy_and_kappa(tables.reshape(-1, classes, classes), resampling or Resampling())
 
 
-def tabled(tables: Floats, resampling: Resampling) -> tuple[Statistic, Statistic]:
+def accuracy_and_kappa(tables: Floats, resampling: Resampling) -> tuple[Statistic, Statistic]:
     """Accuracy and kappa, of what was counted.
 
     Args:
@@ -223,7 +223,7 @@ class _Ratings:
             place=place,
             unit=np.repeat(np.arange(len(counting)), counts.astype(np.intp)),
             counts=counts,
-            cluster=units_of([None if groups is None else groups[at] for at in counting], len(counting)),
+            cluster=number_units([None if groups is None else groups[at] for at in counting], len(counting)),
             left_out=_why_left_out(given),
         )
 

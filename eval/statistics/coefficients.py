@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .alignment import Floats, Units
-from .resampling import Bytes, parts
+from .resampling import ByteWeights, split_resamples
 
 _DEGENERATE = 1e-3
 _PEARSON_CELLS = 1 << 20
@@ -59,11 +59,13 @@ class ResampledPearson:
         columns = (np.ones(len(x)), a, b, a * a, b * b, a * b)
         self._sums = np.stack([np.bincount(units, weights=column) for column in columns], axis=1)
 
-    def __call__(self, weights: Bytes) -> Floats:
+    def __call__(self, weights: ByteWeights) -> Floats:
         """The resamples' r, of weights of shape (resamples, units); NaN where one side is constant."""
-        return np.concatenate([self._some(part) for part in parts(weights, len(self._sums), _PEARSON_CELLS)])
+        return np.concatenate(
+            [self._some(part) for part in split_resamples(weights, len(self._sums), _PEARSON_CELLS)]
+        )
 
-    def _some(self, weights: Bytes) -> Floats:
+    def _some(self, weights: ByteWeights) -> Floats:
         n, a, b, aa, bb, ab = (weights.astype(float) @ self._sums).T
         spread_a, spread_b = aa - a * a / n, bb - b * b / n
         enough = (spread_a > _DEGENERATE * aa) & (spread_b > _DEGENERATE * bb)
@@ -104,13 +106,13 @@ class ResampledSpearman:
         self._x, self._y = _RankedColumn(x, units), _RankedColumn(y, units)
         self._values_of_y = self._y.values[self._x.order]
 
-    def __call__(self, weights: Bytes) -> Floats:
+    def __call__(self, weights: ByteWeights) -> Floats:
         """The resamples' rho, of weights of shape (resamples, units); NaN where one side is constant."""
         return np.concatenate(
-            [self._some(part) for part in parts(weights, len(self._x.order), _SPEARMAN_CELLS)]
+            [self._some(part) for part in split_resamples(weights, len(self._x.order), _SPEARMAN_CELLS)]
         )
 
-    def _some(self, weights: Bytes) -> Floats:
+    def _some(self, weights: ByteWeights) -> Floats:
         by_x, by_y = self._x.weights(weights), self._y.weights(weights)
         x_ranks, x_spread = self._x.ranks(by_x)
         y_ranks, y_spread = self._y.ranks(by_y)
@@ -137,7 +139,7 @@ class _RankedColumn:
         self._lengths = np.diff(self._starts, append=len(x))
         self._tied = len(self._starts) < len(x)
 
-    def weights(self, weights: Bytes) -> Floats:
+    def weights(self, weights: ByteWeights) -> Floats:
         """Of each row, in the order of the values."""
         return np.take(weights, self._units, axis=1).astype(float)
 
@@ -231,7 +233,7 @@ class ResampledTau:
         self._shape = int(x_bins.max()) + 1, int(y_bins.max()) + 1
         self._cells = (x_bins * self._shape[1] + y_bins)[self._in_x.order]
 
-    def __call__(self, weights: Bytes) -> Floats:
+    def __call__(self, weights: ByteWeights) -> Floats:
         """The resamples' tau-b, of weights of shape (resamples, units); NaN where one side is constant."""
         by_x = self._in_x.weights(weights)
         total, tied_x = by_x.sum(axis=1, dtype=float) ** 2, self._in_x.tied(by_x)
@@ -243,7 +245,7 @@ class ResampledTau:
         found: Floats = np.clip(difference / np.sqrt(np.where(untied > 0, untied, np.nan)), -1, 1)
         return found
 
-    def _across_bins(self, by_x: Bytes) -> Floats:
+    def _across_bins(self, by_x: ByteWeights) -> Floats:
         """Of the tables of bins: the sum over each two cells of the product of counts, signed by their order."""
         rows, columns = self._shape
         if 1 in self._shape:
@@ -300,22 +302,24 @@ class _BinnedColumn:
         self._units = units[self.order]
         self._values = np.flatnonzero(np.diff(ranks[self.order], prepend=-1))
 
-    def weights(self, weights: Bytes) -> Bytes:
+    def weights(self, weights: ByteWeights) -> ByteWeights:
         """Of each row, in this side's order."""
         return np.take(weights, self._units, axis=1)
 
-    def tied(self, ordered: Bytes) -> Floats:
+    def tied(self, ordered: ByteWeights) -> Floats:
         """The sum over distinct values of their squared counts."""
-        return np.concatenate([self._tied(part) for part in parts(ordered, ordered.shape[1], _KENDALL_CELLS)])
+        return np.concatenate(
+            [self._tied(part) for part in split_resamples(ordered, ordered.shape[1], _KENDALL_CELLS)]
+        )
 
-    def _tied(self, ordered: Bytes) -> Floats:
+    def _tied(self, ordered: ByteWeights) -> Floats:
         counts = ordered.astype(float)
         if len(self._values) < ordered.shape[1]:
             counts = np.add.reduceat(counts, self._values, axis=1)
         found: Floats = np.einsum("ij,ij->i", counts, counts)
         return found
 
-    def within_bins(self, ordered: Bytes) -> Floats:
+    def within_bins(self, ordered: ByteWeights) -> Floats:
         """w' K w of the bins.
 
         Single precision is exact here: weights are below 256, so that no number exceeds 2 * 128 * 255^2 < 2^24.

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .alignment import Floats, Units, columns, numbered, rows_of, units_of
+from .alignment import Floats, Units, number_groups, number_units, paired_columns, rows_by_unit
 from .coefficients import ResampledPearson, ResampledSpearman, ResampledTau, pearson, scaled, spearman, tau_b
-from .resampling import Bytes, Resampling, Statistic, Weights
+from .resampling import ByteWeights, Resampling, Statistic, Weights
 
 _SMALL_GROUP = 64
 _CELLS = 1 << 20
@@ -38,7 +38,7 @@ STATISTICS: dict[str, Callable[[Floats, Floats], float | Floats]] = {
     "spearman": spearman,
     "kendall": tau_b,
 }
-_RESAMPLED: dict[str, Callable[[Floats, Floats, Units], Callable[[Bytes], Floats]]] = {
+_RESAMPLED: dict[str, Callable[[Floats, Floats, Units], Callable[[ByteWeights], Floats]]] = {
     "pearson": ResampledPearson,
     "spearman": ResampledSpearman,
     "kendall": ResampledTau,
@@ -68,11 +68,11 @@ def correlate(
     >>> correlate("pearson", [1, 1, 1], [1, 3, 2])
     Statistic(value=None, low=None, high=None)
     """
-    first, second = columns(x, y)
-    units = np.arange(len(first)) if groups is None else units_of(groups, rows=len(first))
+    first, second = paired_columns(x, y)
+    units = np.arange(len(first)) if groups is None else number_units(groups, rows=len(first))
     resampling = resampling or Resampling()
     return resampling.interval(
-        correlation(name, first, second), resampled(name, first, second, units, resampling)
+        correlation(name, first, second), resampled_correlation(name, first, second, units, resampling)
     )
 
 
@@ -88,8 +88,10 @@ def correlate_within(
     >>> correlate_within("spearman", [1, 2, 5, 5], [3, 4, 1, 2], ["a", "a", "b", "b"])
     GroupedCorrelation(value=1.0, low=None, high=None, groups=1, skipped=1)
     """
-    first, second = columns(x, y)
-    return mean_within(name, first, second, numbered(groups, rows=len(first)), resampling or Resampling())
+    first, second = paired_columns(x, y)
+    return mean_within(
+        name, first, second, number_groups(groups, rows=len(first)), resampling or Resampling()
+    )
 
 
 def correlation(name: str, x: Floats, y: Floats) -> float | None:
@@ -99,7 +101,7 @@ def correlation(name: str, x: Floats, y: Floats) -> float | None:
     return float(STATISTICS[name](x, y))
 
 
-def resampled(name: str, x: Floats, y: Floats, units: Units, resampling: Resampling) -> Floats:
+def resampled_correlation(name: str, x: Floats, y: Floats, units: Units, resampling: Resampling) -> Floats:
     """The correlation over rows in each resample of units.
 
     Args:
@@ -111,13 +113,13 @@ def resampled(name: str, x: Floats, y: Floats, units: Units, resampling: Resampl
     Returns:
         shape (resamples,); NaN where a resample has no correlation, and everywhere with fewer than two units.
     """
-    return resampled_each((name,), x, y, units, resampling)[name]
+    return resampled_correlations((name,), x, y, units, resampling)[name]
 
 
-def resampled_each(
+def resampled_correlations(
     names: Sequence[str], x: Floats, y: Floats, units: Units, resampling: Resampling
 ) -> dict[str, Floats]:
-    """Several correlations in the same resamples, which are drawn once; see ``resampled``."""
+    """Several correlations in the same resamples, which are drawn once; see ``resampled_correlation``."""
     count = int(units.max(initial=-1)) + 1
     if count < 2 or not resampling.resamples or correlation("pearson", x, y) is None:
         return {name: np.full(resampling.resamples, np.nan) for name in names}
@@ -126,10 +128,10 @@ def resampled_each(
     return {name: np.concatenate([block[name] for block in blocks]) for name in names}
 
 
-def resampled_within(name: str, x: Floats, y: Floats, groups: Units, resampling: Resampling) -> Floats:
+def resampled_mean_within(name: str, x: Floats, y: Floats, groups: Units, resampling: Resampling) -> Floats:
     """The mean of the groups' correlations in each resample of groups; groups that have none do not count.
 
-    Args and result are those of ``resampled``, the units being ``groups``.
+    Args and result are those of ``resampled_correlation``, the units being ``groups``.
     """
     return _resampled_mean(correlations_within(name, x, y, groups), resampling)
 
@@ -145,7 +147,7 @@ def mean_within(name: str, x: Floats, y: Floats, groups: Units, resampling: Resa
 
 def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Floats:
     """The correlation within each group, of shape (groups,); NaN for a group that has none."""
-    rows = list(rows_of(groups)) if len(groups) else []
+    rows = list(rows_by_unit(groups)) if len(groups) else []
     found = np.full(len(rows), np.nan)
     sizes = np.array([len(each) for each in rows], dtype=np.intp)
     for size in np.unique(sizes):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...state.errors import UsageError
 from ...state.verdict import winner_of
-from .alignment import FAILED, UNJUDGED, UNLABELLED, fields_of, unit_of, why_unjudged
+from .alignment import FAILED, UNJUDGED, UNLABELLED, fields_of, resampling_unit, why_unjudged
 from .chance_corrected import Level, Reliability, krippendorff_alpha
 from .resampling import Resampling
 
@@ -23,7 +23,7 @@ Value = float | str
 _OF_A_SIDE = re.compile(r"_([12])_(\d+)$")
 
 
-class InterRaterAgreement(NamedTuple):
+class RaterGroup(NamedTuple):
     """Whose agreement it is."""
 
     protocol: str
@@ -45,7 +45,7 @@ class AgreementWithPeople:
 
 def between_agents(
     results: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
-) -> dict[InterRaterAgreement, Reliability]:
+) -> dict[RaterGroup, Reliability]:
     """How far agents of one role agree: referees, jurors, advocates' defences as scored one by one.
 
     The word of an agent is the last that it gave: the mean of its values in the last round in which it gave any (of
@@ -64,23 +64,23 @@ def between_agents(
     >>> rows = [{"item": str(a), "protocol": "chateval", "status": "ok", "score": a,
     ...     "transcript": [{**turn, "agent": "referee_1", "value": a}, {**turn, "agent": "referee_2", "value": b}]}
     ...     for a, b in [(1.0, 2.0), (4.0, 4.0), (5.0, 3.0)]]
-    >>> round(between_agents(rows)[Raters("chateval", None, "referee")].alpha.value, 3)
+    >>> round(between_agents(rows)[RaterGroup("chateval", None, "referee")].alpha.value, 3)
     0.615
     """
-    sheets = _Sheets()
+    sheets = _RatingTables()
     for at, row in enumerate(map(fields_of, results)):
         about = _about(row)
         if row.get("status") == "failed":
             sheets.leave_out(about, FAILED)
             continue
         for (role, part), values in _by_role(row.get("transcript") or ()).items():
-            sheets.add(about._replace(role=role), (part, at), unit_of(row), values)
+            sheets.add(about._replace(role=role), (part, at), resampling_unit(row), values)
     return sheets.alphas(level, resampling, at_least=2)
 
 
 def between_repeats(
     rows: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
-) -> dict[InterRaterAgreement, Reliability]:
+) -> dict[RaterGroup, Reliability]:
     """How far a protocol agrees with itself when it judges the same items again.
 
     Args:
@@ -91,10 +91,10 @@ def between_repeats(
 
     >>> rows = [{"item": item, "protocol": "single", "status": "ok", "winner": winner, "repeat": repeat}
     ...     for item, winners in {"a": "11", "b": "22", "c": "12"}.items() for repeat, winner in enumerate(winners)]
-    >>> round(between_repeats(rows)[Raters("single", None)].alpha.value, 3)
+    >>> round(between_repeats(rows)[RaterGroup("single", None)].alpha.value, 3)
     0.444
     """
-    sheets = _Sheets()
+    sheets = _RatingTables()
     for row in map(fields_of, rows):
         about, value = _about(row), _verdict(row)
         if (reason := why_unjudged(row, value)) or value is None:
@@ -102,13 +102,13 @@ def between_repeats(
         elif row.get("item") is None:
             raise UsageError("a row names no item: without one, repeats cannot be told from other items")
         else:
-            sheets.add(about, row["item"], unit_of(row), [value])
+            sheets.add(about, row["item"], resampling_unit(row), [value])
     return sheets.alphas(level, resampling)
 
 
 def with_people(
     rows: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
-) -> dict[InterRaterAgreement, AgreementWithPeople]:
+) -> dict[RaterGroup, AgreementWithPeople]:
     """How far a judge agrees with people, as one more rater beside the annotators.
 
     Args:
@@ -120,11 +120,11 @@ def with_people(
 
     >>> rows = [{"item": item, "protocol": "single", "status": "ok", "score": score, "annotations": given}
     ...     for item, score, given in [("a", 1, [1, 2]), ("b", 4, [4, 4]), ("c", 5, [5, 3])]]
-    >>> found = with_people(rows)[Raters("single", None)]
+    >>> found = with_people(rows)[RaterGroup("single", None)]
     >>> round(found.people.alpha.value, 3), round(found.with_judge.alpha.value, 3)
     (0.615, 0.773)
     """
-    people, everybody = _Sheets(), _Sheets()
+    people, everybody = _RatingTables(), _RatingTables()
     for at, row in enumerate(map(fields_of, rows)):
         about, value = _about(row), _verdict(row)
         given = list(row.get("annotations") or ())
@@ -133,8 +133,8 @@ def with_people(
             for sheets in (people, everybody):
                 sheets.leave_out(about, why_unjudged(row, value) or UNLABELLED)
             continue
-        people.add(about, at, unit_of(row), given)
-        everybody.add(about, at, unit_of(row), [*words, value])
+        people.add(about, at, resampling_unit(row), given)
+        everybody.add(about, at, resampling_unit(row), [*words, value])
     alone = people.alphas(level, resampling, at_least=2)
     return {
         about: AgreementWithPeople(alone.get(about), found)
@@ -143,7 +143,7 @@ def with_people(
 
 
 @dataclass
-class _Sheet:
+class _RatingTable:
     """The values of each unit, with what it is drawn with."""
 
     units: dict[Hashable, list[Value]] = field(default_factory=dict)
@@ -151,38 +151,36 @@ class _Sheet:
     left_out: dict[str, int] = field(default_factory=dict)
 
 
-class _Sheets:
+class _RatingTables:
     """Values of units, gathered for each set of raters."""
 
     def __init__(self) -> None:
-        self._sheets: dict[InterRaterAgreement, _Sheet] = {}
-        self._left_out: dict[InterRaterAgreement, dict[str, int]] = {}
+        self._sheets: dict[RaterGroup, _RatingTable] = {}
+        self._left_out: dict[RaterGroup, dict[str, int]] = {}
 
-    def add(
-        self, about: InterRaterAgreement, unit: Hashable, group: Hashable, values: Sequence[Value]
-    ) -> None:
-        sheet = self._sheets.setdefault(about, _Sheet())
+    def add(self, about: RaterGroup, unit: Hashable, group: Hashable, values: Sequence[Value]) -> None:
+        sheet = self._sheets.setdefault(about, _RatingTable())
         sheet.units.setdefault(unit, []).extend(values)
         sheet.groups[unit] = group
 
-    def leave_out(self, about: InterRaterAgreement, reason: str) -> None:
+    def leave_out(self, about: RaterGroup, reason: str) -> None:
         """A row that has nothing to say, whatever the role."""
         reasons = self._left_out.setdefault(about._replace(role=""), {})
         reasons[reason] = reasons.get(reason, 0) + 1
 
     def alphas(
         self, level: Level | None, resampling: Resampling | None, at_least: int = 0
-    ) -> dict[InterRaterAgreement, Reliability]:
+    ) -> dict[RaterGroup, Reliability]:
         """Alpha of each sheet in which some unit has so many values."""
         found = {}
         for about in dict.fromkeys([*self._sheets, *self._left_out]):
-            sheet = self._sheets.get(about, _Sheet())
+            sheet = self._sheets.get(about, _RatingTable())
             if max((len(values) for values in sheet.units.values()), default=0) >= at_least:
                 found[about] = self._alpha(about, sheet, level, resampling)
         return found
 
     def _alpha(
-        self, about: InterRaterAgreement, sheet: _Sheet, level: Level | None, resampling: Resampling | None
+        self, about: RaterGroup, sheet: _RatingTable, level: Level | None, resampling: Resampling | None
     ) -> Reliability:
         texts = any(isinstance(value, str) for values in sheet.units.values() for value in values)
         found = krippendorff_alpha(
@@ -195,8 +193,8 @@ class _Sheets:
         return replace(found, left_out={**found.left_out, **rows_left_out})
 
 
-def _about(row: Mapping[str, Any]) -> InterRaterAgreement:
-    return InterRaterAgreement(row.get("protocol") or "", row.get("aspect"))
+def _about(row: Mapping[str, Any]) -> RaterGroup:
+    return RaterGroup(row.get("protocol") or "", row.get("aspect"))
 
 
 def _verdict(row: Mapping[str, Any]) -> Value | None:

@@ -16,9 +16,9 @@ import numpy as np
 
 from .alignment import AlignedRows, Floats, Reasons, align_rows
 from .chance_corrected import accuracies, kappas
-from .correlation import STATISTICS, correlation, correlations_within, resampled
-from .resampling import Resampling, Statistic, Weights, mean_of, resampled_means, two_sided_p
-from .tie_policy import Ties, by_unit, counted, counting
+from .correlation import STATISTICS, correlation, correlations_within, resampled_correlation
+from .resampling import Resampling, Statistic, Weights, mean_or_none, resampled_means, two_sided_p
+from .tie_policy import Ties, confusion_tables, counted_votes, sum_by_unit
 
 TIE = "tie"
 
@@ -77,7 +77,7 @@ def compare_correlations(
     rows = _scored(name, first, second, human, groups)
     x, y, shared = rows.columns.values()
     values = correlation(name, x, shared), correlation(name, y, shared)
-    drawn = [resampled(name, judge, shared, rows.units, resampling) for judge in (x, y)]
+    drawn = [resampled_correlation(name, judge, shared, rows.units, resampling) for judge in (x, y)]
     return _compared(name, rows, values, drawn[0] - drawn[1], resampling)
 
 
@@ -109,7 +109,7 @@ def compare_correlations_within(
     there = ~np.isnan(each[0] - each[1])
     own, others = (values[there] for values in each)
     drawn = resampled_means(own - others, np.arange(len(own)), resampling)
-    found = _compared(name, rows, (mean_of(own), mean_of(others)), drawn, resampling)
+    found = _compared(name, rows, (mean_or_none(own), mean_or_none(others)), drawn, resampling)
     return replace(found, groups=len(own), skipped=int((~there).sum()))
 
 
@@ -139,7 +139,7 @@ def compare_accuracies(
     x, y, truth = rows.columns.values()
     right = [np.where((truth == _CODES[TIE]) & (ties == "half"), 0.5, judge == truth) for judge in (x, y)]
     drawn = resampled_means(right[0] - right[1], rows.units, resampling)
-    return _compared("accuracy", rows, (mean_of(right[0]), mean_of(right[1])), drawn, resampling)
+    return _compared("accuracy", rows, (mean_or_none(right[0]), mean_or_none(right[1])), drawn, resampling)
 
 
 def compare_kappas(
@@ -162,7 +162,9 @@ def compare_kappas(
     rows = _verdicts(first, second, human, groups, "class")
     x, y, truth = rows.columns.values()
     votes = np.eye(3)[truth.astype(np.intp)]
-    return _of_tables("kappa", rows, [counted(judge, votes, "class") for judge in (x, y)], resampling)
+    return _of_tables(
+        "kappa", rows, [confusion_tables(judge, votes, "class") for judge in (x, y)], resampling
+    )
 
 
 def compare_on_votes(
@@ -188,10 +190,10 @@ def compare_on_votes(
     (0.833, 0.333, 2)
     """
     resampling = resampling or Resampling()
-    cast = counting(np.array(votes, dtype=np.float64).reshape(-1, 3), ties)
+    cast = counted_votes(np.array(votes, dtype=np.float64).reshape(-1, 3), ties)
     rows = _verdicts(first, second, ["1" if some else None for some in cast.sum(axis=1)], groups, "class")
     x, y, _ = rows.columns.values()
-    tables = [counted(judge, cast[rows.kept], ties) for judge in (x, y)]
+    tables = [confusion_tables(judge, cast[rows.kept], ties) for judge in (x, y)]
     return {what: _of_tables(what, rows, tables, resampling) for what in _OF_TABLES}
 
 
@@ -202,7 +204,7 @@ def _of_tables(
     what: str, rows: AlignedRows, each: Sequence[Floats], resampling: Resampling
 ) -> PairedBootstrap:
     """Of how often, in each row, each judge said one thing and people another."""
-    tables = [by_unit(counts, rows.units).reshape(-1, 9) for counts in each]
+    tables = [sum_by_unit(counts, rows.units).reshape(-1, 9) for counts in each]
 
     def of(sums: Floats) -> Floats:
         return _OF_TABLES[what](sums.reshape(-1, 3, 3))

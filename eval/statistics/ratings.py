@@ -155,10 +155,10 @@ class Games:
 
 def strongly_connected(beaten: NDArray[np.bool_]) -> bool:
     """Whether every system is reached from every other along games that it won or tied: shape (systems, systems)."""
-    return bool(reached(beaten).all())
+    return bool(reachable(beaten).all())
 
 
-def reached(beaten: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def reachable(beaten: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which systems each reaches, itself included."""
     reach: NDArray[np.bool_] = beaten | np.eye(len(beaten), dtype=bool)
     for _ in range(max(1, len(beaten)).bit_length()):

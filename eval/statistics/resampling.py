@@ -18,8 +18,8 @@ from .alignment import Floats, Units
 
 Weights = NDArray[np.int64]
 """How often each resample drew each unit: (resamples, units)."""
-Bytes = NDArray[np.uint8]
-AnyWeights = TypeVar("AnyWeights", Weights, Bytes)
+ByteWeights = NDArray[np.uint8]
+AnyWeights = TypeVar("AnyWeights", Weights, ByteWeights)
 _CELLS = 1 << 20
 _BYTES = 1 << 27
 
@@ -67,10 +67,10 @@ class Resampling:
         Each row sums to ``units``. The rows are the same for the same seed and number of units.
         """
         for block in self.blocks(units):
-            for part in parts(block, units, _CELLS):
+            for part in split_resamples(block, units, _CELLS):
                 yield part.astype(np.int64)
 
-    def blocks(self, units: int) -> Iterator[Bytes]:
+    def blocks(self, units: int) -> Iterator[ByteWeights]:
         """The same in a byte each, many more at a time: 1,000 resamples of 100,000 units in one array.
 
         That a resample draws a unit more than 255 times has a chance below 1e-500, however many units there are.
@@ -111,7 +111,7 @@ class Resampling:
         return Statistic(value, float(low), float(high))
 
 
-def _drawn(seed: int, resamples: int, units: int) -> Iterator[Bytes]:
+def _drawn(seed: int, resamples: int, units: int) -> Iterator[ByteWeights]:
     random = np.random.default_rng(seed)
     at_once = max(1, _BYTES // max(1, units))
     for start in range(0, resamples, at_once):
@@ -122,14 +122,14 @@ def _drawn(seed: int, resamples: int, units: int) -> Iterator[Bytes]:
 
 
 @lru_cache(maxsize=8)
-def _remembered(seed: int, resamples: int, units: int) -> Bytes:
+def _remembered(seed: int, resamples: int, units: int) -> ByteWeights:
     """All resamples in one array, which nobody may write to."""
     found = np.concatenate([np.empty((0, units), dtype=np.uint8), *_drawn(seed, resamples, units)])
     found.flags.writeable = False
     return found
 
 
-def parts(weights: AnyWeights, rows: int, cells: int) -> Iterator[AnyWeights]:
+def split_resamples(weights: AnyWeights, rows: int, cells: int) -> Iterator[AnyWeights]:
     """The resamples a few at a time, so that no more than ``cells`` numbers are held, ``rows`` for each resample."""
     at_once = max(1, cells // max(1, rows))
     return (weights[start : start + at_once] for start in range(0, len(weights), at_once))
@@ -200,7 +200,7 @@ def resampled_means(values: Floats, units: Units, resampling: Resampling) -> Flo
     return drawn[:, 0] if flat else drawn
 
 
-def mean_of(values: Floats) -> float | None:
+def mean_or_none(values: Floats) -> float | None:
     """The mean; ``None`` of nothing."""
     return float(values.mean()) if len(values) else None
 

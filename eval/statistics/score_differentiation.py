@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import UsageError
-from .alignment import Floats, Reasons, Units, fields_of, unit_of, units_of, why_unjudged
+from .alignment import Floats, Reasons, Units, fields_of, number_units, resampling_unit, why_unjudged
 from .gap_analysis import HIGH, LOW, GapRound, gap_analysis, gaps_of, rounds_until
-from .resampling import Resampling, Statistic, mean_of, resampled_means, resampled_ratios
+from .resampling import Resampling, Statistic, mean_or_none, resampled_means, resampled_ratios
 from .significance import PairedTTest, binomial_test, holm, paired_t_test
 
 Scale = tuple[float, float]
@@ -96,7 +96,7 @@ class RoundsNeeded:
 
 
 @dataclass(frozen=True)
-class Sooner:
+class SoonerOrLater:
     """On how many items one protocol got there sooner or later than another (never is later than ever).
 
     ``p`` is the exact two-sided p-value of the sign test; ``None`` without items, ``adjusted`` after Holm's correction.
@@ -125,7 +125,7 @@ class IterationComplexity:
     n: int
     left_out: Reasons
     protocols: Mapping[str, RoundsNeeded]
-    against: Mapping[str, Sooner]
+    against: Mapping[str, SoonerOrLater]
     resampling: Resampling
 
 
@@ -159,7 +159,7 @@ def gaps_by_round(
             left_out[reason] += 1
             continue
         try:
-            cases.append((unit_of(row), gap_analysis(pairs, eps, scale, prior)))
+            cases.append((resampling_unit(row), gap_analysis(pairs, eps, scale, prior)))
         except UsageError as error:
             raise UsageError(f"item {row.get('item')}: {error}") from error
     longest = max((len(case) for _, case in cases), default=0)
@@ -192,7 +192,7 @@ def score_differentiation(
     ({'more': 0.175, 'samre': 0.02}, 3)
     """
     resampling = resampling or Resampling()
-    table = _Shared.of(rows, protocols, "scores", lambda pair: gaps_of([pair], scale)[0])
+    table = _SharedItems.of(rows, protocols, "scores", lambda pair: gaps_of([pair], scale)[0])
     first, *others = protocols
     tests = {
         other: paired_t_test(table.columns[first], table.columns[other], table.groups, resampling)
@@ -235,7 +235,7 @@ def iteration_complexity(
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
     resampling = resampling or Resampling()
-    table = _Shared.of(
+    table = _SharedItems.of(
         rows, protocols, "score_by_round", lambda pairs: rounds_until(gaps_of(pairs, scale), eps) or np.inf
     )
     rounds = {name: np.array(values, dtype=float) for name, values in table.columns.items()}
@@ -251,14 +251,16 @@ def iteration_complexity(
         left_out=table.left_out,
         protocols={name: _needed(values, table.units, resampling) for name, values in rounds.items()},
         against={
-            other: Sooner(int((sign > 0).sum()), int((sign < 0).sum()), int((sign == 0).sum()), p, adjusted)
+            other: SoonerOrLater(
+                int((sign > 0).sum()), int((sign < 0).sum()), int((sign == 0).sum()), p, adjusted
+            )
             for (other, sign), p, adjusted in zip(signs.items(), p_values, holm(p_values), strict=True)
         },
         resampling=resampling,
     )
 
 
-class _Shared(NamedTuple):
+class _SharedItems(NamedTuple):
     """One figure an item for each protocol, of the items for which all have one."""
 
     columns: Mapping[str, list[float]]
@@ -269,7 +271,7 @@ class _Shared(NamedTuple):
     @classmethod
     def of(
         cls, rows: Iterable[Any], protocols: Sequence[str], what: str, figure: Callable[[Any], float]
-    ) -> _Shared:
+    ) -> _SharedItems:
         if len(set(protocols)) < 2 or len(set(protocols)) < len(protocols):
             raise UsageError(f"give at least two different protocols, not {', '.join(protocols) or 'none'}")
         found: dict[tuple[Hashable, Hashable], dict[str, float]] = {}
@@ -278,7 +280,7 @@ class _Shared(NamedTuple):
             if row.get("protocol") not in protocols:
                 continue
             key = (row["item"], row.get("repeat"))
-            groups[key] = unit_of(row)
+            groups[key] = resampling_unit(row)
             values = found.setdefault(key, {})
             if row.get("status") != "failed" and row.get(what):
                 try:
@@ -293,11 +295,11 @@ class _Shared(NamedTuple):
         )
         kept = [groups[key] for key in shared]
         columns = {name: [found[key][name] for key in shared] for name in protocols}
-        return cls(columns, kept, units_of(kept, len(kept)), dict(missing))
+        return cls(columns, kept, number_units(kept, len(kept)), dict(missing))
 
 
 def _round(cases: Sequence[tuple[Hashable, GapRound]], resampling: Resampling) -> RoundOfGaps:
-    units = units_of([unit for unit, _ in cases], len(cases))
+    units = number_units([unit for unit, _ in cases], len(cases))
     models = [case.posterior for _, case in cases]
     statuses = Counter(model.status for model in models)
     gap, growths, tail = (
@@ -329,7 +331,9 @@ def _needed(rounds: Floats, units: Units, resampling: Resampling) -> RoundsNeede
         after=dict(sorted(Counter(rounds[there].astype(int).tolist()).items())),
         never=int((~there).sum()),
         share=_mean(there.astype(float), units, resampling),
-        rounds=resampling.interval(mean_of(rounds[there]), resampled_ratios(sums, counts, resampling)[:, 0]),
+        rounds=resampling.interval(
+            mean_or_none(rounds[there]), resampled_ratios(sums, counts, resampling)[:, 0]
+        ),
     )
 
 
@@ -338,4 +342,4 @@ def _sign_test(signs: NDArray[np.int_]) -> float | None:
 
 
 def _mean(values: Floats, units: Units, resampling: Resampling) -> Statistic:
-    return resampling.interval(mean_of(values), resampled_means(values, units, resampling))
+    return resampling.interval(mean_or_none(values), resampled_means(values, units, resampling))

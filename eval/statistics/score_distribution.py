@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...state.errors import UsageError
-from .alignment import UNLABELLED, Floats, Reasons, fields_of, numbered, unit_of, why_unjudged
+from .alignment import UNLABELLED, Floats, Reasons, fields_of, number_groups, resampling_unit, why_unjudged
 from .resampling import Resampling, Statistic, resampled_ratios
 
 _MOST_POINTS = 1000
@@ -156,7 +156,7 @@ class _Tally:
         else:
             judge, people = self.scale.nearest(score), tuple(map(self.scale.nearest, values))
             between = abs(self.scale.low + judge * self.scale.step - score) > 1e-9
-            self.rows.append(_Row(unit_of(row), judge, people, bool(given), between))
+            self.rows.append(_Row(resampling_unit(row), judge, people, bool(given), between))
 
     def distribution(self, resampling: Resampling) -> ScoreDistribution:
         labelled = any(row.human for row in self.rows)
@@ -192,7 +192,7 @@ class _Tally:
 
     def _tables(self, rows: list[_Row], points: int) -> tuple[Floats, Floats]:
         """How often each unit has each point, judge's and people's: shape (units, points)."""
-        units = numbered([row.unit for row in rows], len(rows))
+        units = number_groups([row.unit for row in rows], len(rows))
         shape = (int(units.max()) + 1 if len(units) else 0, points)
         judge, human = np.zeros(shape), np.zeros(shape)
         for unit, row in zip(units, rows, strict=True):

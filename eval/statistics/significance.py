@@ -20,7 +20,7 @@ import numpy as np
 
 from .alignment import Floats, Reasons, align_rows
 from .correlation import correlation
-from .resampling import Resampling, Statistic, mean_of, resampled_means
+from .resampling import Resampling, Statistic, mean_or_none, resampled_means
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,14 @@ def paired_t_test(
     rows = align_rows({"first": first, "second": second}, groups)
     x, y = rows.columns["first"], rows.columns["second"]
     differences = x - y
-    mean = mean_of(differences)
+    mean = mean_or_none(differences)
     t, p, interval = _student(differences, mean, resampling.confidence)
     return PairedTTest(
         n=len(rows),
         groups=rows.groups,
         left_out=rows.left_out,
-        first=mean_of(x),
-        second=mean_of(y),
+        first=mean_or_none(x),
+        second=mean_or_none(y),
         difference=interval,
         over_groups=resampling.interval(mean, resampled_means(differences, rows.units, resampling)),
         t=t,
@@ -149,7 +149,7 @@ def mcnemar(
         only_first=only_first,
         only_second=only_second,
         difference=resampling.interval(
-            mean_of(differences), resampled_means(differences, rows.units, resampling)
+            mean_or_none(differences), resampled_means(differences, rows.units, resampling)
         ),
         p=binomial_test(only_first, only_second) if len(rows) else None,
         resampling=resampling,
@@ -179,7 +179,7 @@ def binomial_test(heads: int, tails: int) -> float:
     return min(1.0, 2 * float(bdtr(min(heads, tails), throws, 0.5))) if throws else 1.0
 
 
-NAMES = ("pearson", "spearman")
+TESTED_CORRELATIONS = ("pearson", "spearman")
 
 
 @dataclass(frozen=True)
@@ -240,8 +240,8 @@ def compare_dependent(
     >>> round(found.williams_t, 3), round(found.williams_p, 4)
     (1.96, 0.1072)
     """
-    if name not in NAMES:
-        raise ValueError(f"no test for {name!r}: there is one for {' and '.join(NAMES)}")
+    if name not in TESTED_CORRELATIONS:
+        raise ValueError(f"no test for {name!r}: there is one for {' and '.join(TESTED_CORRELATIONS)}")
     rows = align_rows({"first": first, "second": second, "human": human})
     x, y, shared = rows.columns.values()
     first_r, second_r = correlation(name, x, shared), correlation(name, y, shared)

@@ -28,12 +28,12 @@ from .alignment import (
     Reasons,
     Units,
     fields_of,
-    numbered,
-    unit_of,
+    number_groups,
+    resampling_unit,
     why_unjudged,
 )
 from .correlation import STATISTICS, correlation, correlations_within
-from .ratings import Games, reached
+from .ratings import Games, reachable
 from .resampling import Resampling, Statistic, resampled_ratios
 
 Method = Literal["bradley_terry", "elo"]
@@ -56,7 +56,7 @@ class SystemRank:
     place: int | None
     figure: Statistic
     wins: int = 0
-    circuit_breaker: int = 0
+    losses: int = 0
     ties: int = 0
 
 
@@ -131,7 +131,7 @@ def rank_by_verdicts(
     if people is None:
         return Rankings(len(judged), judged.drawn, left_out, judge, None, {}, resampling)
     human, theirs = _ranked(method, names, people, resampling)
-    correlations = over_systems(own[0], theirs[0], (own[1], theirs[1]), resampling)
+    correlations = correlate_systems(own[0], theirs[0], (own[1], theirs[1]), resampling)
     return Rankings(len(judged), judged.drawn, left_out, judge, human, correlations, resampling)
 
 
@@ -182,7 +182,7 @@ class _Verdicts:
         else:
             self._pairs.append((systems[0], systems[1]))
             self._winners.append((row["winner"], row.get("human")))
-            self._units.append(unit_of(row))
+            self._units.append(resampling_unit(row))
 
     def games(self) -> tuple[list[str], Games, Games | None, Reasons]:
         """The systems by name, the judge's games and people's, and why other rows do not count."""
@@ -195,7 +195,7 @@ class _Verdicts:
         pairs = np.array([[number[name] for name in self._pairs[at]] for at in keep], dtype=np.intp).reshape(
             -1, 2
         )
-        units = numbered([self._units[at] for at in keep], len(keep))
+        units = number_groups([self._units[at] for at in keep], len(keep))
         judged = Games.of(pairs, [self._winners[at][0] for at in keep], units, len(names))
         people = (
             Games.of(pairs, [self._winners[at][1] for at in keep], units, len(names))
@@ -241,7 +241,7 @@ def _standing(
 
 
 def _best_first(standing: SystemRank) -> tuple[float, float, str]:
-    value, met = standing.figure.value, standing.wins + standing.circuit_breaker + standing.ties
+    value, met = standing.figure.value, standing.wins + standing.losses + standing.ties
     share = (standing.wins + standing.ties / 2) / met if met else 0
     return (-value if value is not None else 0, -share, standing.system)
 
@@ -251,12 +251,12 @@ def _problem(names: Sequence[str], games: Games) -> str:
     if len(names) < 2:
         return f"nothing to rank: {len(names) or 'no'} system{'s' if not names else ''} in {len(games)} rows"
     beaten = games.points() > 0
-    together = reached(beaten | beaten.T)
+    together = reachable(beaten | beaten.T)
     if not together.all():
         apart = [name for name, there in zip(names, together[0], strict=True) if not there]
         rest = [name for name in names if name not in apart]
         return f"never compared, not even through others: {_listed(rest)} and {_listed(apart)}"
-    reach = reached(beaten)
+    reach = reachable(beaten)
     fewest = reach[:, int(reach.sum(axis=0).argmin())]
     if not fewest.all():
         top = [name for name, above in zip(names, fewest, strict=True) if above]
@@ -268,7 +268,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
 
 
-FEWEST = 3
+MIN_SYSTEMS = 3
 """Systems below which there is no correlation: two points lie on a line, whatever they are."""
 
 
@@ -325,14 +325,14 @@ def system_agreement(rows: Iterable[Any], resampling: Resampling | None = None) 
     >>> [(each.system, each.judge.value) for each in found.systems], round(found.correlations["spearman"].value, 9)
     ([('c', 3.5), ('b', 2.5), ('a', 1.5)], 0.5)
     """
-    found: dict[str, _Gathered] = {}
+    found: dict[str, _AspectScores] = {}
     for row in map(fields_of, rows):
         if row.get("winner") is None and not isinstance(row.get("human"), str):
-            found.setdefault(row.get("aspect") or "score", _Gathered()).add(row)
+            found.setdefault(row.get("aspect") or "score", _AspectScores()).add(row)
     return {aspect: gathered.agreement(resampling or Resampling()) for aspect, gathered in found.items()}
 
 
-def rowwise(name: str, first: Floats, second: Floats) -> Floats:
+def row_correlations(name: str, first: Floats, second: Floats) -> Floats:
     """The correlation of each line of two tables of shape (some, systems): shape (some,), NaN where there is none."""
     there = ~np.isnan(first + second).any(axis=1)
     lines = np.repeat(np.arange(int(there.sum())), first.shape[1])
@@ -341,7 +341,7 @@ def rowwise(name: str, first: Floats, second: Floats) -> Floats:
     return found
 
 
-def over_systems(
+def correlate_systems(
     judge: Floats, human: Floats, drawn: tuple[Floats, Floats], resampling: Resampling
 ) -> dict[str, Statistic]:
     """The correlations over systems of two figures that each has, with intervals.
@@ -350,16 +350,16 @@ def over_systems(
         judge, human: one figure a system, of shape (systems,).
         drawn: the same in each resample, of shape (resamples, systems).
     """
-    if len(judge) < FEWEST or np.isnan(judge + human).any():
+    if len(judge) < MIN_SYSTEMS or np.isnan(judge + human).any():
         return {name: Statistic(None) for name in STATISTICS}
     return {
-        name: resampling.interval(correlation(name, judge, human), rowwise(name, drawn[0], drawn[1]))
+        name: resampling.interval(correlation(name, judge, human), row_correlations(name, drawn[0], drawn[1]))
         for name in STATISTICS
     }
 
 
 @dataclass
-class _Gathered:
+class _AspectScores:
     """What is kept of the rows of an aspect: numbers, and what they are of."""
 
     systems: list[str] = field(default_factory=list)
@@ -379,7 +379,7 @@ class _Gathered:
             self.left_out["no system" if not systems else "several systems"] += 1
         else:
             self.systems.append(systems[0])
-            self.units.append(unit_of(row))
+            self.units.append(resampling_unit(row))
             self.judge.append(row["score"])
             self.human.append(human)
 
@@ -390,7 +390,7 @@ class _Gathered:
         if len(counting) < len(labelled):
             reasons[UNLABELLED] = len(labelled) - len(counting)
         names = [self.systems[at] for at in counting]
-        units = numbered([self.units[at] for at in counting], len(counting))
+        units = number_groups([self.units[at] for at in counting], len(counting))
         judge = np.array([self.judge[at] for at in counting], dtype=float)
         human = np.array([self.human[at] for at in counting], dtype=float)
         return _agreement(names, units, (judge, human), reasons, resampling)
@@ -429,7 +429,7 @@ def _agreement(
         groups=shape[0],
         left_out=left_out,
         systems=tuple(sorted(each, key=lambda scores: (-(scores.judge.value or 0), scores.system))),
-        correlations=over_systems(means[0], means[1], (drawn[0], drawn[1]), resampling),
+        correlations=correlate_systems(means[0], means[1], (drawn[0], drawn[1]), resampling),
         resampling=resampling,
     )
 

@@ -34,7 +34,7 @@ class TiePolicy:
         ties: what a human tie is: a ``class`` of its own, ``left_out``, or ``half`` right whatever the judge says.
         votes: whether people's ``majority`` is an instance, or ``each`` of their votes.
 
-    >>> print(Rule(ties="left_out", votes="each"))
+    >>> print(TiePolicy(ties="left_out", votes="each"))
     every human vote is an instance; human ties are left out; a judge's tie against a human winner is wrong
     """
 
@@ -49,7 +49,7 @@ class TiePolicy:
     def signature(self) -> str:
         """As a part of a run's signature; empty for the usual rule.
 
-        >>> Rule().signature, Rule(votes="each").signature
+        >>> TiePolicy().signature, TiePolicy(votes="each").signature
         ('', 'ties=class,votes=each')
         """
         return "" if self == TiePolicy() else f"ties={self.ties},votes={self.votes}"
@@ -58,14 +58,14 @@ class TiePolicy:
         """As the manifest of a run has it."""
         return asdict(self)
 
-    def but(self, ties: str | None = None, votes: str | None = None) -> TiePolicy:
+    def override(self, ties: str | None = None, votes: str | None = None) -> TiePolicy:
         """The same, except for what is given.
 
         Raises:
             UsageError: a value that there is not.
 
-        >>> Rule(votes="each").but(ties="half")
-        Rule(ties='half', votes='each')
+        >>> TiePolicy(votes="each").override(ties="half")
+        TiePolicy(ties='half', votes='each')
         """
         for name, value, known in (("ties", ties, get_args(Ties)), ("votes", votes, get_args(Votes))):
             if value not in (None, *known):
@@ -79,16 +79,16 @@ class TiePolicy:
         Raises:
             UsageError: the manifest holds a rule that there is not.
 
-        >>> Rule.of({"data": {"rule": {"votes": "each"}}}), Rule.of({})
-        (Rule(ties='class', votes='each'), Rule(ties='class', votes='majority'))
+        >>> TiePolicy.of({"data": {"rule": {"votes": "each"}}}), TiePolicy.of({})
+        (TiePolicy(ties='class', votes='each'), TiePolicy(ties='class', votes='majority'))
         """
         said = (manifest.get("data") or {}).get("rule") or {}
-        return cls().but(said.get("ties"), said.get("votes"))
+        return cls().override(said.get("ties"), said.get("votes"))
 
-    def cast(self, human: str, annotations: Sequence[Any]) -> tuple[int, int, int]:
+    def vote_counts(self, human: str, annotations: Sequence[Any]) -> tuple[int, int, int]:
         """How often people said 1, 2 and tie, of the votes that are instances.
 
-        >>> Rule(votes="each").cast("1", ["1", "1", "tie"]), Rule().cast("1", ["1", "1", "tie"])
+        >>> TiePolicy(votes="each").vote_counts("1", ["1", "1", "tie"]), TiePolicy().vote_counts("1", ["1", "1", "tie"])
         ((2, 0, 1), (1, 0, 0))
         """
         said = list(annotations) if self.votes == "each" and annotations else [human]
@@ -109,27 +109,27 @@ class Overrides(TypedDict, total=False):
     votes: str | None
 
 
-TIE = 2
+TIE_CODE = 2
 """The code of a tie; 0 and 1 are the answers."""
 
 
-def counting(votes: Floats, ties: Ties) -> Floats:
+def counted_votes(votes: Floats, ties: Ties) -> Floats:
     """The votes that count: those for a tie do not where human ties are left out.
 
     Args:
         votes: of each row how often people said 1, 2 and tie: shape (rows, 3).
         ties: what a human tie is.
 
-    >>> counting(np.array([[1.0, 0.0, 2.0]]), "left_out").tolist()
+    >>> counted_votes(np.array([[1.0, 0.0, 2.0]]), "left_out").tolist()
     [[1.0, 0.0, 0.0]]
     """
     found = votes.astype(float)
     if ties == "left_out":
-        found[:, TIE] = 0
+        found[:, TIE_CODE] = 0
     return found
 
 
-def counted(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
+def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
     """For each row how often the judge said one thing and people another: shape (rows, 3, 3).
 
     Where a human tie is half right, it is half a vote for either answer; a judge's tie is then half of either, too.
@@ -140,23 +140,23 @@ def counted(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
         votes: of each row how often people said 1, 2 and tie: shape (rows, 3).
         ties: what a human tie is.
 
-    >>> right = counted(np.array([0, 2]), np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), "half")
+    >>> right = confusion_tables(np.array([0, 2]), np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), "half")
     >>> right.trace(axis1=1, axis2=2).tolist()
     [0.5, 0.5]
     """
-    votes, said = counting(votes, ties), np.eye(3)[judged.astype(np.intp)]
+    votes, said = counted_votes(votes, ties), np.eye(3)[judged.astype(np.intp)]
     half = ties == "half"
-    tied = votes[:, TIE:] * [0.5, 0.5, 0] if half else np.zeros_like(votes)
+    tied = votes[:, TIE_CODE:] * [0.5, 0.5, 0] if half else np.zeros_like(votes)
     untied = votes * [1, 1, 0] if half else votes
-    either = np.where(said[:, TIE:] == 1, [0.5, 0.5, 0], said)
+    either = np.where(said[:, TIE_CODE:] == 1, [0.5, 0.5, 0], said)
     found: Floats = np.einsum("ri,rj->rij", said, untied) + np.einsum("ri,rj->rij", either, tied)
     return found
 
 
-def by_unit(tables: Floats, units: Units) -> Floats:
+def sum_by_unit(tables: Floats, units: Units) -> Floats:
     """The tables of rows that are drawn together, added up: shape (units, 3, 3).
 
-    >>> by_unit(np.ones((3, 3, 3)), np.array([0, 1, 0]))[0, 0, 0].item()
+    >>> sum_by_unit(np.ones((3, 3, 3)), np.array([0, 1, 0]))[0, 0, 0].item()
     2.0
     """
     found = np.zeros((int(units.max(initial=-1)) + 1, 3, 3))

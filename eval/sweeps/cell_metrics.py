@@ -13,14 +13,19 @@ from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
 from ..run.results import StoredResults
 from ..statistics.alignment import AlignedRows, Floats, align_rows, fields_of
 from ..statistics.chance_corrected import krippendorff_alpha
-from ..statistics.correlation import correlation, correlations_within, resampled, resampled_within
+from ..statistics.correlation import (
+    correlation,
+    correlations_within,
+    resampled_correlation,
+    resampled_mean_within,
+)
 from ..statistics.paired_bootstrap import (
     PairedBootstrap,
     compare_correlations,
     compare_correlations_within,
     compare_on_votes,
 )
-from ..statistics.resampling import Resampling, Statistic, mean_of
+from ..statistics.resampling import Resampling, Statistic, mean_or_none
 from ..statistics.tie_policy import TiePolicy
 from .cells import CellResult
 
@@ -158,7 +163,7 @@ def _gain(
     human, groups = [row.human for row, _ in both], [row.group or row.key[0] for row, _ in both]
     found: PairedBootstrap
     if name in OF_PREFERENCES:
-        votes = [rule.cast(row.human, row.fields.get("annotations") or ()) for row, _ in both]
+        votes = [rule.vote_counts(row.human, row.fields.get("annotations") or ()) for row, _ in both]
         of_both = compare_on_votes(judged, earlier, votes, groups, ties=rule.ties, resampling=resampling)
         found = of_both[name]
     else:
@@ -215,14 +220,14 @@ class _Averages:
 
     def _value(self, name: str, rows: AlignedRows) -> float | None:
         if self._within:
-            return mean_of(_known(correlations_within(name, *_pair(rows), rows.units)))
+            return mean_or_none(_known(correlations_within(name, *_pair(rows), rows.units)))
         return correlation(name, *_pair(rows))
 
     def _drawn(self, name: str, table: Rows) -> Floats | None:
         columns = [_columns(rows) for rows in table.values()]
         if len({rows.groups for rows in columns}) != 1 or not all(map(len, columns)):
             return None
-        draw = resampled_within if self._within else resampled
+        draw = resampled_mean_within if self._within else resampled_correlation
         found: Floats = np.mean(
             [draw(name, *_pair(rows), rows.units, self._resampling) for rows in columns], axis=0
         )

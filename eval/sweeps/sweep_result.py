@@ -223,7 +223,7 @@ def _first(found: ScoreAgreement | PreferenceAgreement) -> Statistic:
 def name_of(place: MetricKey) -> str:
     """A figure in words.
 
-    >>> name_of(Place("fluency", "spearman")), name_of(Place("preference", "accuracy"))
+    >>> name_of(MetricKey("fluency", "spearman")), name_of(MetricKey("preference", "accuracy"))
     ('fluency rho', 'accuracy')
     """
     short = SHORT[place.statistic]

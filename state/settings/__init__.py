@@ -1,4 +1,4 @@
-"""Settings of each protocol: one class a protocol, read by Python, the command line and Studio's form alike."""
+"""Define the settings of each protocol, one class for each; Python, the command line and Studio's form all use it."""
 
 from .base_settings import ModelName, ModelSpec, Settings, SettingsT, make_settings, resolve_settings
 from .courtroom_settings import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings

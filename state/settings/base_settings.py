@@ -1,4 +1,4 @@
-"""Settings that every protocol has, and how they are found at run time."""
+"""Define the settings that every protocol has, and how those of ``build`` and of a run's context are combined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..schema import first_paragraph
 
 
 class ModelSpec(BaseModel):
-    """A chat model by name, with parameters of its own.
+    """The name of a chat model, with parameters of its own.
 
     >>> ModelSpec.parse("openai:gpt-4o-mini?temperature=0.7&seed=3").temperature
     0.7
@@ -45,9 +45,9 @@ ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_in
 
 
 class Settings(BaseModel):
-    """Settings that every protocol has. A protocol's own class adds to them.
+    """Settings that every protocol has; a protocol's own class adds to them.
 
-    In force is, field by field: what the run's context sets, else what was given to ``build``, else the default.
+    For each field the run's context wins over what was given to ``build``, and that over the default.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
@@ -76,12 +76,12 @@ class Settings(BaseModel):
     )
 
     def over(self, base: Self) -> Self:
-        """These settings where they were set explicitly, those of ``base`` elsewhere; ``models`` role by role."""
+        """Return ``base`` with the fields that were set explicitly here; ``models`` are combined role by role."""
         fields = {**self._inherited(base), **explicitly_set(self), "models": {**base.models, **self.models}}
         return type(base).model_validate(fields)
 
     def _inherited(self, base: Self) -> dict[str, Any]:
-        """What of ``base`` goes into ``over``."""
+        """Return the fields of ``base`` that ``over`` keeps where these settings do not set them."""
         return explicitly_set(base)
 
 
@@ -91,20 +91,22 @@ SettingsT = TypeVar("SettingsT", bound=Settings)
 def make_settings(
     cls: type[SettingsT], given: SettingsT | Mapping[str, Any] | None, fields: Mapping[str, Any]
 ) -> SettingsT:
-    """The settings that ``build(settings, **fields)`` asks for; fields win.
+    """Make the settings that ``build(settings, **fields)`` asks for; fields win.
 
     Raises:
-        pydantic.ValidationError: names the setting, and what it may be.
+        pydantic.ValidationError: names the setting, and what values it takes.
     """
     start = given if isinstance(given, cls) else cls.model_validate(dict(given or {}))
     return cls.model_validate(dict(fields)).over(start) if fields else start
 
 
 def resolve_settings(bound: SettingsT, context: object) -> SettingsT:
-    """The settings of a run: what its context sets over what was bound by ``build``.
+    """Return the settings of a run: what its context sets, over what was bound by ``build``.
 
     A context of any other class belongs to a bigger graph and says nothing about this protocol.
     """
+    # LangGraph hands a sub-graph its parent's context object as it is, whatever the sub-graph's own context schema;
+    # the exact class is compared, since the settings of one protocol may inherit from those of another.
     if type(context) is not type(bound):
         return bound
     assert isinstance(context, type(bound))
@@ -112,13 +114,15 @@ def resolve_settings(bound: SettingsT, context: object) -> SettingsT:
 
 
 def explicitly_set(settings: Settings) -> dict[str, Any]:
-    """What was set on purpose. A form sends all it shows, touched or not: there, what differs from the default.
+    """Return the fields that were set on purpose.
 
-    A form may leave out what is empty by default.
+    A form (Studio's) sends every field that it shows, touched or not. Settings with all of these fields are therefore
+    taken to come from a form, and count as set only where they differ from the default.
     """
     defaults = {n: f.get_default(call_default_factory=True) for n, f in type(settings).model_fields.items()}
-    shown = {name for name, default in defaults.items() if isinstance(default, str | int | float)}
+    # A form may leave out a field that is empty by default (None, a list, a dict), so those are no sign of one.
+    shown_by_forms = {name for name, default in defaults.items() if isinstance(default, str | int | float)}
     values = {name: getattr(settings, name) for name in settings.model_fields_set}
-    if not shown <= values.keys():
+    if not shown_by_forms <= values.keys():
         return values
     return {name: value for name, value in values.items() if value != defaults[name]}

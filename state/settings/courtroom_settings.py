@@ -1,4 +1,4 @@
-"""Settings of the courtroom protocols: one judge alone, MORE, SAMRE."""
+"""Define the settings of the courtroom protocols: one judge alone, MORE, SAMRE."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ BACKGROUNDS = (
     "a social worker in community development",
     "a tech entrepreneur at home in AI",
 )
-"""Who sits on the jury unless the settings say otherwise (SAMRE, appendix C.3)."""
+"""The jurors' backgrounds unless the settings say otherwise (SAMRE, appendix C.3)."""
 
 
 def _listed(value: Any) -> Any:
-    """A list from one line, as a command line gives it."""
+    """Split a line with semicolons, which is how a command line gives a list."""
     if not isinstance(value, str):
         return value
     return [part.strip() for part in value.split(";") if part.strip()]

@@ -1,4 +1,4 @@
-"""Settings of DEBATE and of its plain variant."""
+"""Define the settings of DEBATE and of its variant with a neutral Critic."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ class DebateSettings(Settings):
         return self
 
     def _inherited(self, base: Self) -> dict[str, Any]:
-        """The two names of one setting: what is set here under either beats what ``base`` has under the other."""
+        """Drop ``tie_breaker`` and ``on_unresolved`` of ``base`` where these settings contradict them.
+
+        The two are names of one setting, so what is set here under one name must win over the other name in ``base``.
+        """
         kept = super()._inherited(base)
         if not _contradict({**kept, **explicitly_set(self)}):
             return kept
@@ -62,12 +65,12 @@ class DebateSettings(Settings):
 
     @property
     def fallback(self) -> Fallback:
-        """What decides an unresolved debate, whichever way it was asked for."""
+        """What decides an unresolved debate, from whichever of the two settings was given."""
         return "tie_breaker" if self.tie_breaker else self.on_unresolved
 
 
 class MultiagentSettings(DebateSettings):
-    """DEBATE with a Critic that is no devil's advocate (section 3, "MultiAgent")."""
+    """Settings of DEBATE with a Critic that is no devil's advocate (section 3, "MultiAgent")."""
 
     persona: Persona = Field(default="plain", description=DebateSettings.model_fields["persona"].description)
 

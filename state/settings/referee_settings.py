@@ -1,4 +1,4 @@
-"""Settings of ChatEval and of its two baselines without talk: a single scorer, and an ensemble."""
+"""Define the settings of ChatEval and of its two baselines without discussion: a single scorer, and an ensemble."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "writing": ("novelist", "copy_editor", "literary_critic"),
     "coding": ("guido_van_rossum", "code_reviewer", "test_engineer"),
 }
-"""Referees who sit together (Chan et al. 2024, section 4.1 and appendix A), in the order in which they speak."""
+"""The roles of each group of referees (Chan et al. 2024, section 4.1 and appendix A), in speaking order."""
 
 ROLES = tuple(dict.fromkeys(role for group in GROUPS.values() for role in group))
 SAME = "same"
@@ -25,7 +25,7 @@ ROLE_FILES = (".yaml", ".yml")
 
 
 class PositionSettings(Settings):
-    """Settings of a protocol that can hold a comparison in both orders of the answers."""
+    """Settings of a protocol that can run a comparison in both orders of the answers."""
 
     position_calibration: bool = Field(
         default=True,
@@ -38,7 +38,7 @@ class SingleSettings(PositionSettings):
 
 
 class Role(BaseModel):
-    """A referee of one's own: a name, and who that is."""
+    """A referee's role of your own: a name and a description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
 
@@ -65,7 +65,7 @@ class RefereeSettings(PositionSettings):
     @field_validator("roles", mode="before")
     @classmethod
     def _split(cls, roles: Any) -> Any:
-        """`critic,scientist` is short for a list."""
+        """Turn `critic,scientist` into a list; a group, a file or a list passes through."""
         if not isinstance(roles, str) or roles.endswith(ROLE_FILES):
             return roles
         names = [name.strip() for name in roles.split(",")]
@@ -91,14 +91,14 @@ class RefereeSettings(PositionSettings):
         return roles
 
     @model_validator(mode="after")
-    def _as_many_as_there_are(self) -> Self:
+    def _match_number_to_roles(self) -> Self:
         names = self._referee_names()
         if names is None:
             return self
         if not isinstance(self.roles, str) and "referees" in self.given and self.referees != len(names):
             raise ValueError(f"referees={self.referees}, but {len(names)} roles are listed; give one of them")
         if "referees" not in self.given and self.roles != "diverse":
-            # Written down, so that the settings tell how many sit. The object is not in anybody's hands yet.
+            # Set, so that the settings say how many referees there are. The model is frozen, but nobody holds it yet.
             object.__setattr__(self, "referees", len(names))
             self.model_fields_set.add("referees")
         if self.referees > len(names):
@@ -109,7 +109,7 @@ class RefereeSettings(PositionSettings):
         return self
 
     def _inherited(self, base: Self) -> dict[str, Any]:
-        """A list or a group that is named here comes with a number of its own."""
+        """Drop the number of referees in ``base`` where a list or a group with its own number is set here."""
         kept, given = super()._inherited(base), self.given
         if "roles" in given and self.roles not in ("diverse", SAME) and "referees" not in given:
             kept.pop("referees", None)
@@ -117,11 +117,11 @@ class RefereeSettings(PositionSettings):
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """What was set on purpose."""
+        """The fields that were set on purpose."""
         return explicitly_set(self)
 
     def _referee_names(self) -> Sequence[str] | None:
-        """Names of those who could sit; ``None`` where there is no end of them, or a file has yet to be read."""
+        """Return the names of the roles to choose from; None if any number is possible or a file is yet to be read."""
         if isinstance(self.roles, str):
             return GROUPS.get(self.roles)
         return [role if isinstance(role, str) else role.name for role in self.roles]
@@ -131,7 +131,7 @@ RefereeSettingsT = TypeVar("RefereeSettingsT", bound=RefereeSettings)
 
 
 class EnsembleSettings(RefereeSettings):
-    """Settings of the ensemble: referees with roles, who do not talk (004, section 3.2)."""
+    """Settings of the ensemble: referees with roles who do not discuss (Chan et al. 2024, section 3.2)."""
 
     referees: int = Field(default=3, ge=1, description=RefereeSettings.model_fields["referees"].description)
 
@@ -146,8 +146,8 @@ class ChatEvalSettings(RefereeSettings):
     turns: int = Field(default=2, ge=1, description="How often every referee speaks.")
     strategy: Literal["one_by_one", "simultaneous", "summarizer"] = Field(
         default="one_by_one",
-        description="Who hears whom: `one_by_one` in a fixed order, everybody hears all; `simultaneous`: all at "
-        "once, from what was said in earlier turns; `summarizer`: the same, and each turn is summed up.",
+        description="`one_by_one`: the referees speak in a fixed order and read all that was said before; "
+        "`simultaneous`: all at once, reading earlier turns only; `summarizer`: the same, and each turn is summed up.",
     )
     summary: Literal["replace", "append"] = Field(
         default="replace",

@@ -1,4 +1,4 @@
-"""Settings of the two baselines that look at more than one reply: G-Eval and FairEval."""
+"""Define the settings of the two baselines that sample several replies: G-Eval and FairEval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .referee_settings import PositionSettings
 
 
 def _listed(value: Any) -> Any:
-    """A list of one line with semicolons, or of several lines, as a command line and a form give it."""
+    """Split a line at semicolons (from a command line) or a text into lines (from a form)."""
     if value is None:
         return ()
     if not isinstance(value, str):

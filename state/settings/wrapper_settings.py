@@ -1,4 +1,4 @@
-"""Settings of the wrappers: which protocols they hold, what those are given, and what is made of their verdicts."""
+"""Define the settings of the wrappers: the protocols inside, the settings of these, and how verdicts are combined."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pydantic import BeforeValidator, Field
 from .base_settings import Settings, explicitly_set
 
 Reason = Literal["unresolved", "inconsistent", "gap"]
-"""Why a verdict may be doubted."""
+"""Why a cascade asks its expensive protocol as well."""
 
 
 def _from_text(value: Any) -> Any:
-    """A JSON object in one line, as a command line and a form give it."""
+    """Parse a JSON object in one line, as a command line and a form give it."""
     if not isinstance(value, str):
         return {} if value is None else value
     try:
@@ -25,7 +25,7 @@ def _from_text(value: Any) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    """`gap,unresolved` is short for a list."""
+    """Split `gap,unresolved` into a list."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -34,7 +34,7 @@ Reasons = Annotated[tuple[Reason, ...], BeforeValidator(_listed, json_schema_inp
 
 
 class WrapperSettings(Settings):
-    """Settings of a protocol that holds others. What all protocols have is handed on to those inside.
+    """Settings of a protocol that wraps others; those that all protocols share are passed on to the ones inside.
 
     >>> one = RepeatedSettings(of="debate", inner={"n": 2}, structured="off")
     >>> one.handed_to("of")
@@ -46,20 +46,23 @@ class WrapperSettings(Settings):
     """
 
     places: ClassVar[Mapping[str, str]] = {}
-    """The setting that names a protocol inside, and the one that holds the settings of that protocol."""
+    """From the setting that names a protocol inside to the one that holds the settings of that protocol."""
 
     def over(self, base: Self) -> Self:
-        """As everywhere; settings of a protocol inside one by one, unless another protocol takes its place."""
+        """Return ``base`` with what was set here; the settings of a protocol inside are combined one by one.
+
+        Where another protocol takes the place of one inside, the settings bound for that one are dropped.
+        """
         merged = super().over(base)
         inner = {}
-        for place, held in self.places.items():
-            new, old = getattr(self, held), getattr(base, held)
+        for place, field in self.places.items():
+            new, old = getattr(self, field), getattr(base, field)
             same = getattr(merged, place) == getattr(base, place)
-            inner[held] = {**old, **new, **_models(old, new)} if same else new
+            inner[field] = {**old, **new, **_models(old, new)} if same else new
         return merged.model_copy(update=inner)
 
     def handed_to(self, place: str) -> dict[str, Any]:
-        """What the protocol in this place is given; its own settings win over those that all share."""
+        """Return the settings of the protocol in this place; its own win over those that all share."""
         own = getattr(self, self.places[place])
         shared = {
             name: value for name, value in explicitly_set(self).items() if name in Settings.model_fields
@@ -68,7 +71,7 @@ class WrapperSettings(Settings):
 
 
 def _models(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """The models of both, role by role."""
+    """Combine the models of both role by role, the second winning; empty where either is no mapping of roles."""
     chosen = [given["models"] for given in (one, other) if given.get("models")]
     if not all(isinstance(models, Mapping) for models in chosen):
         return {}

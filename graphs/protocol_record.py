@@ -1,0 +1,144 @@
+"""The ``Protocol`` record: all that the rest of the package knows of a protocol.
+
+Runs, estimates, replays, reports and sweeps ask this record and name no protocol. Every field after ``calls`` has a
+default, so that a protocol which sets none of them works everywhere; what a field adds is said where it is defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Literal
+
+from ..state.call_counts import CallsByRole, Can, CountCalls
+from ..state.settings import Settings, SettingsT
+from ..state.tasks import TaskKind
+
+RoleKind = Literal["scores", "panel", "objects", "argues", "decides", "votes", "assists", "plans"]
+"""What the turns of a role do to the verdict.
+
+- ``scores``: gives the score that stands after a round; so does a role of which nothing is said.
+- ``panel``: the same, as one of several agents whose scores are averaged or voted on.
+- ``objects``: disputes the latest score (value ``False``) or accepts it (``True``); the next score answers it.
+- ``argues``: speaks for one side and gives no score.
+- ``decides``: gives the last word on what the rounds left open.
+- ``votes``: one of several who vote when the rounds are over.
+- ``assists``: passes on or sums up; what it says is no judgement.
+- ``plans``: writes once in a run what all verdicts on an aspect share.
+"""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a protocol needs to be run again on recorded replies.
+
+    Attributes:
+        settings: from the number of samples recorded to the settings with which nothing else is asked for.
+        fixed: settings that decide what agents are told; a replay refuses others than the recorded ones.
+    """
+
+    settings: Callable[[int], Mapping[str, Any]] = lambda _samples: {}
+    fixed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """How a protocol of several judges who do not talk is made of any size.
+
+    Attributes:
+        single: the protocol that is one such judge alone; a run that repeats it holds ensembles, too.
+        settings: from the number of judges to the settings of an ensemble of that many; with ``True``, of judges
+            that are all alike, so that the first k of them are the ensemble of k.
+    """
+
+    single: str
+    settings: Callable[[int, bool], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """An experiment of a protocol's paper as a ready-made sweep, in plain data.
+
+    Attributes:
+        name: as after ``--plan``.
+        question: what it answers.
+        source: paper, and section, table or figure.
+        axes: what varies: the name of an axis to its values. A list varies the setting of that name; a mapping gives
+            each label the settings that stand for it (``protocol`` among them, where protocols are compared).
+        data: names of datasets that fit, the source's own first.
+        kind: the kind of task it is for; ``None`` is any.
+        across: the axis whose values stand beside each other in the source's table, if any.
+        along: the axis that the figure runs along; ``None`` is the first.
+        by_category: whether the items' categories are told apart.
+        extras: names of further columns.
+    """
+
+    name: str
+    question: str
+    source: str
+    axes: Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]]
+    data: tuple[str, ...]
+    kind: TaskKind | None = None
+    across: str | None = None
+    along: str | None = None
+    by_category: bool = False
+    extras: tuple[str, ...] = ()
+
+
+def no_calls(_settings: Settings, _kind: TaskKind, _can: Can) -> CallsByRole:
+    """Count no calls: a protocol prepares nothing that several verdicts share."""
+    return {}
+
+
+def never_pauses(_settings: Settings) -> str:
+    """Name no setting: a protocol never waits for a person."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Protocol(Generic[SettingsT]):
+    """What the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
+
+    Attributes:
+        name: as on the command line and in results.
+        summary: what it does, in a line.
+        source: the paper, and the section where it is not the whole.
+        kinds: kinds of task that it takes.
+        roles: roles that can have a model of their own.
+        settings: its settings class.
+        prompts: folders of the templates that it uses.
+        calls: how many model calls a verdict takes, least and most, role by role; repairs come on top.
+        calls_once: calls that serve all verdicts of a run on one aspect, and are made with the first of them.
+        templates: the folder on disk that holds the folders of ``prompts`` which are not bundled; ``None`` where all
+            are. A protocol of another package says ``Path(__file__).parent / "prompts"``.
+        role_kinds: what the turns of its roles do to the verdict; a role left out ``scores``.
+        number_only_roles: roles that answer with a number and no words around it, so that their replies are short.
+        pauses_for_person: from settings to the one that makes it wait for a person, such as
+            ``on_unresolved=human``; empty where it never waits. A batch refuses to wait.
+        replay: how it is run again on recorded replies.
+        ensemble: for a protocol of judges who do not talk: how smaller and greater ones are made.
+        is_baseline: whether it is a judge alone, from which gains are measured where nobody names a base.
+        score_gaps: whether both answers have a total after each round (``by_round``) or once (``once``), so that the
+            gap between them can be followed.
+        ablations: ready-made sweeps.
+    """
+
+    name: str
+    summary: str
+    source: str
+    kinds: tuple[TaskKind, ...]
+    roles: tuple[str, ...]
+    settings: type[SettingsT]
+    prompts: tuple[str, ...]
+    calls: CountCalls[SettingsT]
+    calls_once: CountCalls[SettingsT] = no_calls
+    templates: Path | None = None
+    role_kinds: Mapping[str, RoleKind] = field(default_factory=dict)
+    number_only_roles: tuple[str, ...] = ()
+    pauses_for_person: Callable[[SettingsT], str] = never_pauses
+    replay: Replay = Replay()
+    ensemble: Ensemble | None = None
+    is_baseline: bool = False
+    score_gaps: Literal["none", "once", "by_round"] = "none"
+    ablations: tuple[Ablation, ...] = ()

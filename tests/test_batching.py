@@ -35,7 +35,7 @@ JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; mai
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are looked after at once."""
-    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001))
+    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001))
 
 
 def scores(folder: Path, count: int = 5) -> Path:
@@ -172,17 +172,17 @@ from jurygraph.eval.journal import Journal
 
 place, data, out = sys.argv[1:]
 owner, name, at = {
-    "building": (request_file.Wave, "add", 3),
-    "built": (request_file.Wave, "close", 2),
+    "building": (request_file.BatchRequestFile, "add", 3),
+    "built": (request_file.BatchRequestFile, "close", 2),
     "uploading": (openai_batches.Provider, "upload", 2),
     "uploaded": (openai_batches.Provider, "create", 2),
     "created": (Journal, "note_batch", 2),
-    "polling": (openai_batches.Provider, "look", 2),
+    "polling": (openai_batches.Provider, "poll", 2),
     "downloading": (openai_batches.Provider, "download", 1),
-    "downloaded": (openai_batches.Outcomes, "add", 1),
-    "reading": (openai_batches.Outcomes, "read", 3),
+    "downloaded": (openai_batches.BatchResults, "add", 1),
+    "reading": (openai_batches.BatchResults, "read", 3),
     "settling": (Journal, "settle_batch", 1),
-    "settled": (request_file.Wave, "close", 3),
+    "settled": (request_file.BatchRequestFile, "close", 3),
 }[place]
 usual, times = getattr(owner, name), [0]
 
@@ -195,7 +195,7 @@ def dies(*args, **kwargs):
     return usual(*args, **kwargs)
 
 setattr(owner, name, dies)
-request_file.TERMS = request_file.Terms(first_look=0.001, between_looks=0.001, requests=3)
+request_file.DEFAULT_LIMITS = request_file.BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
 evaluate("debate", data, models={"*": "openai:gpt-4o-mini"}, out=out, batch=True)
 """
 
@@ -212,7 +212,9 @@ def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     command = [sys.executable, "-c", KILLED, place, str(data), str(out)]
     killed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3))
+    monkeypatch.setattr(
+        request_file, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+    )
     whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
     assert not live(provider)
     assert max(Counter(provider.batches.sent()).values()) == 1
@@ -301,7 +303,7 @@ def test_a_file_is_no_larger_than_the_provider_takes(
 ) -> None:
     provider.play(by=anybody)
     for limit, sizes in [({"requests": 2}, [2, 2, 1]), ({"file_bytes": 4000}, [1, 1, 1, 1, 1])]:
-        few: Any = {"first_look": 0.001, "between_looks": 0.001, **limit}
+        few: Any = {"first_poll": 0.001, "poll_interval": 0.001, **limit}
         monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(**few))
         provider.batches.made.clear()
         out = tmp_path / str(len(sizes))
@@ -333,7 +335,7 @@ def test_a_batch_that_is_refused_ends_the_run_with_the_reason(provider: Provider
     out = tmp_path / "out"
     counts, stop = ProgressCounters(), StopSignal()
     prepared = plan("single", scores(tmp_path), models=MODEL, out=out)
-    done = asyncio.run(execute(prepared, RunConfig.of({"batch": True}), counts, stop))
+    done = asyncio.run(execute(prepared, RunConfig(batch=True), counts, stop))
     assert done.stopped == "provider"
     assert "Line 1 has no method." in stop.explanation
     provider.batches.fate = lambda number: Fate()
@@ -345,7 +347,9 @@ def test_what_the_provider_will_not_queue_now_is_sent_later(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider.play(by=anybody)
-    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3))
+    monkeypatch.setattr(
+        request_file, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+    )
     too_many = Fate("failed", problem=("token_limit_exceeded", "Enqueued token limit reached"))
     provider.batches.fate = lambda number: too_many if number == 1 else Fate()
     done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
@@ -385,9 +389,7 @@ def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "sing
     async def begin() -> StopSignal:
         stop = StopSignal()
         prepared = await asyncio.to_thread(plan, protocol, data, models=MODEL, out=out)
-        running = asyncio.create_task(
-            execute(prepared, RunConfig.of({"batch": True}), ProgressCounters(), stop)
-        )
+        running = asyncio.create_task(execute(prepared, RunConfig(batch=True), ProgressCounters(), stop))
         await asyncio.to_thread(looked_after, provider)
         stop.ask("interrupted", "stopped by SIGINT")
         async with asyncio.timeout(2):

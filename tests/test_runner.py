@@ -180,7 +180,7 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
 
     prepared = plan("debate", dataset(tmp_path), models={"*": Stuck(script=agreeable)}, out=tmp_path / "out")
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(execute(prepared, RunConfig.of({"concurrency": 4})), timeout=2)
+        await asyncio.wait_for(execute(prepared, RunConfig(concurrency=4)), timeout=2)
     assert {line["item"] for line in lines(tmp_path / "out")} == {"i0", "i1", "i2", "i4", "i5"}
 
 

@@ -22,37 +22,28 @@ from ..run.tracing import traces_sent
 from ..sweeps.cells import Axis
 from ..sweeps.presets import ABLATIONS, FAIR, Ablation, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
-from ..sweeps.sweep_plan import SweepOptions, SweepPlan, plan_sweep
+from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepOptions, SweepPlan, plan_sweep
 from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
 from ..tables import to_lines
 from ..tables.result_tables import money
 from .progress import LiveProgress
 from .run import default_out
+from .run_options import takes_run_config
 from .runtime import (
     ALL_JUDGED,
     GOES_ON,
     Aspects,
-    Attempts,
-    Concurrency,
     DataDir,
     DryRun,
-    Grace,
-    JournalAt,
     Limit,
-    MaxCalls,
     MaxChars,
-    MaxCost,
-    MaxTokens,
     Model,
     Out,
     Pairs,
     Repeats,
     Replies,
-    RequestsPerMinute,
     RoleModels,
-    Timeout,
-    TokensPerMinute,
     Verbose,
     console,
     exit_code,
@@ -68,6 +59,7 @@ SHOWN_CELLS = 30
 SHOWN_FAILURES = 10
 
 
+@takes_run_config(without=SWEEP_WITHOUT)
 def sweep(
     protocol: Annotated[
         str | None, typer.Argument(help="The protocol of cells whose axes name none; a plan has its own.")
@@ -102,18 +94,10 @@ def sweep(
     data_dir: DataDir = None,
     max_chars: MaxChars = MAX_CHARACTERS,
     out: Out = None,
-    journal: JournalAt = None,
+    *,
+    config: RunConfig,
     verbose: Verbose = False,
-    concurrency: Concurrency = 16,
-    requests_per_minute: RequestsPerMinute = None,
-    tokens_per_minute: TokensPerMinute = None,
-    timeout: Timeout = 180.0,
-    attempts: Attempts = 12,
-    grace: Grace = 30.0,
     dry_run: DryRun = False,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
 ) -> None:
     """Judge a dataset in every combination of settings: a table, figures, and a run folder for each combination.
 
@@ -130,20 +114,6 @@ def sweep(
     if data is None and replies is None:
         raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
     folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
-    config = RunConfig.of(
-        {
-            "concurrency": concurrency,
-            "requests_per_minute": requests_per_minute,
-            "tokens_per_minute": tokens_per_minute,
-            "timeout": timeout,
-            "attempts": attempts,
-            "grace": grace,
-            "max_calls": max_calls,
-            "max_tokens": max_tokens,
-            "max_cost": max_cost,
-            "journal": journal,
-        }
-    )
     with interruptible("interrupted before the first call; nothing has begun"):
         dataset = None if data is None else load_dataset(data, data_dir, max_characters=max_chars)
         options: SweepOptions = {
@@ -191,7 +161,7 @@ class _Sweeping:
             UsageError: a cell's folder holds another run; a limit that cannot be kept.
         """
         planned = self._planned
-        self._config.budget.check(planned.models)
+        self._config.check_prices(planned.models.values())
         done = planned.done(self._config)
         if note := planned.cells[0].plan.manifest.get("note"):
             self._out.print(Text(f"! {note}", style="yellow"))
@@ -209,7 +179,7 @@ class _Sweeping:
             self._out.print(plan_table(planned, known))
             for line in _in_words(known):
                 self._out.print(line, soft_wrap=True)
-            if (most := self._config.budget.max_calls) is not None and known.bounds.least > most:
+            if (most := self._config.max_calls) is not None and known.bounds.least > most:
                 self._out.print(
                     "[yellow]the budget will not do for all of it: the sweep will stop when it is spent[/]"
                 )

@@ -21,10 +21,10 @@ from unittest import mock
 
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.delimiters import fence, fenced_sections
+from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, keep_steps_in
 from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.scripted_model import Line, ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
-from jurygraph.nodes.planner import EvaluationStepsCache, keep_steps_in
 from jurygraph.nodes.prompt_templates import Prompt
 from rich.console import Console
 from rich.table import Table

@@ -24,7 +24,7 @@ from ..nodes.offline import DISCLOSURE
 from ..nodes.prompt_templates import Prompts
 from ..state.aspects import Aspect
 from ..state.errors import DataError, UsageError
-from ..state.settings import DebateSettings, Settings
+from ..state.settings import Settings
 from .datasets.dataset import Data, Dataset, choose_aspects, describe_data, explain, load_dataset
 from .datasets.items import Item
 from .replay.from_file import RecordedFile
@@ -199,17 +199,19 @@ def _ready(
     graph, bound_judge = builder.compile(name=name), builder.bound_judge
     if dataset.kind not in kinds_of(graph):
         raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has nothing else")
-    if any(_waits_for_a_person(judge.bound) for judge in all_judges(bound_judge)):
+    if pause := next(filter(None, map(_pauses_for_person, all_judges(bound_judge))), ""):
         raise UsageError(
-            f"{name}: on_unresolved=human pauses for a person, which a batch cannot; "
-            "invoke the graph from Python or Studio, or take on_unresolved=tie_breaker"
+            f"{name}: {pause} pauses for a person, which a batch cannot; "
+            f"invoke the graph from Python or Studio, or choose another {pause.partition('=')[0]}"
         )
     bound_judge.check()
     return graph, bound_judge
 
 
-def _waits_for_a_person(settings: Settings) -> bool:
-    return isinstance(settings, DebateSettings) and settings.fallback == "human"
+def _pauses_for_person(bound_judge: BoundJudge[Any]) -> str:
+    """Name the setting by which a judge waits for a person; empty where it never does."""
+    found: str = find_protocol(bound_judge.protocol).protocol.pauses_for_person(bound_judge.bound)
+    return found
 
 
 def read_recording(where: str | Path) -> Recording:
@@ -338,7 +340,7 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
     folder = prepared.folder
     if folder is not None and folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: --out takes a folder")
-    if folder is None or config.fresh or config.replace:
+    if folder is None or config.fresh or config.overwrite:
         return {}
     check_manifest(folder, prepared.manifest)
     if not (folder / RESULTS).exists():

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, Unpack, cast
 
 from ..graphs.base import Graph
+from ..nodes.evaluation_steps import keep_steps_in
 from ..nodes.models.send import CallMiddleware, call_middleware
-from ..nodes.planner import keep_steps_in
 from ..nodes.sync_bridge import run_blocking
 from ..state.aspects import Aspect
 from .datasets.dataset import Data

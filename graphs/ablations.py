@@ -18,6 +18,9 @@ COMPARING = ("faireval", "mt-bench", "llmbar")
 RATING = ("summeval", "topical-chat")
 COURTROOM_DATA = ("mt-bench", "faireval", "llmbar")
 
+EQUAL_CALLS_SOURCE = f"{CHATEVAL_PAPER}, Tables 1 and 2, at equal calls"
+"""Of the comparison of any protocol with one judge, and with as many calls without debate."""
+
 DEBATE = (
     Ablation(
         "rounds",

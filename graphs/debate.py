@@ -25,11 +25,12 @@ from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
+from ..state.role_kinds import RoleKind
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
 from . import ablations
 from .base import ProtocolGraph
-from .protocol_record import Protocol, Replay, RoleKind
+from .protocol_record import Protocol, Replay
 
 
 def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:

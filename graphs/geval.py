@@ -4,7 +4,7 @@
         +--- steps are given ---^
 
 The planner writes the evaluation steps from the aspect's criteria: once an aspect and model for all the items of a
-run (``evaluate`` keeps them in ``run.json``; in code of one's own: ``steps_kept()`` of ``nodes.planner``), not at
+run (``evaluate`` keeps them in ``run.json``; in code of one's own: ``nodes.evaluation_steps.keep_steps_in``), not at
 all where the setting ``steps`` gives them. The score is the expectation over the scale: the sum of p(s) * s, with p
 from the log-probabilities of the tokens that were likely in place of the score, else from samples at temperature 1.
 The verdict tells which (``details["weighting"]``), and the distribution.

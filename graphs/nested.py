@@ -2,7 +2,7 @@
 
     the wrapper's node:   state --before--> judge's graph, with a context of its own --after--> update
 
-``Seat`` is where a judge sits. In the seat of ``repeated(graph, k)`` it is the graph that was given, and the run's
+``JudgeSlot`` is where a judge sits. In the seat of ``repeated(graph, k)`` it is the graph that was given, and the run's
 context is its own. In the seat of a registered wrapper (``of=debate``) it is built by name, and the run's context is
 the wrapper's: what of it concerns the judge is handed on.
 """
@@ -131,7 +131,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
         return self._graphs[name], self._settings(name, given.handed_to(self._place))
 
     def check_run(self, context: object, kind: TaskKind) -> None:
-        """See ``NamedJudges.check_run``."""
+        """See ``NestedJudges.check_run``."""
         graph, _ = self.choose(context)
         kinds = kinds_of(graph)
         if kind not in kinds:

@@ -27,8 +27,8 @@ from ..state.errors import UsageError
 from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import PositionSettings
 from ..state.tasks import ScoreTask, TaskKind, parse_task
-from ..state.transcript import Turn
-from ..state.verdict import StopReason, Verdict, Winner, add_usage
+from ..state.transcript import Turn, usage_of_turns
+from ..state.verdict import StopReason, Verdict, Winner
 from .base import ProtocolGraph, SyncFunction
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -51,7 +51,7 @@ class OrdersState(TypedDict):
 def number_of_orders(settings: PositionSettings, kind: TaskKind) -> int:
     """In how many orders of the answers a task is judged: a text has one order only.
 
-    >>> orders_held(PositionSettings(), "compare"), orders_held(PositionSettings(), "score")
+    >>> number_of_orders(PositionSettings(), "compare"), number_of_orders(PositionSettings(), "score")
     (2, 1)
     """
     return 2 if settings.position_calibration and kind == "compare" else 1
@@ -90,7 +90,7 @@ def weigh_orders(
             **(_by_order(one, two) if details is None else details),
         },
         warnings=tuple(dict.fromkeys([*one.warnings, *two.warnings, *_inconsistency(one, two)])),
-        **add_usage([*straight["transcript"], *mapped["transcript"]]).model_dump(),
+        **usage_of_turns([*straight["transcript"], *mapped["transcript"]]).flat(),
     )
 
 

@@ -12,21 +12,9 @@ from pathlib import Path
 from typing import Any, Generic, Literal
 
 from ..state.call_counts import CallsByRole, Can, CountCalls
+from ..state.role_kinds import RoleKind
 from ..state.settings import Settings, SettingsT
 from ..state.tasks import TaskKind
-
-RoleKind = Literal["scores", "panel", "objects", "argues", "decides", "votes", "assists", "plans"]
-"""What the turns of a role do to the verdict.
-
-- ``scores``: gives the score that stands after a round; so does a role of which nothing is said.
-- ``panel``: the same, as one of several agents whose scores are averaged or voted on.
-- ``objects``: disputes the latest score (value ``False``) or accepts it (``True``); the next score answers it.
-- ``argues``: speaks for one side and gives no score.
-- ``decides``: gives the last word on what the rounds left open.
-- ``votes``: one of several who vote when the rounds are over.
-- ``assists``: passes on or sums up; what it says is no judgement.
-- ``plans``: writes once in a run what all verdicts on an aspect share.
-"""
 
 
 @dataclass(frozen=True)

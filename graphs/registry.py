@@ -14,10 +14,14 @@ from types import ModuleType
 
 from ..nodes.plugins import Group, load_plugin, plugins
 from ..state.errors import UsageError
-from .protocol_record import Protocol, RoleKind
+from ..state.role_kinds import RoleKind
+from .protocol_record import Protocol
 
 _PACKAGE = __name__.rpartition(".")[0]
 _GROUP: Group = "jurygraph.protocols"
+
+DEFAULT = "debate"
+"""The protocol that is taken where a command needs one and none is named."""
 
 
 def protocols() -> dict[str, ModuleType]:

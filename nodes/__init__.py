@@ -1,1 +1,6 @@
-"""The agents, one call each, and what a call goes through: prompts, models, reading of replies."""
+"""The agents, one file each, and what they need: prompts, models, and the reading of replies.
+
+``agent_runtime`` asks an agent, ``bound_judge`` holds a graph's settings and models, ``prompt_context`` and
+``prompt_templates`` make prompts, ``output_schemas`` says how a reply is asked for and read, ``replies`` reads text,
+``models`` calls models, ``offline`` is the judge that needs none.
+"""

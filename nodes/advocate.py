@@ -50,16 +50,17 @@ async def teams_of_advocates(state: JudgeState, runtime: AgentRuntime[MoreSettin
     """
     numbers = range(1, runtime.settings.advocates + 1)
     answers: list[Answer] = []
-    for wave in [[number] for number in numbers] if runtime.settings.collaborate else [list(numbers)]:
+    # Advocates who collaborate read their team mates' words, so only the same number of both teams can speak at once.
+    for group in [[number] for number in numbers] if runtime.settings.collaborate else [list(numbers)]:
         spoken = [answer.turn for answer in answers]
-        questions = [_of_team(state, runtime, side, number, spoken) for side in SIDES for number in wave]
+        questions = [_of_team(state, runtime, side, number, spoken) for side in SIDES for number in group]
         answers += await runtime.ask_all(questions)
     in_order = sorted(answers, key=lambda answer: side_of(answer.turn))
     return {**merge_answers(in_order), "round": state["round"] + 1}
 
 
 def leading_criteria(number: int, advocates: int) -> list[str]:
-    """With which criteria an advocate leads: no two of a team with the same ones (there are 36 ways at most).
+    """Return the criteria that an advocate puts first; no two advocates of a team have the same (up to 36 of them).
 
     >>> leading_criteria(1, 3), leading_criteria(3, 3)
     (['Relevance', 'Clarity'], ['Depth', 'Answering the opponent'])
@@ -69,8 +70,9 @@ def leading_criteria(number: int, advocates: int) -> list[str]:
         return []
     if advocates <= len(names):
         return names[number - 1 :: advocates]
-    lap, at = divmod(number - 1, len(names))
-    return list(dict.fromkeys([names[at], names[(at + lap) % len(names)]]))
+    # More advocates than criteria: the first six lead with one each, the next six with that and its neighbour, ...
+    cycle, at = divmod(number - 1, len(names))
+    return list(dict.fromkeys([names[at], names[(at + cycle) % len(names)]]))
 
 
 def _of_team(

@@ -1,4 +1,4 @@
-"""The aggregators: each makes one defence of all those of its team (MORE, notation D_i)."""
+"""The aggregators: each combines all defences of its team into one (MORE, notation D_i)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from .output_schemas import TextSchema
 
 
 async def aggregators(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Ask both sides' aggregators at once. Shown: the case and the team's record, this round's defences included."""
+    """Ask both sides' aggregators at once for their combined defences.
+
+    Shown: the case and the team's record, this round's defences included.
+    """
     return merge_answers(await runtime.ask_all([_question(state, runtime, side) for side in SIDES]))
 
 

@@ -1,4 +1,7 @@
-"""Who judges: a protocol's roles, the settings bound to it, and the model behind each role."""
+"""Hold a graph's settings and models, and make the ``AgentRuntime`` of each of its runs.
+
+For each role, the model is chosen by the run's context, else by ``build``, else it is the offline judge.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,20 @@ from .models.loaded_model import LoadedModel
 from .prompt_templates import Prompts
 
 DEFAULT_TEMPERATURE = 0.0
-"""Of a model chosen by name, where neither it nor the settings say otherwise (DEBATE, E.1; ChatEval, 3.1)."""
+"""Used with a model chosen by name, where neither it nor the settings say otherwise (DEBATE, E.1; ChatEval, 3.1)."""
 
 Models = Mapping[str, "str | dict[str, Any] | ModelSpec | BaseChatModel"]
-"""Role (or one agent's name, or ``"*"`` for all) to a chat model or the name of one."""
+"""From a role, one agent's name, or ``"*"`` for all others, to a chat model or the name of one."""
 
 
 class BoundJudge(Generic[SettingsT]):
-    """The agents of one graph, from ``build`` on; each run gets its ``Hearing`` from here."""
+    """A protocol with the settings and models that were given to ``build``; makes the runtime of each run.
+
+    Attributes:
+        protocol: the protocol's name.
+        roles: roles that can have a model.
+        bound: the settings given to ``build``.
+    """
 
     def __init__(
         self, protocol: str, roles: Sequence[str], bound: SettingsT, chats: Mapping[str, BaseChatModel]
@@ -37,11 +46,11 @@ class BoundJudge(Generic[SettingsT]):
         self._check_roles([*bound.models, *chats])
 
     def settings(self, context: object) -> SettingsT:
-        """The settings of a run; see ``resolve_settings``."""
+        """Return the settings of a run with this context; see ``resolve_settings``."""
         return resolve_settings(self.bound, context)
 
     async def runtime(self, context: object, publish: Callable[[Any], None]) -> AgentRuntime[SettingsT]:
-        """What the agents of one run need. Whatever reads files is done off the event loop.
+        """Return the runtime of a run with this context; ``publish`` is where its turns are streamed to.
 
         Raises:
             UsageError: a role that the protocol does not have, an unknown model, a missing key, a bad template.
@@ -50,17 +59,19 @@ class BoundJudge(Generic[SettingsT]):
         chosen = self._chosen(settings, context)
         loop = asyncio.get_running_loop()
         prompts = self._prompts.get(settings.prompts)
-        seated = _at_hand(chosen, loop)
-        if prompts is not None and seated is not None:
-            return AgentRuntime(settings, prompts, seated, publish)
+        models = _already_loaded(chosen, loop)
+        # Every node comes through here, so what is loaded already must not cost a thread.
+        if prompts is not None and models is not None:
+            return AgentRuntime(settings, prompts, models, publish)
+        # Templates and clients read files, and LangGraph's server refuses blocking calls on the event loop.
         return AgentRuntime(settings, *await asyncio.to_thread(self._load, settings, chosen, loop), publish)
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
-        """The model of each role as bound by ``build``; ``"*"`` stands for all others."""
+        """Return the model of each role as bound by ``build``; ``"*"`` stands for all others."""
         return self._chosen(self.bound, None)
 
     def check(self) -> None:
-        """Say what is missing before any model is called.
+        """Check models, keys and templates before any model is called.
 
         Raises:
             UsageError: an unknown model, a missing key, or prompts that cannot be read.
@@ -81,12 +92,14 @@ class BoundJudge(Generic[SettingsT]):
         self, settings: SettingsT, chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
     ) -> tuple[Prompts, dict[str, LoadedModel]]:
         self._prompts[settings.prompts] = prompts = Prompts.load(settings.prompts)
-        seated = {r: m if isinstance(m, LoadedModel) else resolver.load(m, loop) for r, m in chosen.items()}
-        for model in seated.values():
+        models = {r: m if isinstance(m, LoadedModel) else resolver.load(m, loop) for r, m in chosen.items()}
+        for model in models.values():
+            # Reads the price list, which the first reply would otherwise do on the event loop.
             prices.is_priced(model.label)
-        return prompts, seated
+        return prompts, models
 
     def _check_roles(self, named: Sequence[str] | Mapping[str, Any]) -> None:
+        """Raise UsageError for a name that is not ``*``, a role, or an agent of one (``juror_2``, ``advocate_1_3``)."""
         for name in named:
             if name != "*" and name not in self.roles and re.sub(r"(_\d+)+$", "", name) not in self.roles:
                 raise UsageError(
@@ -95,7 +108,10 @@ class BoundJudge(Generic[SettingsT]):
 
 
 def _with_parameters(model: ModelSpec | LoadedModel, settings: Settings) -> ModelSpec | LoadedModel:
-    """A named model's own parameters, else those of the settings; a caller's chat model only changes on purpose."""
+    """Complete a named model's parameters by those of the settings, or by the default temperature.
+
+    A chat model object of the caller's keeps its own, unless the settings set them.
+    """
     if isinstance(model, LoadedModel):
         return model.tuned(settings.temperature, settings.max_tokens)
     if model.name == resolver.OFFLINE.name:
@@ -105,8 +121,10 @@ def _with_parameters(model: ModelSpec | LoadedModel, settings: Settings) -> Mode
     return model.model_copy(update={k: v for k, v in defaults.items() if getattr(model, k) is None})
 
 
-def _at_hand(chosen: Mapping[str, ModelSpec | LoadedModel], loop: object) -> dict[str, LoadedModel] | None:
-    """The models if all of them have been loaded before."""
-    seated = {r: m if isinstance(m, LoadedModel) else resolver.loaded(m, loop) for r, m in chosen.items()}
-    at_hand = {role: model for role, model in seated.items() if model is not None}
-    return at_hand if len(at_hand) == len(chosen) else None
+def _already_loaded(
+    chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
+) -> dict[str, LoadedModel] | None:
+    """Return the loaded models of all roles, or None where one has yet to be loaded."""
+    found = {r: m if isinstance(m, LoadedModel) else resolver.loaded(m, loop) for r, m in chosen.items()}
+    models = {role: model for role, model in found.items() if model is not None}
+    return models if len(models) == len(chosen) else None

@@ -1,4 +1,4 @@
-"""The courtroom's memory, and the summarizer that keeps it short (SAMRE, section 3.2)."""
+"""SAMRE's memory of the debate, and the summarizer that keeps it short (section 3.2)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from .output_schemas import TextSchema
 
 
 def memory(state: JudgeState) -> list[Turn]:
-    """What is remembered: every turn so far, or the latest summary and what was said since."""
+    """Return the turns that are remembered: all so far, or the latest summary and the turns after it."""
     turns, summary = state["transcript"], last_turn(state["transcript"], "summarizer")
     return list(turns) if summary is None else turns[turns.index(summary) :]
 
 
 async def summarizer(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    """Ask for a summary of the memory, which takes its place. The latest totals have to be in it."""
+    """Ask for a summary of the memory, which replaces it; the prompt demands the latest totals in it.
+
+    Shown: the case and the memory.
+    """
     latest = state["scores"][-1]
     own = runtime.prompts.render("courtroom/summarizer", latest=totals_so_far([latest]))
     answer = await runtime.ask(

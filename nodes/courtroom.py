@@ -1,4 +1,8 @@
-"""What all in the courtroom share: six criteria and their points, case, record, defences shown."""
+"""What the agents of the courtroom protocols share: the six criteria, prompts, and reading of points and turns.
+
+First prompts and state updates, then ``read_points`` (the points on each criterion in a judge's reply), then the turns
+of the transcript that each agent is shown.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from .replies.own_words import own_words, plain
 
 @dataclass(frozen=True)
 class Criterion:
-    """One of the six things that each answer is given points for."""
+    """One of the six criteria on which each answer is given points, and its meaning for the prompt."""
 
     name: str
     meaning: str
@@ -39,9 +43,13 @@ SIDES = (1, 2)
 
 
 def court_prompt(state: JudgeState, prompts: Prompts, own: str, record: Iterable[Turn] | None = ()) -> Prompt:
-    """Case, criteria and record as everybody in court sees them, then what is the agent's own.
+    """Build a prompt: case, criteria and record as all agents see them, then the agent's own instruction.
 
-    ``record=None`` is a case without advocates.
+    Args:
+        state: the graph's state.
+        prompts: the templates.
+        own: the agent's own instruction.
+        record: the turns that the agent is shown; None where there are no advocates at all.
     """
     shared = [_case(state, prompts, debated=record is not None)]
     turns = list(record or ())
@@ -51,12 +59,12 @@ def court_prompt(state: JudgeState, prompts: Prompts, own: str, record: Iterable
 
 
 def court_details(**more: Any) -> dict[str, Any]:
-    """The particulars of a call as metadata; totals are what is scored unless ``more`` says otherwise."""
+    """Return the metadata of a call; the scale is that of totals unless ``more`` has another."""
     return {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **more}
 
 
 def merge_answers(answers: Sequence[Answer]) -> dict[str, Any]:
-    """The state update of several answers at once."""
+    """Return the state update of several answers."""
     return {
         "transcript": [answer.turn for answer in answers],
         "warnings": [warning for answer in answers for warning in answer.warnings],
@@ -64,7 +72,7 @@ def merge_answers(answers: Sequence[Answer]) -> dict[str, Any]:
 
 
 def totals_so_far(scores: Sequence[Score]) -> str:
-    """Earlier totals, round by round, for a prompt.
+    """Return earlier totals round by round, for a prompt.
 
     >>> totals_so_far([[95.0, 87.0], [90.0, 91.5]])
     '(95, 87), (90, 91.5)'
@@ -74,7 +82,7 @@ def totals_so_far(scores: Sequence[Score]) -> str:
 
 
 def side_of(turn: Turn) -> int:
-    """Which answer a turn is about: ``advocate_2_3`` and ``aggregator_2`` speak for answer 2; 0 is neither.
+    """Return the answer that a turn speaks for: 2 for ``advocate_2_3`` and ``aggregator_2``; 0 for neither.
 
     >>> from ..state.transcript import turn_without_model
     >>> side_of(turn_without_model(1, "advocate_2_3", "advocate", "Aye."))
@@ -92,7 +100,8 @@ def _case(state: JudgeState, prompts: Prompts, debated: bool) -> str:
 
 
 Points = list[list[float] | None]
-"""For each answer its six points in the order of the criteria, or ``None`` where one is missing."""
+"""For each answer its six points in the order of the criteria, or None where one is missing."""
+# The words by which judges call the criteria, in the order of ``CRITERIA``.
 _CALLED = (
     re.compile(r"relevan"),
     re.compile(r"accura"),
@@ -109,11 +118,11 @@ _HEADING = re.compile(r"\W{0,8}(?:answer|advocate|side|assistant) ?([12])\b\W{0,
 
 
 def read_points(reply: str, side: int | None = None) -> Points:
-    """The points of each answer: from lines such as ``Relevance: [18, 15]``, or one answer's under its heading.
+    """Read the points of each answer, from lines such as ``Relevance: [18, 15]``, or under a heading for each answer.
 
     Args:
         reply: the raw reply; what it quotes does not count.
-        side: the answer that lines with a single number are about, where no heading says so.
+        side: the answer that lines with a single number are about, until a heading names one.
 
     >>> read_points("Relevance: [18, 15]\\nAccuracy: [17, 12]")
     [None, None]
@@ -129,7 +138,7 @@ def read_points(reply: str, side: int | None = None) -> Points:
 
 
 def sums_that_differ(points: Points, totals: list[float]) -> list[str]:
-    """What does not add up, in words; criteria that were not all stated are no fault.
+    """Return a sentence for each answer whose points do not add up to its total; points not all stated are no fault.
 
     >>> sums_that_differ([[10.0] * 6, None], [61, 50])
     ['the points of answer 1 add up to 60, not to the total of 61 that is stated and counts']
@@ -161,12 +170,12 @@ def _complete(found: dict[tuple[int, int], float], answer: int) -> list[float] |
 
 
 def turns_of_round(state: JudgeState, role: str, round: int) -> list[Turn]:
-    """A role's turns of one round."""
+    """Return a role's turns of one round."""
     return [turn for turn in state["transcript"] if turn["role"] == role and turn["round"] == round]
 
 
 def presented_defences(state: JudgeState, round: int) -> list[Turn]:
-    """What both sides put before the judge: one defence made of all, the picked one, or all of them."""
+    """Return the defences that the judge is shown: the aggregated ones, else the selected ones, else all."""
     defences = turns_of_round(state, "advocate", round)
     picked = selected_advocates(state, round)
     best = [turn for turn in defences if turn["agent"] in picked]
@@ -174,22 +183,20 @@ def presented_defences(state: JudgeState, round: int) -> list[Turn]:
 
 
 def selected_advocates(state: JudgeState, round: int) -> list[str]:
-    """The advocates who represent their sides where the best defence of each is picked."""
-    held = state["details"].get("best", ())
-    return next((entry["picked"] for entry in held if entry["round"] == round), [])
+    """Return the advocates whose defences were selected as the best of their sides (``aggregate=best``), or none."""
+    selections = state["details"].get("best", ())
+    return next((entry["picked"] for entry in selections if entry["round"] == round), [])
 
 
 def record_of(state: JudgeState, side: int, round: int) -> list[Turn]:
-    """All that a team knows in a round: its own turns; of earlier rounds also what the other side put before the
-    judge, and what the judge said to both.
+    """Return the turns that a team may read in a round.
+
+    These are its own, the judge's, and the defences with which the other side came before the judge in earlier rounds.
     """
-    public = _names(turn for earlier in range(1, round) for turn in presented_defences(state, earlier))
+    earlier = (turn for number in range(1, round) for turn in presented_defences(state, number))
+    public = {(turn["agent"], turn["round"]) for turn in earlier}
     return [
         turn
         for turn in state["transcript"]
         if side_of(turn) in (0, side) or (turn["agent"], turn["round"]) in public
     ]
-
-
-def _names(turns: Iterable[Turn]) -> set[tuple[str, int]]:
-    return {(turn["agent"], turn["round"]) for turn in turns}

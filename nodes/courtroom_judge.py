@@ -1,4 +1,4 @@
-"""The judge in court: scores both sides on six criteria, and tells them what to do better (MORE, SAMRE, baseline)."""
+"""The judge: scores both answers on six criteria, and gives the advocates feedback (MORE, SAMRE, baseline)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from .output_schemas import TextSchema, TotalsSchema
 
 
 async def judge_alone(state: JudgeState, runtime: AgentRuntime[BaselineSettings]) -> dict[str, Any]:
-    """Ask for the totals of both answers, with no debate to go by."""
+    """Ask for the totals of both answers, without any debate.
+
+    Shown: the case.
+    """
     own = runtime.prompts.render("courtroom/baseline")
     form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, explained=True)
     return {**await _judged(state, runtime, own, form), "round": 1}
@@ -52,7 +55,7 @@ async def judge_of_round(state: JudgeState, runtime: AgentRuntime[SamreSettings]
 
 
 async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Ask for what should set the sides more clearly apart.
+    """Ask for feedback that helps the two sides to differ more clearly.
 
     Shown: the case, this round's defences, the judge's own ruling on them.
     """
@@ -98,13 +101,13 @@ async def _judged(
 
 
 def _by_criterion(state: JudgeState, answer: Answer) -> dict[str, Any]:
-    """The points behind the totals, for the record; a sum that differs from its total is told, and changes nothing."""
+    """Return the update with the points behind the totals; the stated total counts where they do not add up to it."""
     turn, totals = answer.turn, answer.value
     points = read_points(turn["content"])
     faults = sums_that_differ(points, totals) if isinstance(totals, list) else []
-    told = [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
+    warnings = [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
     criteria = [*state["details"].get("criteria", ()), points]
-    return {"warnings": [*answer.warnings, *told], "details": {"criteria": criteria}}
+    return {"warnings": [*answer.warnings, *warnings], "details": {"criteria": criteria}}
 
 
 def _own(state: JudgeState, runtime: AgentRuntime[Any], rounds: int, most: str) -> str:
@@ -118,6 +121,7 @@ def _own(state: JudgeState, runtime: AgentRuntime[Any], rounds: int, most: str) 
 
 
 def _rulings(state: JudgeState, round: int) -> list[Turn]:
-    """What the judge said of what was put before it."""
-    judged = {name.replace("advocate", "judge", 1) for name in selected_advocates(state, round)} or {"judge"}
-    return [turn for turn in turns_of_round(state, "judge", round) if turn["agent"] in judged]
+    """Return the judge's turns on the defences that it was shown."""
+    # With aggregate=best each defence has a judge of its own: judge_1_2 scored the defence of advocate_1_2.
+    judges = {name.replace("advocate", "judge", 1) for name in selected_advocates(state, round)} or {"judge"}
+    return [turn for turn in turns_of_round(state, "judge", round) if turn["agent"] in judges]

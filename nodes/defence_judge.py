@@ -1,4 +1,4 @@
-"""Every defence scored alone; the best one of each side represents it (MORE, section 3.3)."""
+"""The judge of single defences: scores each one alone; the best of each side represents it (MORE, section 3.3)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .output_schemas import TotalSchema
 
 
 async def judge_of_each(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Ask for the total of every defence at once, each by itself; the best of either side make the round's pair.
+    """Ask for the total of each defence, all at once; the highest total of each side make the round's pair.
 
-    Shown: the case and one defence. ``details["best"]`` keeps all totals, whom they pick, and softmax weights.
+    Shown: the case and one defence. ``details["best"]`` holds all totals, the selected advocates, and softmax weights.
     """
     defences = turns_of_round(state, "advocate", state["round"])
     answers = await runtime.ask_all([_question(state, runtime, defence) for defence in defences])
@@ -45,7 +45,10 @@ async def judge_of_each(state: JudgeState, runtime: AgentRuntime[MoreSettings]) 
 
 
 def picked(answers: Sequence[Answer], tau: float) -> dict[str, Any]:
-    """Totals and softmax weights of both sides' defences, and whom the highest total picks (of equals, the first)."""
+    """Return totals and softmax weights of each side's defences, and the advocate with the highest total of each side.
+
+    Of equal totals the first one's advocate is selected.
+    """
     turns = [[answer.turn for answer in answers if side_of(answer.turn) == side] for side in SIDES]
     totals = [[_total(turn) for turn in of_side] for of_side in turns]
     best = [of_side[values.index(max(values))] for of_side, values in zip(turns, totals, strict=True)]
@@ -57,11 +60,12 @@ def picked(answers: Sequence[Answer], tau: float) -> dict[str, Any]:
 
 
 def softmax(totals: Sequence[float], tau: float) -> list[float]:
-    """Softmax weights at temperature ``tau`` of totals, first brought to the range 0 to 1 as in the source.
+    """Return the softmax weights of totals at temperature ``tau``, after scaling them to the range 0 to 1 (MORE, 3.3).
 
     >>> softmax([63, 63], tau=0.1)
     [0.5, 0.5]
     """
+    # Differences to the highest total, so that no exponential overflows at a small tau; the weights are the same.
     highest = max(totals)
     span = HIGHEST_TOTAL - LOWEST_TOTAL
     raw = [math.exp((total - highest) / span / tau) for total in totals]
@@ -88,7 +92,7 @@ def _question(state: JudgeState, runtime: AgentRuntime[MoreSettings], defence: T
 
 def _total(turn: Turn) -> float:
     value = turn["value"]
-    assert isinstance(value, float), "a TotalForm reads one number"
+    assert isinstance(value, float), "a TotalSchema reads one number"
     return value
 
 

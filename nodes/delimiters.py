@@ -1,8 +1,8 @@
-"""Fences round texts that are data: no text can close its own.
+"""Put texts that are data between delimiters (a fence) that the text itself cannot close.
 
-A fence carries a tag made from a hash of the text inside, so the same text has the same fence in every call
-and every run (provider caches and resumption rely on it), and a text that ends its own fence would have to
-contain a piece of its own hash.
+A fence carries a tag made from a hash of the text inside. So the same text has the same fence in every call and every
+run, which provider caches and resumption rely on; and a text that closed its own fence would have to contain a piece
+of its own hash.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SECTION = re.compile(
 
 
 class Section(NamedTuple):
-    """A fenced text: what it is (``"candidate"``, ``"critic, round 1"``) and the text itself."""
+    """A fenced text with its label, such as ``"candidate"`` or ``"critic, round 1"``."""
 
     label: str
     text: str
@@ -39,7 +39,7 @@ def fence(label: str, text: str) -> str:
 
 
 def fenced_sections(prompt: str) -> list[Section]:
-    """The outermost fenced texts of a prompt, in their order.
+    """Return the outermost fenced texts of a prompt in their order.
 
     >>> fenced_sections("Read this.\\n" + fence("source", "A.") + "\\nNow judge.")
     [Section(label='source', text='A.')]
@@ -49,6 +49,7 @@ def fenced_sections(prompt: str) -> list[Section]:
 
 def _tag(text: str) -> str:
     seed = text.encode("utf-8", errors="surrogatepass")
+    # By chance, or by a search for one, a text may hold its own tag: then another one is taken.
     while (tag := hashlib.sha256(seed).hexdigest()[:TAG_LENGTH]) in text:
         seed += b"+"
     return tag

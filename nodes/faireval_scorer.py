@@ -1,4 +1,4 @@
-"""FairEval's scorer: evidence first, then the scores, several times over (multiple evidence calibration)."""
+"""FairEval's scorer: gives evidence first, then scores, in several samples (multiple evidence calibration)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .prompt_context import build_prompt, call_metadata, score_schema, task_of
 
 
 async def scorer(state: JudgeState, runtime: AgentRuntime[FairEvalSettings]) -> dict[str, Any]:
-    """Ask ``k`` times for evidence and a score for each answer; the pairs that can be read are averaged."""
+    """Ask ``k`` times for evidence and a score for each answer; ``scores`` is the mean of the pairs that can be read.
+
+    Shown: the question, both answers, the criteria.
+    """
     task = task_of(state)
     samples = await runtime.sample(
         Question(
@@ -37,5 +40,5 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[FairEvalSettings]) -> 
 
 
 def pairs_in(turns: tuple[Turn, ...] | list[Turn]) -> list[list[float]]:
-    """The pairs of scores that were read."""
+    """Return the pairs of scores among the turns' values."""
     return [turn["value"] for turn in turns if isinstance(turn["value"], list)]

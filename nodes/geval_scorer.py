@@ -1,4 +1,4 @@
-"""G-Eval's scorer: a number with nothing round it, and how likely the others were (G-Eval, section 2.2)."""
+"""G-Eval's scorer: gives a number alone, which is weighted by the probabilities of all scores (G-Eval, section 2.2)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .prompt_context import call_metadata, task_of
 from .prompt_templates import Prompt
 
 TOP_LOGPROBS = 20
-"""As many as the chat completions of OpenAI give."""
+"""The most that OpenAI's chat completions return."""
 
 
 @dataclass(frozen=True)
-class Weighed:
-    """The expected score, what it was weighed from, and what is to be told of it."""
+class WeightedScore:
+    """The expected score, and the turns, warnings and details that go into the state with it."""
 
     expectation: Expectation
     turns: Sequence[Turn]
@@ -35,7 +35,11 @@ class Weighed:
 
 
 class NoProbabilitiesError(Exception):
-    """Token log-probabilities are not to be had; the message says why. ``turns`` is what was spent on the attempt."""
+    """Token log-probabilities are not available; the message says why.
+
+    Attributes:
+        turns: the turns of the attempt, whose calls were paid.
+    """
 
     def __init__(self, why: str, turns: Sequence[Turn] = ()) -> None:
         super().__init__(why)
@@ -43,22 +47,21 @@ class NoProbabilitiesError(Exception):
 
 
 async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
-    """Ask for the score, and weigh it by the likelihood of all scores.
+    """Ask for the score, and put its expectation over the probabilities of all scores into the state.
 
-    Shown: the task, the criteria, the evaluation steps, the material. Answers with a number alone; the state is
-    given its expectation.
+    Shown: the task, the criteria, the evaluation steps, the texts. Answers with a number alone.
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
     steps = list(runtime.settings.steps) or state["details"]["steps"]
-    weighed = await _weigh(_question(task, steps, runtime), task, runtime)
-    found = weighed.expectation
+    weighted = await _weighted_score(_question(task, steps, runtime), task, runtime)
+    found = weighted.expectation
     return {
-        "transcript": list(weighed.turns),
-        "warnings": list(weighed.warnings),
+        "transcript": list(weighted.turns),
+        "warnings": list(weighted.warnings),
         "scores": [found.value],
         "round": 1,
-        "details": {**weighed.details, "distribution": found.by_name, "steps": steps},
+        "details": {**weighted.details, "distribution": found.by_name, "steps": steps},
     }
 
 
@@ -80,26 +83,31 @@ def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEval
     )
 
 
-async def _weigh(question: Question, task: ScoreTask, runtime: AgentRuntime[GEvalSettings]) -> Weighed:
-    """By token log-probabilities, by samples, or by what the model allows.
+async def _weighted_score(
+    question: Question, task: ScoreTask, runtime: AgentRuntime[GEvalSettings]
+) -> WeightedScore:
+    """Weight the score as the setting ``weighting`` says: by log-probabilities, by samples, or by what is available.
 
     Raises:
-        UsageError: log-probabilities are asked for, and are not to be had.
+        UsageError: the setting asks for log-probabilities, and the model returns none.
     """
-    wish = runtime.settings.weighting
-    if wish == "sampling":
+    weighting = runtime.settings.weighting
+    if weighting == "sampling":
         return await _by_samples(question, runtime)
     try:
         return await _by_logprobs(question, task, runtime)
     except NoProbabilitiesError as error:
-        if wish == "logprobs":
+        if weighting == "logprobs":
             raise UsageError(f"weighting=logprobs: {error}; take weighting=sampling, or auto") from error
-        weighed = await _by_samples(question, runtime)
-        said = f"{error}: the score is the mean of {runtime.settings.samples} samples"
-        return replace(weighed, turns=[*error.turns, *weighed.turns], warnings=[*weighed.warnings, said])
+        weighted = await _by_samples(question, runtime)
+        reason = f"{error}: the score is the mean of {runtime.settings.samples} samples"
+        # The turn of the attempt stays in the transcript: it was paid.
+        return replace(weighted, turns=[*error.turns, *weighted.turns], warnings=[*weighted.warnings, reason])
 
 
-async def _by_logprobs(question: Question, task: ScoreTask, runtime: AgentRuntime[GEvalSettings]) -> Weighed:
+async def _by_logprobs(
+    question: Question, task: ScoreTask, runtime: AgentRuntime[GEvalSettings]
+) -> WeightedScore:
     model = runtime.model_of(question.role)
     if not model.gives(LOGPROBS):
         raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities")
@@ -113,7 +121,7 @@ async def _by_logprobs(question: Question, task: ScoreTask, runtime: AgentRuntim
         raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities", [answer.turn])
     found = _expected(answer, task)
     details = {"weighting": "logprobs", "mass_dropped": found.dropped}
-    return Weighed(found, [answer.turn], answer.warnings, details)
+    return WeightedScore(found, [answer.turn], answer.warnings, details)
 
 
 def _expected(answer: Answer, task: ScoreTask) -> Expectation:
@@ -128,8 +136,8 @@ def _expected(answer: Answer, task: ScoreTask) -> Expectation:
         ) from error
 
 
-async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) -> Weighed:
+async def _by_samples(question: Question, runtime: AgentRuntime[GEvalSettings]) -> WeightedScore:
     samples = await runtime.sample(question, runtime.settings.samples)
     found = expected_from_samples(value for turn in samples.read if isinstance(value := turn["value"], float))
     details = {"weighting": "sampling", "samples": len(samples.turns), "unread_samples": samples.unread}
-    return Weighed(found, samples.turns, samples.warnings, details)
+    return WeightedScore(found, samples.turns, samples.warnings, details)

@@ -1,4 +1,4 @@
-"""The jurors: each reads the whole memory and votes, from a background of its own (SAMRE, appendix C.3)."""
+"""The jurors: each reads the debate and votes, with a background of its own (SAMRE, appendix C.3)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from .output_schemas import OutputSchema, PairSchema, VoteSchema
 
 
 async def jury(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    """Ask all jurors at once for their votes, or their scores. Shown: the case and the whole memory.
+    """Ask all jurors at once for their votes, or their scores.
 
-    A vote that cannot be read is void: it is counted and told, and ends nothing.
+    Shown: the case and the debate as it is remembered (all turns, or the latest summary). A vote that cannot be read
+    is void: it is counted in ``details``, named in a warning, and does not fail the item.
     """
     questions = [_question(state, runtime, number) for number in range(1, runtime.settings.jurors + 1)]
     answers = await runtime.ask_each(questions)

@@ -1,4 +1,9 @@
-"""How a reply is asked for, as JSON or as text, and how its value is read."""
+"""Say for each kind of reply how it is asked for, as JSON or as text, and how its value is read.
+
+A schema has a JSON schema for models that take one, a template that asks for the same as plain text, and a reader for
+each. Scores and pairs come first, then critiques and plain text, then the courtroom's totals and votes, then G-Eval's
+steps and ratings.
+"""
 
 from __future__ import annotations
 
@@ -19,31 +24,44 @@ Value = float | list[float] | bool | str | None
 
 @dataclass(frozen=True)
 class OutputSchema(ABC):
-    """What an agent is asked to hand in."""
+    """The shape of a reply.
+
+    Attributes:
+        name: goes along as metadata of the call; the offline judge answers by it.
+        template: the prompt template that asks for the reply, as JSON and as text.
+    """
 
     name: ClassVar[str]
     template: ClassVar[str]
 
     @abstractmethod
     def schema(self) -> dict[str, Any] | None:
-        """JSON schema of the reply, or ``None`` where plain text is all that is wanted."""
+        """Return the JSON schema of the reply, or None where the reply is always plain text."""
 
     @abstractmethod
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        """Words and value of a JSON reply. Raises ReplyError."""
+        """Return the text and the value of a JSON reply; ``raw`` is the reply as it came, for the error.
+
+        Raises:
+            ReplyError: the fields do not hold the value.
+        """
 
     @abstractmethod
     def from_text(self, text: str) -> Value:
-        """The value of a text reply. Raises ReplyError."""
+        """Return the value of a plain-text reply.
+
+        Raises:
+            ReplyError: the text does not state the value.
+        """
 
     def limits(self) -> dict[str, Any]:
-        """What the form's template needs to know."""
+        """Return the variables of the template."""
         return {}
 
 
 @dataclass(frozen=True)
 class ScoreSchema(OutputSchema):
-    """One number on a scale; ``aspect`` is whose line counts where a reply rates several."""
+    """One number on a scale; where a text reply rates several aspects, the line of ``aspect`` counts."""
 
     low: float
     high: float
@@ -87,9 +105,9 @@ class PairSchema(ScoreSchema):
 
 @dataclass(frozen=True)
 class CritiqueSchema(OutputSchema):
-    """An objection, or the declaration that there is none (value ``True``).
+    """A critique: an objection (value False), or the declaration that there is no issue (value True).
 
-    With ``literal`` the words NO ISSUE anywhere count, as in DEBATE's Algorithm 1.
+    With ``literal`` the words NO ISSUE count wherever they stand, as in DEBATE's Algorithm 1.
     """
 
     literal: bool = False
@@ -111,6 +129,7 @@ class CritiqueSchema(OutputSchema):
         satisfied = flag or (self.literal and contains_no_issue(words))
         if not satisfied and not words:
             raise ReplyError("The reply objects without saying to what.", raw, "empty")
+        # The field is no part of the text that later agents read, so the declaration is written out for them.
         return (f"{words}\nNO ISSUE".strip() if flag and not declares_no_issue(words) else words), satisfied
 
     def from_text(self, text: str) -> Value:
@@ -121,7 +140,7 @@ class CritiqueSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class TextSchema(OutputSchema):
-    """Words alone; always asked for as plain text."""
+    """Plain text without a value."""
 
     name: ClassVar[str] = "text"
     template: ClassVar[str] = "shared/form_text"
@@ -139,7 +158,7 @@ class TextSchema(OutputSchema):
 
 
 def describe(value: Score) -> str:
-    """A score or a pair in words, for a message.
+    """Return a score or a pair in words, for a message.
 
     >>> describe([8, 6.5])
     '8 for answer 1 and 6.5 for answer 2'
@@ -150,7 +169,7 @@ def describe(value: Score) -> str:
 
 
 def _schema(title: str, **fields: str | tuple[str, str]) -> dict[str, Any]:
-    """A strict JSON schema; order matters, since models write the fields in it: reasons before values."""
+    """Return a strict JSON schema with these fields. Models write them in this order, so reasons go before values."""
     properties = {}
     for key, meaning in fields.items():
         kind, text = meaning if isinstance(meaning, tuple) else ("string", meaning)
@@ -197,7 +216,7 @@ def _number(fields: Mapping[str, Any], key: str, scale: ScoreSchema, raw: str) -
 class TotalsSchema(PairSchema):
     """A total for each answer, with its points on every criterion.
 
-    ``feedback``: some words for each advocate as well; ``explained``: and why one answer is better.
+    ``feedback`` asks for some words to each advocate as well, ``explained`` for why one answer is better.
     """
 
     feedback: bool = False
@@ -215,6 +234,7 @@ class TotalsSchema(PairSchema):
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         asked_for = ("reasoning", "feedback") if self.feedback else ("reasoning",)
+        # Feedback that repeats the reasoning word for word is kept once.
         said = dict.fromkeys(_words(fields, key) for key in asked_for)
         return super().from_fields({**fields, "reasoning": "\n".join(filter(None, said))}, raw)
 
@@ -269,7 +289,7 @@ _MARKUP = re.compile(r"\*\*|__|`")
 
 @dataclass(frozen=True)
 class StepsSchema(OutputSchema):
-    """Evaluation steps; the reply's words are kept, and ``read_steps`` finds the steps in them."""
+    """A list of evaluation steps; the text is kept as the turn's content, and ``read_steps`` finds the steps in it."""
 
     name: ClassVar[str] = "steps"
     template: ClassVar[str] = "geval/form_steps"
@@ -287,7 +307,7 @@ class StepsSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class RatingSchema(OutputSchema):
-    """One number of a scale and nothing else, so that its token can be looked at; never JSON."""
+    """One number of a scale and nothing else, as plain text, so that the token of the score can be found."""
 
     aspect: Aspect
     name: ClassVar[str] = "score"
@@ -307,7 +327,7 @@ class RatingSchema(OutputSchema):
 
 
 def read_steps(text: str) -> tuple[str, ...]:
-    """The steps of a numbered (or bulleted) list; what stands before and after it is left out.
+    """Return the steps of a numbered or bulleted list, without what stands before and after it.
 
     Raises:
         ReplyError: there is no such list.
@@ -325,7 +345,7 @@ def read_steps(text: str) -> tuple[str, ...]:
 
 
 def _items(lines: list[str], form: re.Pattern[str]) -> tuple[str, ...]:
-    """Each item with the lines that go on with it, up to an empty line."""
+    """Return each item of a list together with its continuation lines, up to an empty line."""
     items: list[str] = []
     open_item = False
     for line in lines:

@@ -1,4 +1,7 @@
-"""Who the referees are: personas, expert groups, neutral annotators, or roles of one's own (ChatEval, section 4.1)."""
+"""Make the referees of a run from its settings: personas, expert groups, neutral annotators, or roles of your own.
+
+After ChatEval, section 4.1. A YAML file of roles is read here, and off the event loop.
+"""
 
 from __future__ import annotations
 
@@ -19,32 +22,32 @@ from .prompt_templates import Prompts
 
 @dataclass(frozen=True)
 class Referee:
-    """A referee: its place in the order of speakers, and who sits there."""
+    """A referee: its number in the speaking order, and its role."""
 
     number: int
     role: str | Role
 
     @property
     def agent(self) -> str:
-        """The name under which it speaks."""
+        """The agent's name in turns, such as ``referee_1``."""
         return f"referee_{self.number}"
 
     @property
     def name(self) -> str:
-        """Its role's name, as settings spell it."""
+        """The role's name as settings spell it."""
         return self.role if isinstance(self.role, str) else self.role.name
 
     @property
     def title(self) -> str:
-        """Its role's name, as people read it.
+        """The role's name as people read it.
 
-        >>> Seat(1, "news_author").title
+        >>> Referee(1, "news_author").title
         'News Author'
         """
         return self.role.replace("_", " ").title() if isinstance(self.role, str) else self.role.name
 
     def words(self, prompts: Prompts, task: ScoreTask | CompareTask) -> str:
-        """The description of the role, as the referee itself is given it."""
+        """Return the description of the role that the referee's own prompt contains."""
         compare = isinstance(task, CompareTask)
         about: dict[str, Any] = {
             "number": self.number,
@@ -59,7 +62,7 @@ class Referee:
 
 
 async def load_referees(settings: RefereeSettings) -> list[Referee]:
-    """The referees of a run, in the order in which they speak. A file of roles is read off the event loop."""
+    """Return the referees of a run in the order in which they speak; a file of roles is read off the event loop."""
     if names_a_file(settings):
         settings = await asyncio.to_thread(with_roles, settings)
     roles = settings.roles
@@ -69,16 +72,15 @@ async def load_referees(settings: RefereeSettings) -> list[Referee]:
 
 
 def names_a_file(settings: RefereeSettings) -> bool:
-    """Whether the roles stand in a file that has not been read."""
+    """Whether the roles are in a file that has not been read yet."""
     return isinstance(settings.roles, str) and settings.roles.endswith(ROLE_FILES)
 
 
 def with_roles(settings: RefereeSettingsT) -> RefereeSettingsT:
-    """The settings with the roles that stand in their YAML file, where they name one. Reads files: blocking.
+    """Replace the name of a YAML file by the roles in it; other settings are returned as they are. Blocking.
 
     Raises:
-        UsageError: no such file, or no list of roles in it.
-        pydantic.ValidationError: more or fewer roles than referees.
+        UsageError: no such file, no list of roles in it, or another number of roles than of referees.
     """
     if not names_a_file(settings):
         return settings

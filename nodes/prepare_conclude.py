@@ -10,7 +10,8 @@ from langgraph.types import Overwrite
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeState
 from ..state.tasks import TaskKind, parse_task
-from ..state.verdict import Verdict, add_usage, outcome_fields
+from ..state.transcript import usage_of_turns
+from ..state.verdict import Verdict, outcome_fields
 
 
 def prepare(state: JudgeState, protocol: str, kinds: Sequence[TaskKind]) -> dict[str, Any]:
@@ -43,6 +44,6 @@ def conclude(state: JudgeState, protocol: str) -> dict[str, Any]:
         score_by_round=scores,
         details=state["details"],
         warnings=tuple(dict.fromkeys(state["warnings"])),
-        **add_usage(state["transcript"]).model_dump(),
+        **usage_of_turns(state["transcript"]).flat(),
     )
     return {"verdict": verdict.model_dump(mode="json")}

@@ -1,4 +1,7 @@
-"""Async code called from sync code, also where an event loop is already running (notebooks)."""
+"""Run async code from sync code, also where an event loop is already running (notebooks).
+
+This is how ``graph.invoke()`` works although every node is an async function.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,13 @@ T = TypeVar("T")
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on a loop of our own, in a thread of our own, and wait for it.
+    """Run a coroutine on an event loop in a background thread, wait for it, and return its result.
 
     One loop serves the whole process, so that clients keep their connections between calls. The caller's
     context variables hold inside.
+
+    Raises:
+        RuntimeError: the caller itself runs on that loop.
 
     >>> async def answer() -> int:
     ...     return 42
@@ -32,14 +38,15 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     try:
         return future.result()
     except BaseException:
-        # Ctrl-C, say. What the work holds it is to let go of before the caller goes on; another Ctrl-C ends the wait.
+        # Ctrl-C, for example. The work must release what it holds before the caller goes on; so it is cancelled and
+        # waited for. A second Ctrl-C ends the wait.
         if future.cancel():
             asyncio.run_coroutine_threadsafe(_end_of(work), loop).result()
         raise
 
 
 async def _end_of(work: Coroutine[Any, Any, Any]) -> None:
-    """Wait for a coroutine that was cancelled."""
+    """Wait until the task of a cancelled coroutine has ended."""
     if tasks := [task for task in asyncio.all_tasks() if task.get_coro() is work]:
         await asyncio.wait(tasks)
 

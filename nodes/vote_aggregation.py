@@ -45,7 +45,7 @@ def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict
 def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
     """Who wins the referees' vote, and how it went.
 
-    >>> elected({"referee_1": [8, 6], "referee_2": [7, 5]})[0]
+    >>> majority_vote({"referee_1": [8, 6], "referee_2": [7, 5]})[0]
     '1'
     """
     outcome = vote_by_scores(pairs)

@@ -42,7 +42,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_ends_in_tables_and_a_place_to_look_further(finished: Path) -> None:
     printed = (finished / "stdout").read_text()
-    for words in ("Verdicts", "Agreement with labels by construction", "no language model", "no_issue"):
+    for words in ("Verdicts", "Agreement with synthetic labels", "no language model", "no_issue"):
         assert words in printed
     assert " show out lighthouse-" in printed
     assert "protocol:debate|data:demo@" in printed
@@ -190,7 +190,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> Non
     process.send_signal(signal.SIGINT)
     printed, _ = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "--out out goes on" in printed
+    assert "--out out resumes" in printed
     kept = results.read_text().splitlines()
     done = jurygraph(*command, cwd=tmp_path)
     assert done.returncode == 0
@@ -201,12 +201,12 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> Non
 def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
     printed = " ".join(jurygraph("run", "--help", cwd=tmp_path, COLUMNS="120").stdout.split())
     for words in (
-        "The same command with the same --out goes on where it stopped",
-        "Ctrl-C or SIGTERM: calls in flight finish",
+        "The same command with the same --out resumes a run that stopped",
+        "Ctrl-C or SIGTERM stops the run after the calls in flight have finished",
         "0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.",
-        "How fast",
-        "For how much",
-        "What is kept",
+        "Concurrency and limits",
+        "Budget",
+        "Output and cache",
     ):
         assert words in printed
 

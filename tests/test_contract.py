@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.nodes.evaluation_steps import keep_steps_in
 from jurygraph.nodes.models.scripted_model import Script, ScriptedModel
-from jurygraph.nodes.planner import keep_steps_in
 from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.call_counts import CallRange, CallsByRole, exactly, total
 from jurygraph.state.settings import Settings, WrapperSettings

@@ -12,9 +12,9 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.run.folder import read_steps
 from jurygraph.graphs import geval
+from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, keep_steps_in
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import read_steps as steps_in
-from jurygraph.nodes.planner import EvaluationStepsCache, keep_steps_in
 from jurygraph.state import DataError, ModelCallError, ReplyError, UsageError, Verdict
 from jurygraph.state.settings import GEvalSettings
 from langchain_openai import ChatOpenAI

@@ -72,9 +72,9 @@ def test_the_first_signal_lets_calls_in_flight_finish_and_says_how_to_go_on(
     assert errors == ""
     made = len(provider.requests)
     assert kept(out) == made, "a call in flight was not let finish"
-    assert f"paid in all: {made} calls" in printed
+    assert f"total usage: {made} calls" in printed
     assert "stopped by SIGTERM\n" in printed
-    assert f"of 40 verdicts are there, and kept. The same command with --out {out} goes on." in printed
+    assert f"of 40 verdicts are done and saved. The same command with --out {out} resumes." in printed
     provider.play(by=debater)
     whole = evaluate("debate", data, models=MODEL, settings=PLAIN, out=out)
     assert most_repeated(provider) == 1
@@ -93,7 +93,7 @@ def test_the_second_signal_ends_it_at_once(provider: Provider, tmp_path: Path) -
         process.send_signal(signal.SIGINT)
         printed, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "9 of 10 verdicts are there, and kept" in printed
+    assert "9 of 10 verdicts are done and saved" in printed
 
 
 def test_a_call_that_waits_for_its_next_attempt_is_not_waited_for(

@@ -146,7 +146,7 @@ async def test_a_lock_that_passes_is_waited_out(file: Path, caplog: pytest.LogCa
 
 
 async def test_a_lock_that_lasts_ends_all_calls(file: Path) -> None:
-    journal = await Journal.open(file, run="a", retry_policy=1)
+    journal = await Journal.open(file, run="a", retry_seconds=1)
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     keeping = [asyncio.create_task(journal.keep(key(number), entry())) for number in range(3)]
@@ -162,7 +162,7 @@ async def test_a_full_disk_is_waited_out_while_calls_wait(
     file: Path, room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
     room.pages = 40
-    journal = await Journal.open(file, run="a", retry_policy=60)
+    journal = await Journal.open(file, run="a", retry_seconds=60)
     keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(40)]
     await asyncio.sleep(1)
     assert not all(task.done() for task in keeping)
@@ -177,7 +177,7 @@ async def test_a_full_disk_is_waited_out_while_calls_wait(
 
 async def test_a_disk_that_stays_full_ends_all_calls_and_keeps_what_was_kept(file: Path, room: Room) -> None:
     room.pages = 40
-    journal = await Journal.open(file, run="a", retry_policy=1)
+    journal = await Journal.open(file, run="a", retry_seconds=1)
     await journal.keep(key(0), entry("kept"))
     keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(1, 40)]
     told = await asyncio.wait_for(asyncio.gather(*keeping, return_exceptions=True), 30)
@@ -223,7 +223,7 @@ async def test_postgres_without_its_driver_names_the_extra(monkeypatch: pytest.M
 async def test_a_server_that_is_not_there_is_told_soon_and_the_password_is_not(unused_tcp_port: int) -> None:
     url = f"postgresql://me:hunter2@127.0.0.1:{unused_tcp_port}/test"
     with pytest.raises(ValueError, match=f"postgresql://me@127.0.0.1:{unused_tcp_port}/test: ") as told:
-        await asyncio.wait_for(Journal.open(url, run="a", retry_policy=1), 30)
+        await asyncio.wait_for(Journal.open(url, run="a", retry_seconds=1), 30)
     assert "hunter2" not in str(told.value)
 
 
@@ -233,7 +233,7 @@ async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
     proxy = Proxy()
     await proxy.restore()
     url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
-    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_policy=120)
+    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_seconds=120)
 
     async def call(number: int) -> None:
         assert await journal.reserve(key(number)) is None
@@ -276,7 +276,7 @@ async def test_a_postgres_that_stays_away_ends_all_calls(postgres: str) -> None:
     proxy = Proxy()
     await proxy.restore()
     url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
-    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_policy=1)
+    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_seconds=1)
     await proxy.cut()
     with pytest.raises(JournalError, match=r"127\.0\.0\.1"):
         await asyncio.wait_for(journal.keep(key(1), entry()), 30)
@@ -286,6 +286,7 @@ async def test_a_postgres_that_stays_away_ends_all_calls(postgres: str) -> None:
 KILLED = """
 import asyncio, os, sys
 from jurygraph.eval.journal import Entry, Journal
+from jurygraph.state import Usage
 
 async def main():
     journal = await Journal.open(sys.argv[1], run="a")
@@ -293,7 +294,7 @@ async def main():
         while True:
             key = os.urandom(16)
             assert await journal.reserve(key) is None
-            await journal.keep(key, Entry("m", key * 100, 1, 1, 0, 1, 0, 0.001, 0.1))
+            await journal.keep(key, Entry("m", key * 100, Usage(1, 1, 0, 1, 0, 0.001, 0.1)))
             os.write(1, key)
     await asyncio.gather(*(work() for _ in range(16)))
 
@@ -330,11 +331,12 @@ async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(
     program = """
 import asyncio, sys
 from jurygraph.eval.journal import Entry, Journal
+from jurygraph.state import Usage
 
 async def main():
     journal = await Journal.open(sys.argv[1], run="a")
     for number in range(10):
-        asyncio.create_task(journal.keep(bytes([number]) * 16, Entry("m", b"{}", 1, 1, 0, 1, 0, 0.1, 0.1)))
+        asyncio.create_task(journal.keep(bytes([number]) * 16, Entry("m", b"{}", Usage(1, 1, 0, 1, 0, 0.1, 0.1))))
     await asyncio.sleep(0)
 
 asyncio.run(main())

@@ -20,6 +20,7 @@ from .journal_places import entry, key, somewhere
 IDENTICAL_WORK = """
 import asyncio, random, sys
 from jurygraph.eval.journal import Entry, Journal
+from jurygraph.state import Usage
 
 where, run, log, calls = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 
@@ -33,7 +34,7 @@ async def main():
                 made.write(f"{number}\\n")
             await asyncio.sleep(random.uniform(0.01, 0.05))
             reply = str(number).encode()
-            await journal.keep(key, Entry("m", reply, 1, 1, 0, 1, 0, 0.001, 0.1))
+            await journal.keep(key, Entry("m", reply, Usage(1, 1, 0, 1, 0, 0.001, 0.1)))
         assert reply == str(number).encode()
     numbers = list(range(calls))
     random.Random(run).shuffle(numbers)
@@ -170,7 +171,7 @@ async def test_many_open_a_new_journal_at_once(where: str) -> None:
 
 def _dead_process(where: str, lease: float) -> Store:
     """One that has claimed a call and will neither make it nor renew its lease."""
-    store = Store(journal_location(where), "dead", shared=True, fresh=False, retry_policy=5, lease=lease)
+    store = Store(journal_location(where), "dead", shared=True, fresh=False, retry_seconds=5, lease=lease)
     assert store.reserve([key(1)]) == ({}, {key(1)})
     return store
 

@@ -296,10 +296,10 @@ class TestRefusals:
 
 class TestDeterminism:
     SCRIPT = (
-        "import json, sys; from jurygraph.nodes.offline.offline_roles import speak, as_text;"
+        "import json, sys; from jurygraph.nodes.offline.offline_roles import respond, as_text;"
         "from jurygraph.nodes.delimiters import Section;"
         "jobs = json.load(sys.stdin);"
-        "print(json.dumps([as_text(*speak(m, [Section(*s) for s in ss])) for m, ss in jobs]))"
+        "print(json.dumps([as_text(*respond(m, [Section(*s) for s in ss])) for m, ss in jobs]))"
     )
 
     def test_other_processes_with_other_hash_seeds_say_the_same(self) -> None:

@@ -13,9 +13,10 @@ from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.retry import RetryPolicy, call_with_retry, with_timeout
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ModelCallError
+from jurygraph.state.usage import Usage
 
 CALL = Call(wrap(ScriptedModel(script={})), [], None, {})
-REPLY = Reply("4", None, False, False, 10, 0, 2, 0, None, 0.1)
+REPLY = Reply("4", None, False, False, Usage(1, 10, 0, 2, 0, None, 0.1))
 QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.002)
 
 

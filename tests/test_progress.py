@@ -11,18 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.cli.progress import LiveProgress, Rate, _Minutes
-from jurygraph.eval.journal import Totals
+from jurygraph.eval.cli.progress import LiveProgress, Rate, _LogEveryMinute
 from jurygraph.eval.run.progress_counters import ProgressCounters
 from jurygraph.eval.run.run_log import FILE, logging_to
 from jurygraph.eval.run.shutdown import StopSignal
+from jurygraph.state.usage import Usage
 from rich.cells import cell_len
 from rich.console import Console
 
-SPENT = Totals(requests=200_000, input_tokens=100_000_000, output_tokens=1_000_000, cost_usd=123.4)
+SPENT = Usage(calls=200_000, input_tokens=100_000_000, output_tokens=1_000_000, cost_usd=123.4)
 
 
-def resumed(wanted: int = 10_000, there: int = 9_000, spent: Totals = SPENT) -> ProgressCounters:
+def resumed(wanted: int = 10_000, there: int = 9_000, spent: Usage = SPENT) -> ProgressCounters:
     counts = ProgressCounters()
     counts.take_up(wanted, there, spent)
     return counts
@@ -61,8 +61,7 @@ def at_work(counts: ProgressCounters, *, seconds: float, verdicts: int, calls: i
             time.sleep(0.1)
             counts.judged += verdicts // 10
             counts.made += calls // 10
-            counts.calls += calls // 10
-            counts.tokens += 90 * calls
+            counts.usage += Usage(calls=calls // 10, input_tokens=90 * calls)
 
     return work
 
@@ -107,7 +106,7 @@ def test_why_a_run_stops_is_shown() -> None:
 
 
 def test_an_unknown_cost_is_unknown() -> None:
-    assert "cost unknown" in shown(resumed(spent=Totals(requests=3, cost_usd=None)))[1]
+    assert "cost unknown" in shown(resumed(spent=Usage(calls=3, cost_usd=None)))[1]
 
 
 def test_nothing_is_drawn_where_there_is_no_terminal() -> None:
@@ -145,7 +144,7 @@ def test_the_rate_is_of_the_last_seconds() -> None:
 def test_the_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
     counts = resumed()
     with logging_to(tmp_path, None):
-        minutes = _Minutes(counts, every=0.2)
+        minutes = _LogEveryMinute(counts, every=0.2)
         minutes.start()
         at_work(counts, seconds=1, verdicts=10, calls=100)()
         minutes.stop()

@@ -241,7 +241,7 @@ def test_replies_in_chunks_or_compressed_are_read(provider: Provider, kind: str,
     provider.play(Coded("Score: 4", coding))
     reply = attempted(name_of(kind, provider))
     assert isinstance(reply, Reply)
-    assert (reply.text, reply.input_tokens, reply.dropped) == ("Score: 4", 100, ())
+    assert (reply.text, reply.usage.input_tokens, reply.dropped) == ("Score: 4", 100, ())
 
 
 def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
@@ -249,7 +249,7 @@ def test_a_reply_under_a_wrong_content_type_is_read(provider: Provider) -> None:
     provider.play(Raw(json.dumps(body), "text/plain"))
     reply = attempted(OPENAI)
     assert isinstance(reply, Reply)
-    assert (reply.text, reply.cost_usd) == ("Score: 4", None)
+    assert (reply.text, reply.usage.cost_usd) == ("Score: 4", None)
 
 
 def test_a_huge_body_is_given_up(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:

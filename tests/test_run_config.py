@@ -9,7 +9,7 @@ import pytest
 import typer
 from jurygraph.eval import evaluate
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.run.config import RunConfig, RunLimits
+from jurygraph.eval.run.config import OLD_NAMES, RunConfig, RunLimits
 from jurygraph.eval.runner import RunOptions
 from jurygraph.eval.sweeps import sweep
 from jurygraph.eval.sweeps.sweep_plan import SWEEP_WITHOUT
@@ -21,8 +21,8 @@ NAMES = [field.name for field in fields(RunConfig)]
 
 
 def test_the_names_and_types_for_type_checkers_are_those_of_the_config() -> None:
-    assert get_type_hints(RunLimits) == get_type_hints(RunConfig)
-    assert list(RunLimits.__annotations__) == NAMES
+    hints = get_type_hints(RunConfig)
+    assert get_type_hints(RunLimits) == {**hints, **{old: hints[name] for old, name in OLD_NAMES.items()}}
 
 
 def test_evaluate_and_sweep_take_all_of_them() -> None:
@@ -55,13 +55,17 @@ def test_a_command_with_no_limits_given_has_the_defaults_of_the_config() -> None
     [
         field.name
         for field in fields(RunConfig)
-        if field.name not in ("grace", "batch", "journal", "fresh", "replace")
+        if field.name not in ("grace", "batch", "journal", "fresh", "overwrite")
     ],
 )
 def test_zero_is_no_limit(name: str) -> None:
     number: dict[str, Any] = {name: 0}
     with pytest.raises(UsageError, match=f"^{name} must be above 0, got 0$"):
         RunConfig(**number)
+
+
+def test_an_old_name_means_what_it_meant() -> None:
+    assert RunConfig.from_options({"replace": True}) == RunConfig(overwrite=True)
 
 
 def test_calls_in_flight_may_be_given_no_time_at_all() -> None:

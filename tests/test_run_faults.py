@@ -84,7 +84,7 @@ def test_a_spent_budget_is_exit_code_4_and_names_the_way_on(
     data = dataset(tmp_path)
     assert command(*arguments(data, "--max-calls", "2")) == 4
     assert "the budget is reached: at most 2 calls\n2 of 6 verdicts are there" in command.printed
-    assert "The same command with --out out goes on with a higher limit." in command.printed
+    assert "The same command with --out out resumes with a higher limit." in command.printed
     assert "the budget will not do for all of it" in command.printed
     assert command(*arguments(data, "--max-calls", "6")) == 0
     assert len(provider.requests) == 6
@@ -258,7 +258,7 @@ def test_what_belongs_to_another_run_is_refused_and_can_make_way(
     made = len(provider.requests)
     assert command(*run) == 2
     assert words in command.errors
-    assert "--replace" in command.errors
+    assert "--overwrite" in command.errors
     assert command.printed == "", "told only after the estimate"
     assert (finished / "results.jsonl").read_text() == lines
     assert len(provider.requests) == made
@@ -349,7 +349,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(
     run = arguments(dataset(tmp_path, 300), "--grace", "1", "--concurrency", "4", out=str(small_disk / "out"))
     assert command(*run) == 3
     assert command.errors == ""
-    assert "goes on when there is room" in command.printed or "make room on the disk" in command.printed
+    assert "resumes once there is room" in command.printed or "make room on the disk" in command.printed
     made = len(provider.requests)
     assert made < 300
     subprocess.run(["mount", "-o", "remount,size=30m", str(small_disk)], check=True)

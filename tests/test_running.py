@@ -18,6 +18,7 @@ from jurygraph.eval.run.progress_counters import ProgressCounters
 from jurygraph.eval.run.shutdown import StopSignal
 from jurygraph.eval.runner import execute
 from jurygraph.nodes.models.call import Reply
+from jurygraph.state import Usage as ModelUsage
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Hang, Provider, Request, Text, Usage
@@ -291,16 +292,17 @@ def test_a_parameter_that_was_dropped_stays_dropped_on_replay(provider: Provider
 def test_a_reply_survives_its_keeping() -> None:
     likely = [{"token": "4", "logprob": -0.1, "bytes": [52]}, {"token": "5", "logprob": -2.5, "bytes": [53]}]
     tokens = [{"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}]
-    other = Reply("5\u2028é", {"score": 5}, True, True, 0, 0, 0, 0, None, 0.0, requests=0)
-    reply = Reply("4", None, False, False, 9, 3, 2, 1, 0.0001, 0.25, tokens, (other,), 2, ("temperature",))
+    other = Reply("5\u2028é", {"score": 5}, True, True, ModelUsage(0, cost_usd=None))
+    usage = ModelUsage(2, 9, 3, 2, 1, 0.0001, 0.25)
+    reply = Reply("4", None, False, False, usage, tokens, (other,), ("temperature",))
     again = records.from_bytes(records.to_bytes(reply))
     assert again.tokens is not None
     assert [dict(one) for one in again.tokens[0]["top_logprobs"]] == [
         {"token": "4", "logprob": -0.1},
         {"token": "5", "logprob": -2.5},
     ]
-    assert (again.others, again.dropped, again.cost_usd) == ((other,), ("temperature",), 0.0001)
-    bare = Reply("4", None, False, False, 9, 0, 2, 0, None, 0.25)
+    assert (again.others, again.dropped, again.usage) == ((other,), ("temperature",), usage)
+    bare = Reply("4", None, False, False, ModelUsage(1, 9, 0, 2, 0, None, 0.25))
     assert records.from_bytes(records.to_bytes(bare)) == bare
     assert len(records.to_bytes(bare)) < 100
 

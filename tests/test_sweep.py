@@ -42,7 +42,7 @@ def verdicts(results: Iterable[Result]) -> list[dict[str, Any]]:
 
 
 def calls(cells: Iterable[CellResult]) -> int:
-    return sum(one.calls for one in cells)
+    return sum(one.usage.calls for one in cells)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_each_cell_comes_to_the_verdicts_that_it_comes_to_alone(
 def test_what_is_nested_is_paid_once() -> None:
     """A debate of n rounds holds all shorter ones, and a trial with jurors the one without."""
     done = sweep("debate", {"n": [1, 2, 3, 4]}, "demo", limit=6, **ASPECT)
-    assert done.calls_made == done.cells[-1].calls < done.calls_alone
+    assert done.calls_made == done.cells[-1].usage.calls < done.calls_alone
     trial = sweep("samre", {"jurors": [0, 5]}, "demo-pairs", limit=4)
-    assert trial.calls_made == trial.cells[-1].calls
+    assert trial.calls_made == trial.cells[-1].usage.calls
 
 
 def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
@@ -199,5 +199,5 @@ async def test_from_async_code_and_without_a_folder() -> None:
 
 @pytest.mark.parametrize("limit", [{"fresh": True}, {"replace": True}, {"batch": True}])
 def test_what_a_sweep_does_not_know_is_said(limit: Any) -> None:
-    with pytest.raises(UsageError, match="a sweep knows no fresh, replace and batch"):
+    with pytest.raises(UsageError, match="a sweep knows no fresh, overwrite and batch"):
         sweep("single", {"repair": [0, 1]}, "demo", limit=1, **limit)

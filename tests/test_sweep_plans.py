@@ -11,16 +11,16 @@ import pytest
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
 from jurygraph.eval.datasets.items import CompareItem, Item
-from jurygraph.eval.sweeps import ABLATIONS, Axis, plan_ablation, sweep
+from jurygraph.eval.sweeps import Axis, ablations, plan_ablation, sweep
 from jurygraph.eval.sweeps.cell_metrics import EXTRAS
 from jurygraph.eval.sweeps.presets import fair
 from jurygraph.eval.sweeps.sweep_result import grids
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 
-PLANS = [*ABLATIONS, "fair"]
+PLANS = [*ablations(), "fair"]
 LIMITS = {"referees": 1, "turns": 1, "rounds": 6, "personas": 6}
-COMPARING = {name for name, plan in ABLATIONS.items() if plan.data[0] in ("faireval", "mt-bench")}
+COMPARING = {name for name, plan in ablations().items() if plan.data[0] in ("faireval", "mt-bench")}
 
 
 def command(*arguments: object) -> Any:
@@ -99,14 +99,14 @@ def test_a_fair_ensemble_has_as_many_calls_as_the_debate_may_take(
 
 
 def test_the_temperature_of_the_softmax_changes_weights_and_nothing_else() -> None:
-    ablation = ABLATIONS["tau"]
+    ablation = ablations()["tau"]
     done = sweep("more", ablation.axes, "demo-pairs", limit=4)
     (cells,) = (grid for name, grid in grids(done, ablation).items() if name == "cells")
     names = [column.name for column in cells.columns]
     weights = [value_of(row[names.index("weight of the best")]) for row in cells.rows]
     assert weights == sorted(weights, reverse=True) and weights[0] > 0.8 > weights[-1]
     assert len({value_of(row[names.index("accuracy")]) for row in cells.rows}) == 1
-    assert done.calls_made == done.cells[0].calls
+    assert done.calls_made == done.cells[0].usage.calls
 
 
 def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> None:
@@ -132,7 +132,7 @@ def test_a_table_by_category_is_what_each_category_comes_to_alone(shared_data: P
     items = [item for item in data if category_of(item) in ("generic", "knowledge", "writing")]
     few = Dataset.of("few", items[:4] + items[-4:])
     done = sweep("single", {"position_calibration": [True]}, few)
-    ablation = ABLATIONS["experts"]
+    ablation = ablations()["experts"]
     paper = grids(done, ablation)["paper"]
     for column, cell in list(zip(paper.columns, paper.rows[0], strict=True))[1:]:
         of_category = Dataset.of("part", [item for item in few if category_of(item) == column.name])

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ...nodes.offline import DISCLOSURE
-from ...state.transcript import Turn
 from ..run.evaluation import Mean
 from ..run.results import Result
+from ..run.turn_kinds import kind_of_turns
 from .result_rows import value_of
 
 K = TypeVar("K", bound=Hashable)
@@ -121,12 +121,14 @@ class CallsByRound:
         """Take in the turns of one verdict."""
         self.judgements += 1
         self.calls += result.calls
+        kind_of = kind_of_turns(result)
         for turn in result.transcript:
             self._mixed = self._mixed or "stage" in turn
-            if turn["role"] in ("tie_breaker", "human", "juror"):
+            if kind_of(turn) in ("decides", "votes"):
                 continue
             self._calls[turn["round"]] += turn["calls"]
-            if _counts_as_score(turn) and (self.first is None or turn["round"] < self.first):
+            scored = kind_of(turn) in ("scores", "panel") and value_of(turn) is not None
+            if scored and (self.first is None or turn["round"] < self.first):
                 self.first = turn["round"]
 
     def up_to(self, entry: int) -> float | None:
@@ -166,10 +168,6 @@ def reason(error: str) -> str:
     """
     said = re.sub(r"^\w+, round \d+: ", "", error).partition(" Raw reply:")[0]
     return said if len(said) <= _REASON else f"{said[: _REASON - 3].rstrip()}..."
-
-
-def _counts_as_score(turn: Turn) -> bool:
-    return turn["role"] in ("scorer", "referee", "judge") and value_of(turn) is not None
 
 
 def _rising(counts: Mapping[int, int]) -> dict[int, int]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from ...state.aggregation import mean_of
-from ...state.settings.referee_settings import GROUPS
+from ...state.usage import Usage, total_usage
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
 from .judges import UsageTotals
 from .loading import JudgeAspectData, LoadedJudge
@@ -16,6 +17,7 @@ from .measures import MAIN
 from .result_rows import ResultRow, RowKey, Value, judged_by
 
 if TYPE_CHECKING:
+    from ...graphs.protocol_record import Ensemble
     from ..statistics.resampling import Statistic
 
 
@@ -122,8 +124,8 @@ class _Offer:
 
 def unit_of(usages: Sequence[UsageTotals]) -> Unit:
     """What is compared: money where every price is known and something was paid, else calls."""
-    known = all(usage.cost_usd is not None for usage in usages)
-    return "cost" if known and any(usage.cost_usd for usage in usages) else "calls"
+    # Where nothing costs anything, as with models of one's own, dollars would put all judges at one place.
+    return "cost" if total_usage(usage.total for usage in usages).cost_usd else "calls"
 
 
 def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> EqualCostComparison:
@@ -140,7 +142,9 @@ def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]])
             continue
         unit = unit_of([each.cell.usage for each in there])
         tried = [
-            _matched(comparator, each, offers, unit) for each in there if each.judge.protocol != "ensemble"
+            _matched(comparator, each, offers, unit)
+            for each in there
+            if each.judge.protocol not in ensemble_protocols()
         ]
         matches += _adjusted([one for one in tried if isinstance(one, EqualCostMatch)])
         unmatched += [one for one in tried if isinstance(one, str)]
@@ -240,31 +244,42 @@ def _times(found: EqualCostMatch) -> float:
 def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: float) -> str:
     """What makes an ensemble that takes so many calls, on the items and with the model of those who are there."""
     orders = 2 if comparator.kind == "compare" else 1
-    referees = max(2, min(MOST_REFEREES, round(calls / orders)))
-    options = [f"--set referees={referees}", f"--data {comparator.subject.data}"]
-    if referees > len(GROUPS["diverse"]):
-        options.insert(1, "--set roles=same")
+    judges = max(2, min(MOST_REFEREES, round(calls / orders)))
+    name, ensemble = next(iter(ensemble_protocols().items()))
+    options = [f"--set {key}={value}" for key, value in ensemble.settings(judges, False).items()]
+    options += [f"--data {comparator.subject.data}"]
     judge: LoadedJudge | None = next((each.judge for each in there if each.judge.models), None)
     if judge is not None:
         model, limit = judge.models.get("*", "").partition("?")[0], judge.manifest.get("limit")
         options += [f"--model {model}"] if model not in ("", "offline") else []
         options += [f"--limit {limit}"] if limit else []
-    return " ".join(["jurygraph run ensemble", *options, "--out DIR"])
+    return " ".join([f"jurygraph run {name}", *options, "--out DIR"])
 
 
 def holds_ensembles(judge: LoadedJudge) -> bool:
-    """Whether a contender is an ensemble of judges who do not talk, or one judge asked several times."""
+    """Tell whether a run is of an ensemble of judges who do not talk, or of one such judge asked several times."""
     repeated = int(judge.manifest.get("repeats") or 1) > 1
-    return judge.protocol == "ensemble" or (judge.protocol == "single" and repeated)
+    single = any(judge.protocol == ensemble.single for ensemble in ensemble_protocols().values())
+    return judge.protocol in ensemble_protocols() or (single and repeated)
+
+
+@cache
+def ensemble_protocols() -> dict[str, Ensemble]:
+    """Give the protocols of judges who do not talk, by name."""
+    # Imported here: reading and comparing results needs no graphs until somebody asks about a protocol.
+    from ...graphs.registry import protocols
+
+    found = {name: module.protocol.ensemble for name, module in protocols().items()}
+    return {name: ensemble for name, ensemble in found.items() if ensemble is not None}
 
 
 def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[SubEnsemble]:
     """All of them, k rising; the greatest is the run itself. Rows in which a judge is missing count for none.
 
     Of an ensemble: each verdict's first k referees, whose scores (over both orders of the answers) are averaged, as
-    ``ensemble`` itself does. Of a single judge: each item's first k repeats, likewise.
+    the ensemble itself does. Of a single judge: each item's first k repeats, likewise.
     """
-    if judge.protocol == "ensemble":
+    if judge.protocol in ensemble_protocols():
         yield from _of(
             judge, cell, [[(v.value, v.usage) for v in row.agent_scores] for row in cell.rows], cell.rows
         )
@@ -279,7 +294,7 @@ def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[Sub
 def _of(
     judge: LoadedJudge,
     cell: JudgeAspectData,
-    said: Sequence[Sequence[tuple[object, UsageTotals]]],
+    said: Sequence[Sequence[tuple[object, Usage]]],
     rows: Sequence[ResultRow],
 ) -> Iterator[SubEnsemble]:
     most = max(map(len, said), default=0)
@@ -287,12 +302,12 @@ def _of(
     for k in range(1, most + 1):
         found: dict[RowKey, ResultRow] = {}
         for row, judges in complete:
-            usage = replace(sum((usage for _, usage in judges[:k]), UsageTotals()), judgements=1)
+            usage = total_usage(usage for _, usage in judges[:k])
             judged = judged_by(mean([cast("Value", value) for value, _ in judges[:k]]))
             found[row.key] = row._replace(judged=judged, usage=usage, path=(), agent_scores=())
         label = f"{judge.label}, {k} of {most}"
         side = Side(label, found, cell.distances)
-        yield SubEnsemble(k, most, side, sum((row.usage for row in found.values()), UsageTotals()))
+        yield SubEnsemble(k, most, side, UsageTotals.of(row.usage for row in found.values()))
 
 
 def mean(values: Sequence[Value]) -> Value:

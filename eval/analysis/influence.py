@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from ...state.transcript import Turn
 from ..run.results import Result
+from ..run.turn_kinds import KindOf, kind_of_turns
 from ..statistics.significance import sign_test
 from .result_rows import Judged, Value, direction, discussions, judged_by, scalar, value_of
 
-_DECIDERS = ("tie_breaker", "human")
 JURY = "jury"
 
 
@@ -25,15 +25,15 @@ class Move(NamedTuple):
     after: Value
 
 
-def moves(turns: Sequence[Turn]) -> Iterator[Move]:
-    """The turns of one discussion that could have moved its verdict.
+def moves(turns: Sequence[Turn], kind_of: KindOf) -> Iterator[Move]:
+    """Find the turns of one discussion that could have moved its verdict.
 
-    A Critic moves the Scorer's next value; everybody else moves the value that is its own.
+    Who objects moves the next score; everybody else moves the value that is its own.
     """
-    if any(turn["role"] == "critic" for turn in turns):
-        yield from _of_a_debate(turns)
+    if any(kind_of(turn) == "objects" for turn in turns):
+        yield from _of_a_debate(turns, kind_of)
     else:
-        yield from _of_those_who_speak_again(turns)
+        yield from _of_those_who_speak_again(turns, kind_of)
 
 
 @dataclass
@@ -66,8 +66,9 @@ class ScoreChangeCounter:
 
     def add(self, result: Result, human: Judged | None) -> None:
         """Take in the turns of one verdict; ``human`` is its label, if it can be compared with scores."""
+        kind_of = kind_of_turns(result)
         for turns in discussions(result.transcript):
-            for agent, before, after in moves(turns):
+            for agent, before, after in moves(turns, kind_of):
                 count = self._found.setdefault(agent, _Count())
                 changed = not same(before, after)
                 size = abs(scalar(after) - scalar(before)) if changed else 0.0
@@ -95,25 +96,26 @@ def same(one: Value, other: Value) -> bool:
     return isclose(scalar(one), scalar(other), rel_tol=1e-9, abs_tol=1e-12)
 
 
-def _of_a_debate(turns: Iterable[Turn]) -> Iterator[Move]:
+def _of_a_debate(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
     latest, objecting = None, None
     for turn in turns:
-        value = value_of(turn)
-        if turn["role"] == "critic":
+        value, kind = value_of(turn), kind_of(turn)
+        if kind == "objects":
             objecting = turn["agent"] if turn["value"] is False else None
-        elif turn["role"] in _DECIDERS and latest is not None and value is not None:
+        elif kind == "decides" and latest is not None and value is not None:
             yield Move(turn["agent"], latest, value)
-        elif turn["role"] == "scorer" and value is not None:
+        elif kind in ("scores", "panel") and value is not None:
             if latest is not None and objecting is not None:
                 yield Move(objecting, latest, value)
             latest, objecting = value, None
 
 
-def _of_those_who_speak_again(turns: Iterable[Turn]) -> Iterator[Move]:
+def _of_those_who_speak_again(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
     latest: dict[str, Value] = {}
     for turn in turns:
         value = value_of(turn)
-        if value is None or turn["role"] not in ("referee", "judge") or "sample" in turn:
+        # Samples are several answers to one question: none of them moves another.
+        if value is None or kind_of(turn) not in ("scores", "panel") or "sample" in turn:
             continue
         if turn["agent"] in latest:
             yield Move(turn["agent"], latest[turn["agent"]], value)
@@ -148,8 +150,9 @@ class ConformityCounter:
 
     def add(self, result: Result) -> None:
         """Take in the discussions of one verdict: those in which several gave values in several turns."""
+        kind_of = kind_of_turns(result)
         for turns in discussions(result.transcript):
-            by_turn = _by_turn(turns)
+            by_turn = _by_turn(turns, kind_of)
             if len(by_turn) > 1 and len({agent for values in by_turn for agent in values}) > 1:
                 self._count(by_turn)
 
@@ -199,11 +202,11 @@ class ConformityCounter:
                 heard[agent] = value
 
 
-def _by_turn(turns: Sequence[Turn]) -> list[dict[str, float]]:
-    """Referees' values in each turn that has any, in the order in which they spoke."""
+def _by_turn(turns: Sequence[Turn], kind_of: KindOf) -> list[dict[str, float]]:
+    """Collect the panel's values in each turn that has any, in the order in which they were given."""
     found: dict[int, dict[str, float]] = {}
     for turn in turns:
-        if turn["role"] == "referee" and (value := value_of(turn)) is not None:
+        if kind_of(turn) == "panel" and (value := value_of(turn)) is not None:
             found.setdefault(turn["round"], {})[turn["agent"]] = scalar(value)
     return list(found.values())
 

@@ -14,6 +14,7 @@ from ...state.tasks import TaskKind
 from ..run.evaluation import Mean
 from ..run.folder import FILE, read_manifest
 from ..run.results import Result, ResultsFile
+from ..run.turn_kinds import kind_of_turns
 from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, PositionCounter, ReplyCounter, SpendingCounter
 from .influence import ConformityCounter, ScoreChangeCounter
@@ -42,7 +43,7 @@ class JudgeAspectData:
 
     def add(self, result: Result) -> None:
         """Take in one result."""
-        self.usage += usage_of(result)
+        self.usage += UsageTotals(1, usage_of(result))
         self.spending.add(result)
         self.replies.add(result)
         row = row_of(result)
@@ -305,4 +306,6 @@ def _failure(result: Result) -> Mapping[str, Any]:
 
 
 def _argued(result: Result) -> bool:
-    return any(turn["role"] in ("critic", "tie_breaker", "juror") for turn in result.transcript)
+    """Tell whether anybody objected, decided or voted: then it was a debate, if one of a single round."""
+    kind_of = kind_of_turns(result)
+    return any(kind_of(turn) in ("objects", "decides", "votes") for turn in result.transcript)

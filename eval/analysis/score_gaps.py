@@ -15,8 +15,16 @@ if TYPE_CHECKING:
     from ..statistics.score_differentiation import Gaps, IterationComplexity, ScoreDifferentiation
 
 
-PROTOCOLS = ("more", "samre", "baseline")
-"""Those whose judge gives each side a total of six criteria, in the order in which they are held against each other."""
+def protocols_with_gaps() -> dict[str, bool]:
+    """Give the protocols whose judge gives both sides a total, each with whether it does so in several rounds.
+
+    They come in the order in which they are held against each other: those of several rounds first.
+    """
+    from ...graphs.registry import protocols
+
+    kinds = {name: module.protocol.score_gaps for name, module in protocols().items()}
+    by_round = {name: True for name, kind in kinds.items() if kind == "by_round"}
+    return by_round | {name: False for name, kind in kinds.items() if kind == "once"}
 
 
 @dataclass(frozen=True)
@@ -28,8 +36,8 @@ class Courtroom:
         eps: the threshold, as a share of the widest possible gap.
         gaps: by contender, the gap after each round, with the model's tail and the paper's bound.
         differentiation: mean gaps beside each other on the same items; ``None`` for a single contender.
-        complexity: rounds until the gap reaches ``eps``, on the same items; ``None`` likewise. The baseline, which has
-            one round, is not in it.
+        complexity: rounds until the gap reaches ``eps``, on the same items; ``None`` likewise. A protocol of
+            one round is not in it.
     """
 
     subject: str
@@ -39,23 +47,21 @@ class Courtroom:
     complexity: IterationComplexity | None
 
 
-_ONE_ROUND = "baseline"
-
-
 def courtroom(comparator: PairwiseComparator, there: Sequence[JudgeData], eps: float) -> Courtroom | None:
-    """Of one subject; ``None`` where none of the protocols judged it.
+    """Compute the gap analysis of one subject; ``None`` where none of the protocols with gaps judged it.
 
     Raises:
         UsageError: an ``eps`` that is not above 0 and at most 1.
     """
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
-    judges = [each for name in PROTOCOLS for each in there if each.judge.protocol == name and each.side.rows]
+    known = protocols_with_gaps()
+    judges = [each for name in known for each in there if each.judge.protocol == name and each.side.rows]
     if comparator.kind != "compare" or not judges:
         return None
     rows = {each.side.label: list(_rows(each)) for each in judges}
     everything = [row for of_one in rows.values() for row in of_one]
-    of_rounds = [each.side.label for each in judges if each.judge.protocol != _ONE_ROUND]
+    of_rounds = [each.side.label for each in judges if known[each.judge.protocol]]
     several = len(judges) > 1
     return Courtroom(
         subject=comparator.subject.label,

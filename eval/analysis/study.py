@@ -17,13 +17,11 @@ from .average_comparison import JudgedSubject, average_comparisons
 from .comparison import Comparison, PairwiseComparator, Side, compare
 from .costs import Costs, Frontier, People, costs, frontier
 from .diagnostics import Diagnosis, diagnose
-from .equal_cost import EqualCostComparison, JudgeData, match
+from .equal_cost import EqualCostComparison, JudgeData, ensemble_protocols, match
 from .judges import EvaluationTarget, Judge
 from .leaderboard import Leaderboard, LeaderboardBuilder
 from .loading import LoadedJudge, load_runs
 from .score_gaps import Courtroom, courtroom
-
-_USUAL_BASES = ("single", "baseline")
 
 Comparators = Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]
 """The subjects of a study, each with the judges that judged it."""
@@ -137,7 +135,7 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
     bases: dict[str, str] = {}
     for digest in dict.fromkeys(judge.digest for judge in judges):
         of_dataset = [judge for judge in judges if judge.digest == digest]
-        protocols = _USUAL_BASES if protocol is None else (protocol,)
+        protocols = _usual_bases() if protocol is None else (protocol,)
         candidates = [judge for name in protocols for judge in of_dataset if judge.protocol == name]
         if named is not None and named.digest == digest:
             candidates = [named]
@@ -147,6 +145,15 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
         if candidates and (base is not None or len(of_dataset) > 1):
             bases[digest] = candidates[0].label
     return bases
+
+
+def _usual_bases() -> list[str]:
+    """Give the protocols of one judge alone; first those whose judges an ensemble is made of."""
+    from ...graphs.registry import protocols
+
+    singles = {ensemble.single for ensemble in ensemble_protocols().values()}
+    found = [name for name, module in protocols().items() if module.protocol.is_baseline]
+    return sorted(found, key=lambda name: name not in singles)
 
 
 def _comparators(judges: Sequence[LoadedJudge], resampling: Resampling) -> Comparators:

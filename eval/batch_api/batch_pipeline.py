@@ -18,11 +18,11 @@ from openai import AsyncOpenAI, OpenAIError
 
 from ...graphs.nested import all_judges
 from ...nodes.bound_judge import BoundJudge
+from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.openai_fast import FastChatOpenAI, requests_taken_by
 from ...nodes.models.resolver import load
-from ...nodes.planner import keep_steps_in
 from ...state.errors import ModelCallError, StoppedError, UsageError
 from ...state.settings import ModelSpec
 from ..journal import JournalError
@@ -171,10 +171,10 @@ class BatchPipeline(LivePipeline):
                     for custom_id in used:
                         self._manager.outcomes.forget(custom_id)
         self._circuit_breaker.record_success(call.model.label)
-        reply = _discounted(reply)
+        reply = replace(reply, usage=reply.usage.discounted(request_file.BATCH_DISCOUNT))
         # No await since it was released from what is in flight: other calls would see too much budget left meanwhile.
         self._budget.charge(call, reply)
-        self._counts.paid(reply)
+        self._counts.paid(reply.usage)
         await self._journal.keep(key, journal_entry(call, reply))
         self._paid.add(key)
         return reply
@@ -231,11 +231,6 @@ class BatchPipeline(LivePipeline):
         self._circuit_breaker.record_failure(call.model.label, error)
         problem = f"{error} (given up after {attempts} batches)"
         raise ModelCallError(problem, retryable=True, rate_limited=error.rate_limited) from error
-
-
-def _discounted(reply: Reply) -> Reply:
-    cost = None if reply.cost_usd is None else request_file.BATCH_DISCOUNT * reply.cost_usd
-    return replace(reply, cost_usd=cost)
 
 
 OPENAI = "openai:"

@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Callable, Collection
 from dataclasses import Field, fields
 from functools import wraps
+from itertools import starmap
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_type_hints
 
 import typer
 
-from ..run.config import RunConfig
+from ..run.config import OLD_NAMES, RunConfig
 from .runtime import KEPT, LIMITS, SPEED
 
 _PANELS = {"speed": SPEED, "budget": LIMITS, "storage": KEPT}
@@ -32,20 +33,23 @@ def takes_run_config(
     >>> command("one", concurrency=4)
     one 4
     """
-    options = [one for one in fields(RunConfig) if one.name not in without]
+    options = {one.name: one for one in fields(RunConfig) if one.name not in without}
+    options |= {old: options[name] for old, name in OLD_NAMES.items() if name in options}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         # Typer reads the signature, so the options must stand there as if they had been written out.
         parameters = [
             parameter
-            for name, hint in inspect.signature(command, eval_str=True).parameters.items()
-            for parameter in (map(_parameter, options) if name == "config" else [hint])
+            for name, own in inspect.signature(command, eval_str=True).parameters.items()
+            for parameter in (starmap(_parameter, options.items()) if name == "config" else [own])
         ]
 
         @wraps(command)
         def with_options(*arguments: Any, **given: Any) -> None:
-            limits = {one.name: given.pop(one.name) for one in options if one.name in given}
-            command(*arguments, **given, config=RunConfig(**limits))
+            limits = {name: given.pop(name) for name in options if name in given}
+            # Of an old and a new name for the same field, the one that was not given must not count.
+            changed = {name: value for name, value in limits.items() if value != options[name].default}
+            command(*arguments, **given, config=RunConfig.from_options(changed))
 
         with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         with_options.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -54,9 +58,9 @@ def takes_run_config(
     return decorate
 
 
-def _parameter(one: Field[Any]) -> inspect.Parameter:
+def _parameter(name: str, one: Field[Any]) -> inspect.Parameter:
     kind = _kind(one.name)
-    flag = f"--{one.name.replace('_', '-')}"
+    flag = f"--{name.replace('_', '-')}"
     about = one.metadata
     lowest = 0 if about["may_be_zero"] else 1 if kind in (int, int | None) else None
     option = typer.Option(
@@ -66,9 +70,10 @@ def _parameter(one: Field[Any]) -> inspect.Parameter:
         min=lowest,
         metavar=about["metavar"],
         rich_help_panel=_PANELS[about["group"]],
+        hidden=name in OLD_NAMES,
     )
     return inspect.Parameter(
-        one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=Annotated[kind, option]
+        name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=Annotated[kind, option]
     )
 
 

@@ -23,12 +23,12 @@ from ...graphs.base import Graph
 from ...graphs.nested import NestedJudges
 from ...graphs.registry import find_protocol
 from ...nodes.bound_judge import BoundJudge
+from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send
 from ...nodes.models.capabilities import LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, call_middleware
-from ...nodes.planner import keep_steps_in
 from ...state.call_counts import CallRange, CallsByRole, Range
 from ...state.errors import UsageError
 from ...state.tasks import TaskKind
@@ -134,7 +134,7 @@ def with_reply_shape(call: Call, reply: Reply) -> Reply:
         lowest = f"{call.metadata['low']:g}"
         reply = replace(reply, text=lowest, tokens=[{"token": lowest, "logprob": 0.0}])
     further = int(call.parameters.get(SEVERAL, 1)) - 1
-    return replace(reply, others=(replace(reply, requests=0),) * further)
+    return replace(reply, others=(reply.without_usage(),) * further)
 
 
 def objecting(reply: Reply) -> Reply:
@@ -150,9 +150,6 @@ WORDS = {"text": 150, "critique": 150, "score": 120, "pair": 150, "vote": 60, "s
 
 SHORTER, LONGER = 0.5, 2.0
 """Replies of models that talk little and much, in usual replies. Reasoning that is paid and not shown is not in it."""
-
-BARE = {"geval": ("scorer",)}
-"""Roles that answer with a number and nothing round it, by protocol."""
 
 
 @dataclass(frozen=True)
@@ -203,9 +200,7 @@ async def role_estimates(
     """
     found = {}
     for stage in _stages(panel_of(graph), graph):
-        samples = role_profiles(
-            await sample_calls(stage.graph, tasks), BARE.get(stage.bound_judge.protocol, ())
-        )
+        samples = role_profiles(await sample_calls(stage.graph, tasks), _number_only_roles(stage.bound_judge))
         models = await _models(stage.bound_judge)
         for role, calls in _calls(stage.bound_judge, kind, models).items():
             profile = samples.get(role) or unsampled_role(models[role], samples.values())
@@ -219,6 +214,11 @@ async def models_of(graph: Graph) -> dict[str, LoadedModel]:
     for stage in _stages(panel_of(graph), graph):
         models = await _models(stage.bound_judge)
         found.update({f"{stage.prefix}{role}": model for role, model in models.items()})
+    return found
+
+
+def _number_only_roles(bound_judge: BoundJudge[Any]) -> tuple[str, ...]:
+    found: tuple[str, ...] = find_protocol(bound_judge.protocol).protocol.number_only_roles
     return found
 
 

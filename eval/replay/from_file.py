@@ -162,7 +162,7 @@ class RecordedFile(Recording):
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
         """Lines say nothing of settings: those of the protocol, and as many samples and orders as there are."""
         heard = [turn_key for turn_keys in self._said.values() for turn_key in turn_keys]
-        settings = unasked(known, max([1, *(turn_key.sample for turn_key in heard)]))
+        settings = unasked(protocol, max([1, *(turn_key.sample for turn_key in heard)]))
         one_order = self._gathered.kind == "compare" and all(turn_key.order == 1 for turn_key in heard)
         if one_order and "position_calibration" in known.model_fields:
             settings["position_calibration"] = False

@@ -10,9 +10,10 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from ...graphs.registry import find_protocol
 from ...state.aspects import Aspect
 from ...state.errors import DataError, UsageError
-from ...state.settings import ChatEvalSettings, Settings
+from ...state.settings import Settings
 from ...state.transcript import Turn
 from ..datasets.dataset import Dataset, explain
 from ..datasets.items import About, Item
@@ -34,14 +35,8 @@ _ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "struc
 """Settings of a run that say nothing of a replay: who spoke, what they were shown, what was asked for again."""
 
 
-_SAYING = frozenset(
-    [
-        *("persona", "roles", "backgrounds", "strategy", "commander", "memory", "summary", "summarize_last"),
-        *("score_each_turn", "collaborate", "advocates", "aggregate", "ballot"),
-        *("prompts", "temperature", "max_tokens", "structured"),
-    ]
-)
-"""Settings that decide what agents are told and how, and so what they say."""
+_FIXED = frozenset(["prompts", "temperature", "max_tokens", "structured"])
+"""Settings of every protocol that decide what agents are told and how, and so what they say."""
 
 
 class PastRun(Recording):
@@ -108,15 +103,17 @@ class PastRun(Recording):
             )
         usual = known().model_dump(mode="json")
         held = self._manifest.get("protocols", {}).get(protocol, {})
-        self._check(known, held, given)
+        self._check(protocol, known, held, given)
         own = {name: value for name, value in held.items() if name in usual and usual[name] != value}
         used = {name: value for name, value in own.items() if name not in _ELSEWHERE}
-        return {**used, **unasked(known, self._most_samples(protocol))}
+        return {**used, **unasked(protocol, self._most_samples(protocol))}
 
-    def _check(self, known: type[Settings], held: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    def _check(
+        self, protocol: str, known: type[Settings], held: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> None:
         """Refuse what would have had the agents say something else, which nobody can know."""
-        saying = _SAYING | ({"referees"} if issubclass(known, ChatEvalSettings) else set())
-        for name in given.keys() & saying & held.keys():
+        fixed = _FIXED | {*find_protocol(protocol).protocol.replay.fixed}
+        for name in given.keys() & fixed & held.keys():
             wanted = known.model_validate({name: given[name]}).model_dump(mode="json")[name]
             if wanted != held[name]:
                 raise UsageError(

@@ -11,17 +11,15 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import Field
 
+from ...graphs.registry import find_protocol
 from ...nodes.models.call import Call
 from ...nodes.offline import DISCLOSURE
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
-from ...state.settings import FairEvalSettings, GEvalSettings, Settings
+from ...state.settings import Settings
 from ..datasets.dataset import Dataset, choose_aspects
 from ..datasets.items import About, CompareItem, ScoreItem
 from ..run.results import Key
-
-STEPS = ("As recorded.",)
-"""In place of G-Eval's evaluation steps: what the scorer was shown is not asked for again."""
 
 
 class Recording(ABC):
@@ -104,17 +102,12 @@ class Recording(ABC):
         )
 
 
-def unasked(known: type[Settings], samples: int) -> dict[str, Any]:
-    """Settings with which a protocol asks for nothing that recordings have not.
+def unasked(protocol: str, samples: int) -> dict[str, Any]:
+    """Give the settings with which a protocol asks for nothing that a recording lacks.
 
-    No reply is asked for again, as many samples as there are, and no planner.
+    No reply is asked for again, there are as many samples as were recorded, and nothing is planned.
     """
-    settings: dict[str, Any] = {"repair": 0}
-    if issubclass(known, GEvalSettings):
-        settings |= {"weighting": "sampling", "samples": samples, "steps": STEPS}
-    if issubclass(known, FairEvalSettings):
-        settings |= {"k": samples}
-    return settings
+    return {"repair": 0, **find_protocol(protocol).protocol.replay.settings(samples)}
 
 
 def chosen(

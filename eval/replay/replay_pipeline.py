@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...nodes.models.call import Call, Reply, Send
 from ...state.errors import JurygraphError, UsageError
+from ...state.usage import NO_USAGE
 from ..run.call_pipeline import CallPipeline
 from ..run.config import RunConfig
 from ..run.judge_item import current_judgement
@@ -86,13 +87,7 @@ def _free_reply(found: RecordedReply) -> Reply:
         fields=None,
         cut_off=False,
         refused=False,
-        input_tokens=0,
-        cached_input_tokens=0,
-        output_tokens=0,
-        reasoning_tokens=0,
-        cost_usd=0.0,
-        seconds=0.0,
-        requests=0,
+        usage=NO_USAGE,
         model=found.model,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...nodes.models import prices
 from ...nodes.models.call import Call, Reply
-from ..journal import Totals
+from ...state.usage import Usage
 from .config import RunConfig
 from .shutdown import StopSignal
 
@@ -43,9 +43,9 @@ class _Observed:
 
     def add(self, call: Call, reply: Reply) -> None:
         self.characters += _characters(call)
-        self.input_tokens += reply.input_tokens
+        self.input_tokens += reply.usage.input_tokens
         self.replies += 1
-        self.output_tokens += reply.output_tokens
+        self.output_tokens += reply.usage.output_tokens
 
     @property
     def tokens_per_character(self) -> float:
@@ -75,13 +75,12 @@ class BudgetTracker:
         refused_by: the limit for which ``try_reserve`` last refused a call, in words.
     """
 
-    def __init__(self, config: RunConfig, spent: Totals, stop: StopSignal, discount: float = 1.0) -> None:
+    def __init__(self, config: RunConfig, spent: Usage, stop: StopSignal, discount: float = 1.0) -> None:
         self.refused_by = ""
         self._config = config
         self._discount = discount
         self._stop = stop
-        self._calls, self._cost = spent.requests, spent.cost_usd or 0.0
-        self._tokens = spent.input_tokens + spent.output_tokens
+        self._calls, self._tokens, self._cost = spent.calls, spent.tokens, spent.cost_usd or 0.0
         self._in_flight = _Estimate()
         self._released = asyncio.Event()
         self._observed = _Observed()
@@ -133,9 +132,9 @@ class BudgetTracker:
 
     def charge(self, call: Call, reply: Reply) -> None:
         """Count what a call really took."""
-        self._calls += reply.requests
-        self._tokens += reply.input_tokens + reply.output_tokens
-        self._cost += reply.cost_usd or 0.0
+        self._calls += reply.usage.calls
+        self._tokens += reply.usage.tokens
+        self._cost += reply.usage.cost_usd or 0.0
         self._observed.add(call, reply)
 
     def _estimate_cost(self, call: Call, tokens: int) -> float:

@@ -153,7 +153,7 @@ class LivePipeline(CallPipeline):
             self._budget.release(tokens, cost)
         self._circuit_breaker.record_success(model)
         self._budget.charge(call, reply)
-        self._counts.paid(reply)
+        self._counts.paid(reply.usage)
         return reply
 
     async def _send_and_keep(self, key: bytes, call: Call, send: Send) -> Reply:
@@ -212,17 +212,7 @@ class LivePipeline(CallPipeline):
 
 def journal_entry(call: Call, reply: Reply) -> Entry:
     """Make the journal's record of a reply."""
-    return Entry(
-        model=call.model.label,
-        reply=records.to_bytes(reply),
-        requests=reply.requests,
-        input_tokens=reply.input_tokens,
-        cached_input_tokens=reply.cached_input_tokens,
-        output_tokens=reply.output_tokens,
-        reasoning_tokens=reply.reasoning_tokens,
-        cost_usd=reply.cost_usd,
-        seconds=reply.seconds,
-    )
+    return Entry(call.model.label, records.to_bytes(reply), reply.usage)
 
 
 MAX_FAILURES = 10

@@ -24,6 +24,10 @@ def _help(
     return {"group": group, "description": description, "may_be_zero": may_be_zero, "metavar": metavar}
 
 
+OLD_NAMES = {"replace": "overwrite"}
+"""Names that fields had, which ``from_options`` and the command line still take."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """How a run is carried out; ``evaluate``, ``sweep`` and both commands take these fields by name.
@@ -64,7 +68,7 @@ class RunConfig:
         default=False,
         metadata=_help(
             "budget",
-            "Send calls of OpenAI's models through its Batch API: half the price, replies within a day.",
+            "Call OpenAI's models through its Batch API: half the price, replies within a day.",
         ),
     )
     max_cost: float | None = field(
@@ -80,16 +84,19 @@ class RunConfig:
         default=None,
         metadata=_help(
             "storage",
-            "Where finished calls are stored, so that none is paid twice: a file, or postgresql://...; "
-            "default: in the folder.",
+            "Cache of finished calls, so that none is paid twice: a file, or postgresql://... "
+            "Default: a file in the results folder.",
             metavar="FILE|URL",
         ),
     )
     fresh: bool = field(
-        default=False, metadata=_help("storage", "Judge everything anew, with no reply from before this run.")
+        default=False, metadata=_help("storage", "Judge everything again and ignore the cache.")
     )
-    replace: bool = field(
-        default=False, metadata=_help("storage", "Rename the results that the folder holds and start a run.")
+    overwrite: bool = field(
+        default=False,
+        metadata=_help(
+            "storage", "Start a new run in a folder that holds another; the old results are renamed."
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -109,10 +116,11 @@ class RunConfig:
         Raises:
             UsageError: a name that is neither; or a value that is out of bounds.
         """
-        known, others = RunLimits.__annotations__, tuple(others)
-        if unknown := [name for name in options if name not in known and name not in others]:
+        known, others = [one.name for one in fields(cls)], tuple(others)
+        if unknown := [name for name in options if name not in (*known, *OLD_NAMES, *others)]:
             raise UsageError(f"no option {unknown[0]!r}; there are {', '.join((*others, *known))}")
-        return cls(**{name: value for name, value in options.items() if name in known and value is not None})
+        limits = {name: value for name, value in options.items() if name not in others and value is not None}
+        return cls(**{OLD_NAMES.get(name, name): value for name, value in limits.items()})
 
     @property
     def rate_limits(self) -> RateLimits:
@@ -142,7 +150,7 @@ class RunConfig:
 
 
 class RunLimits(TypedDict, total=False):
-    """The fields of ``RunConfig`` by name, for type checkers: a test holds the two together.
+    """The fields of ``RunConfig`` by name, old names included, for type checkers; a test compares the two.
 
     Python has no way to derive one from the other that type checkers understand.
     """
@@ -159,6 +167,7 @@ class RunLimits(TypedDict, total=False):
     max_tokens: int | None
     journal: str | Path | None
     fresh: bool
+    overwrite: bool
     replace: bool
 
 

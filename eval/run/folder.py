@@ -14,12 +14,13 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
-from ...nodes.planner import EvaluationStepsCache, PlannedSteps
+from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
 from ...state.errors import DataError, UsageError
 from ..journal import Journal
 from .config import RunConfig
 from .results import FILE as RESULTS
 from .results import Result, ResultsFile
+from .turn_kinds import kind_of_turns
 
 JOURNAL = "journal.sqlite"
 LOCK = "run.lock"
@@ -55,7 +56,7 @@ class RunFolder:
         if self._path is None or self.results is None:
             return
         self.results.add(result)
-        if self._new_steps and result.status == "ok" and _asked_planner(result):
+        if self._new_steps and result.status == "ok" and _asked_for_steps(result):
             for planned in [new for new in self._new_steps if new.aspect == result.aspect]:
                 keep_steps(self._path, planned)
                 self._new_steps.remove(planned)
@@ -100,7 +101,7 @@ async def run_folder(
     """
     with _locked(path) as folder:
         if path is not None:
-            if config.fresh or config.replace:
+            if config.fresh or config.overwrite:
                 make_way(folder)
             manifest = write_manifest(folder, {**manifest, "fresh": config.fresh})
         journal = await Journal.open(
@@ -141,8 +142,10 @@ def _locked(folder: Path | None) -> Iterator[Path]:
         yield folder
 
 
-def _asked_planner(result: Result) -> bool:
-    return any("planner" in turn["agent"] for turn in result.transcript)
+def _asked_for_steps(result: Result) -> bool:
+    """Tell whether this verdict is the one that had the evaluation steps written."""
+    kind_of = kind_of_turns(result)
+    return any(kind_of(turn) == "plans" for turn in result.transcript)
 
 
 FILE = "run.json"
@@ -164,7 +167,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _OF_THE_FIRST_START = ("run", "fresh", "created", "steps")
-_OTHERWISE = "choose another --out, or have what is there make way with --replace"
+_OTHERWISE = "choose another --out, or start a new run in this one with --overwrite"
 
 
 def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:

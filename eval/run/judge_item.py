@@ -11,8 +11,8 @@ from typing import Any, cast
 from ...graphs.base import Graph
 from ...state.aspects import Aspect
 from ...state.errors import StoppedError
-from ...state.transcript import Turn
-from ...state.verdict import Verdict, add_usage
+from ...state.transcript import Turn, usage_of_turns
+from ...state.verdict import Verdict
 from ..datasets.items import CompareItem, Item, ScoreItem
 from ..journal import JournalError
 from .results import Key, Result
@@ -134,6 +134,6 @@ def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, spoken:
         known = {"human": item.label(), **item.about()}
     about = {**key._asdict(), "group": item.group, **known, "transcript": spoken.all()}
     if verdict is None:
-        return Result(**about, status="failed", error=problem, **add_usage(spoken.all()).model_dump())
+        return Result(**about, status="failed", error=problem, **usage_of_turns(spoken.all()).flat())
     fields = verdict.model_dump(exclude={"protocol", "kind"})
     return Result(**about, status="ok", **fields)

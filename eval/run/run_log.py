@@ -196,9 +196,9 @@ def redact(text: str) -> str:
     show something (new lines, terminal escapes, changes of direction) are spelled out. A model's reply is left out
     where an error quotes it, since it may quote the prompt in turn; it stands in the results.
 
-    >>> harmless("no such key: sk-abcdefgh12345678")
+    >>> redact("no such key: sk-abcdefgh12345678")
     'no such key: ***'
-    >>> print(harmless("fine\\n\\x1b[31mERROR"))
+    >>> print(redact("fine\\n\\x1b[31mERROR"))
     fine\\n\\x1b[31mERROR
     """
     shown = _without_keys(text.partition(_RAW_REPLY)[0])

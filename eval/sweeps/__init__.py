@@ -1,13 +1,12 @@
 """Sweeps: one dataset judged in every combination of settings, what combinations have in common paid once."""
 
 from .cells import Axis, Cell, CellResult, Value
-from .presets import ABLATIONS, Ablation, plan_ablation
+from .presets import Ablation, ablations, plan_ablation
 from .sweep_plan import SweepPlan, plan_sweep
 from .sweep_result import Sweep
 from .sweep_runner import asweep, carry_out_sweep, sweep
 
 __all__ = [
-    "ABLATIONS",
     "Ablation",
     "Axis",
     "Cell",
@@ -15,6 +14,7 @@ __all__ = [
     "Sweep",
     "SweepPlan",
     "Value",
+    "ablations",
     "asweep",
     "carry_out_sweep",
     "plan_ablation",

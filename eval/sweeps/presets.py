@@ -1,4 +1,4 @@
-"""Ready-made plans: the ablations of the papers, each as data.
+"""Ready-made plans of sweeps: those of the protocols (``Protocol.ablations``), and ``fair``, made for a protocol.
 
 A plan says what varies, on which kind of data, and how its table and figure are laid out. To write one's own, make an
 ``Ablation`` and hand it to ``plan_ablation``, or give its axes to ``sweep``.
@@ -8,28 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from math import ceil
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
-from ...graphs.registry import find_protocol
+from ...graphs.ablations import COMPARING, EQUAL_CALLS_SOURCE, RATING
+from ...graphs.protocol_record import Ablation as Told
+from ...graphs.protocol_record import Ensemble
+from ...graphs.registry import DEFAULT, find_protocol, protocols
 from ...state.call_counts import total
 from ...state.errors import UsageError
 from ...state.settings import make_settings
 from ...state.tasks import TaskKind
 from ..datasets.dataset import Data, Dataset
 from ..datasets.items import CompareItem, Item
-from .cell_metrics import Extra
+from .cell_metrics import EXTRAS, Extra
 from .cells import Axis
 from .sweep_plan import SweepOptions, SweepPlan, dataset_of, plan_sweep
-
-DEBATE = "DEBATE (Kim et al. 2024)"
-CHATEVAL = "ChatEval (Chan et al. 2024)"
-COURTROOM = "the courtroom paper"
-
-STRATEGIES = ["one_by_one", "simultaneous", "summarizer"]
-COMPARING = ("faireval", "mt-bench", "llmbar")
-RATING = ("summeval", "topical-chat")
 
 
 @dataclass(frozen=True)
@@ -63,217 +59,46 @@ class Ablation:
     extras: tuple[Extra, ...] = ()
 
 
-ABLATIONS: Mapping[str, Ablation] = {
-    plan.name: plan
-    for plan in (
-        Ablation(
-            "rounds",
-            "how many rounds a debate should have at most",
-            f"{DEBATE}, Figure 2, left",
-            "debate",
-            (Axis.of("n", [1, 2, 3, 4, 5]),),
-            data=RATING,
-        ),
-        Ablation(
-            "personas",
-            "how critical the Critic should be",
-            f"{DEBATE}, Figure 2, middle",
-            "debate",
-            (Axis.of("persona", ["plain", "weak", "moderate", "strict"]),),
-            data=RATING,
-        ),
-        Ablation(
-            "sophisticated",
-            "whether a more complex prompt makes a better Critic",
-            f"{DEBATE}, appendix C, Table 3",
-            "debate",
-            (
-                Axis.of(
-                    "prompt",
-                    {"original": {"persona": "strict"}, "sophisticated": {"persona": "sophisticated"}},
-                ),
-            ),
-            data=RATING,
-        ),
-        Ablation(
-            "tie-breaker",
-            "who should decide a debate that stays open, with a neutral Critic and a devil's advocate",
-            f"{DEBATE}, Figure 2, right",
-            "debate",
-            (
-                Axis.of(
-                    "style",
-                    {
-                        "MultiAgent": {"persona": "plain", "tie_breaker": False},
-                        "tie-breaker": {"persona": "plain", "tie_breaker": True},
-                        "DEBATE": {"persona": "strict", "tie_breaker": False},
-                        "both": {"persona": "strict", "tie_breaker": True},
-                    },
-                ),
-            ),
-            data=RATING,
-        ),
-        Ablation(
-            "referees",
-            "how many referees should talk, and who hears whom",
-            f"{CHATEVAL}, section 4.3, role numbers",
-            "chateval",
-            (Axis.of("strategy", STRATEGIES), Axis.of("referees", [1, 2, 3, 4, 5])),
-            data=(*COMPARING, *RATING),
-            across="referees",
-            along="referees",
-        ),
-        Ablation(
-            "turns",
-            "how long referees should talk, and who hears whom",
-            f"{CHATEVAL}, section 4.3, discussion turns",
-            "chateval",
-            (Axis.of("strategy", STRATEGIES), Axis.of("turns", [1, 2, 3, 4])),
-            data=(*COMPARING, *RATING),
-            across="turns",
-            along="turns",
-        ),
-        Ablation(
-            "strategies",
-            "who should hear whom among three referees",
-            f"{CHATEVAL}, section 4.2",
-            "chateval",
-            (
-                Axis.of(
-                    "strategy", {name: {"strategy": name, "referees": 3, "turns": 2} for name in STRATEGIES}
-                ),
-            ),
-            data=(*COMPARING, *RATING),
-        ),
-        Ablation(
-            "roles",
-            "whether referees need different personas",
-            f"{CHATEVAL}, section 4.1, Table 3",
-            "chateval",
-            (
-                Axis.of(
-                    "judge",
-                    {
-                        "single agent": {"protocol": "single"},
-                        "same roles": {"protocol": "chateval", "roles": "same", "referees": 2, "turns": 2},
-                        "diverse roles": {
-                            "protocol": "chateval",
-                            "roles": "diverse",
-                            "referees": 2,
-                            "turns": 2,
-                        },
-                    },
-                ),
-            ),
-            data=(*COMPARING, *RATING),
-        ),
-        Ablation(
-            "experts",
-            "which group of experts suits which category of questions",
-            f"{CHATEVAL}, section 4.1, figure on groups and categories",
-            "chateval",
-            (Axis.of("roles", ["generic", "knowledge", "writing", "coding"]),),
-            data=COMPARING,
-            kind="compare",
-            by_category=True,
-        ),
-        Ablation(
-            "jury",
-            "what advocates and a jury add to a judge",
-            f"{COURTROOM}, section 4.2, Table 1",
-            "samre",
-            (
-                Axis.of(
-                    "architecture",
-                    {
-                        "baseline": {"protocol": "baseline"},
-                        "MORE": {"protocol": "more"},
-                        "SAMRE": {"protocol": "samre"},
-                        "SAMRE without juries": {"protocol": "samre", "jurors": 0},
-                    },
-                ),
-            ),
-            data=("mt-bench", "faireval", "llmbar"),
-            kind="compare",
-            across="architecture",
-        ),
-        Ablation(
-            "ballot",
-            "whether jurors should vote or score",
-            f"{COURTROOM}, section 5",
-            "samre",
-            (Axis.of("ballot", ["vote", "score"]),),
-            data=("mt-bench", "faireval", "llmbar"),
-            kind="compare",
-        ),
-        Ablation(
-            "advocates",
-            "how many advocates an answer needs",
-            f"{COURTROOM}, section 3.1",
-            "more",
-            (Axis.of("advocates", [1, 2, 3, 4, 5]),),
-            data=("mt-bench", "faireval", "llmbar"),
-            kind="compare",
-        ),
-        Ablation(
-            "aggregation",
-            "what of a team's defences should come before the judge",
-            f"{COURTROOM}, sections 3.1 and 3.3",
-            "more",
-            (Axis.of("aggregate", ["llm", "concat", "best"]),),
-            data=("mt-bench", "faireval", "llmbar"),
-            kind="compare",
-        ),
-        Ablation(
-            "tau",
-            "how sharply the best defence is preferred, and that it decides nothing",
-            f"{COURTROOM}, section 3.3",
-            "more",
-            (
-                Axis.of(
-                    "tau", {f"{tau:g}": {"tau": tau, "aggregate": "best"} for tau in (0.01, 0.1, 0.5, 1.0)}
-                ),
-            ),
-            data=("mt-bench", "faireval", "llmbar"),
-            kind="compare",
-            extras=("weight",),
-        ),
-        Ablation(
-            "advocates-agreement",
-            "how far the defences of one answer are worth the same",
-            f"{COURTROOM}, section 3.3",
-            "more",
-            (
-                Axis.of(
-                    "advocates",
-                    {str(size): {"advocates": size, "aggregate": "best"} for size in (2, 3, 4, 5)},
-                ),
-            ),
-            data=("mt-bench", "faireval", "llmbar"),
-            kind="compare",
-            extras=("alpha", "spread"),
-        ),
-        Ablation(
-            "prompts",
-            "how much hangs on the wording and the form of replies",
-            f"{DEBATE}, appendix C; folders of one's own by --axis prompts=,DIR,...",
-            "debate",
-            (
-                Axis.of(
-                    "variant",
-                    {
-                        "ours": {},
-                        "plain text": {"structured": "off"},
-                        "sophisticated": {"persona": "sophisticated"},
-                        "literal end": {"termination": "substring"},
-                    },
-                ),
-            ),
-            data=(*RATING, *COMPARING),
-        ),
+@cache
+def ablations() -> Mapping[str, Ablation]:
+    """Collect the ready-made plans of all protocols, by name; ``fair`` comes on top, and depends on the protocol.
+
+    Raises:
+        UsageError: two protocols have a plan of the same name, or one wants a column that there is not.
+
+    >>> ablations()["tau"].protocol
+    'more'
+    """
+    found: dict[str, Ablation] = {}
+    # The default protocol's plans lead the list, as it leads the documentation.
+    for name, module in sorted(protocols().items(), key=lambda known: known[0] != DEFAULT):
+        for told in module.protocol.ablations:
+            if (other := found.get(told.name)) is not None:
+                raise UsageError(f"the protocols {other.protocol} and {name} both have a plan {told.name!r}")
+            found[told.name] = _of_protocol(name, told)
+    return found
+
+
+def _of_protocol(name: str, told: Told) -> Ablation:
+    """Make a plan of what a protocol's record says."""
+    if unknown := [extra for extra in told.extras if extra not in EXTRAS]:
+        raise UsageError(
+            f"the plan {told.name} of {name} has no column {unknown[0]!r}; there are {', '.join(EXTRAS)}"
+        )
+    return Ablation(
+        name=told.name,
+        question=told.question,
+        source=told.source,
+        protocol=name,
+        axes=tuple(Axis.of(axis, values) for axis, values in told.axes.items()),
+        data=told.data,
+        kind=told.kind,
+        across=told.across,
+        along=told.along,
+        by_category=told.by_category,
+        extras=cast("tuple[Extra, ...]", told.extras),
     )
-}
-"""By name. ``fair`` comes on top, and depends on the protocol that is to be compared."""
+
 
 FAIR = "fair"
 
@@ -291,22 +116,30 @@ def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = Non
     >>> [value.label for value in fair("debate", "score", {"n": 2}).axes[0].values]
     ['single', 'debate', 'ensemble of 5']
     """
-    most, referees = _most_calls(protocol, kind, settings or {}), {"referees": 1}
-    size = max(2, ceil(most / _most_calls("ensemble", kind, referees)))
-    ensemble = {"protocol": "ensemble", "referees": size, "roles": "same"}
+    name, ensemble = _ensemble(kind)
+    most, of_one = _most_calls(protocol, kind, settings or {}), ensemble.settings(1, True)
+    size = max(2, ceil(most / _most_calls(name, kind, of_one)))
     judges = {
-        "single": {"protocol": "single"},
+        ensemble.single: {"protocol": ensemble.single},
         protocol: {"protocol": protocol, **(settings or {})},
-        f"ensemble of {size}": ensemble,
+        f"{name} of {size}": {"protocol": name, **ensemble.settings(size, True)},
     }
     return Ablation(
         FAIR,
         "whether a debate is worth its calls: beside one judge, and beside as many calls without debate",
-        f"{CHATEVAL}, Tables 1 and 2, at equal calls",
+        EQUAL_CALLS_SOURCE,
         protocol,
         (Axis.of("judge", judges),),
         data=(*RATING, *COMPARING),
     )
+
+
+def _ensemble(kind: TaskKind) -> tuple[str, Ensemble]:
+    """Give the first protocol of judges who do not talk that takes this kind of task."""
+    for name, module in protocols().items():
+        if module.protocol.ensemble is not None and kind in module.protocol.kinds:
+            return name, module.protocol.ensemble
+    raise UsageError(f"no protocol of judges who do not talk takes {kind} tasks")
 
 
 def _most_calls(protocol: str, kind: TaskKind, settings: Mapping[str, Any]) -> int:
@@ -321,9 +154,9 @@ def find_ablation(name: str) -> Ablation:
     Raises:
         UsageError: there is none of this name.
     """
-    if name not in ABLATIONS:
-        raise UsageError(f"no plan {name!r}; there are {', '.join(ABLATIONS)}, {FAIR}")
-    return ABLATIONS[name]
+    if name not in ablations():
+        raise UsageError(f"no plan {name!r}; there are {', '.join(ablations())}, {FAIR}")
+    return ablations()[name]
 
 
 def plan_ablation(
@@ -351,7 +184,7 @@ def plan_ablation(
     """
     dataset = dataset_of(data, options)
     if ablation == FAIR:
-        ablation = fair(protocol or "debate", dataset.kind, options.pop("settings", None))
+        ablation = fair(protocol or DEFAULT, dataset.kind, options.pop("settings", None))
     chosen = find_ablation(ablation) if isinstance(ablation, str) else ablation
     check_data(chosen, dataset)
     own = {axis.name: axis for axis in axes}

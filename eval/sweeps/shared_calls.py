@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...graphs.registry import find_protocol
+from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, call_middleware
-from ...nodes.planner import keep_steps_in
 from ...state.call_counts import CallRange, Range, exactly
 from ...state.errors import UsageError
 from ..estimate import aestimate
 from ..estimate.dry_run import objecting, panel_of, with_reply_shape
-from ..estimate.estimator import calls_of, some_tasks
+from ..estimate.estimator import added, calls_of, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 
 MOST, LEAST, ALTOGETHER = 4, 2, 100
@@ -109,7 +109,7 @@ class ExpectedCalls:
 
 
 async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
-    """What follows from protocols and settings alone; arguments as for ``expect``."""
+    """What follows from protocols and settings alone; arguments as for ``expected_calls``."""
     pairs = list(zip(planned.cells, done, strict=True))
     return ExpectedCalls(
         verdicts=tuple(len(one.plan) - there for one, there in pairs),
@@ -231,9 +231,6 @@ def _told_apart(reply: Reply, key: bytes) -> Reply:
 
 
 async def _cost(planned: SweepPlan, done: Sequence[int], size: int) -> Range[float] | None:
-    parts = [
-        (await aestimate(one.plan, {one.protocol: there}, size)).total.cost_usd
-        for one, there in zip(planned.cells, done, strict=True)
-    ]
-    known = [part for part in parts if part is not None]
-    return sum(known, start=Range(0.0, 0.0)) if len(known) == len(parts) else None
+    pairs = zip(planned.cells, done, strict=True)
+    estimates = [await aestimate(one.plan, {one.protocol: there}, size) for one, there in pairs]
+    return added(estimate.total for estimate in estimates).cost_usd

@@ -25,7 +25,7 @@ from .cells import MODEL, PROMPTS, PROTOCOL, Axis, Cell, cells
 CELLS = "cells"
 JOURNAL = "calls.sqlite"
 
-SWEEP_WITHOUT = ("fresh", "replace", "batch")
+SWEEP_WITHOUT = ("fresh", "overwrite", "batch")
 """Fields of the config that mean nothing for a sweep: its cells share calls with each other and with earlier starts."""
 
 
@@ -116,7 +116,9 @@ class SweepPlan:
         A replay makes no call that could be kept.
         """
         if any(getattr(config, name) for name in SWEEP_WITHOUT):
-            raise UsageError("a sweep knows no fresh, replace and batch: choose another folder to begin anew")
+            raise UsageError(
+                "a sweep knows no fresh, overwrite and batch: choose another folder to begin anew"
+            )
         if config.journal is not None or self.folder is None or self.is_replay:
             return config
         return replace(config, journal=self.folder / JOURNAL)

@@ -43,7 +43,7 @@ async def call_with_retry(call: Call, send: Send, retry_policy: RetryPolicy | No
     """Attempt a call until it succeeds, cannot succeed, or has been attempted often enough.
 
     Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured. How long one attempt may take is for
-    ``send`` to see to (``timed``).
+    ``send`` to see to (``with_timeout``).
 
     Raises:
         ModelCallError: the last attempt's.

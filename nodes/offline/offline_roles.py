@@ -201,7 +201,7 @@ def respond(metadata: Mapping[str, Any], sections: Iterable[Section]) -> tuple[R
 def as_text(said: Response, form: str) -> str:
     """A reply in plain text: prose, then the value on the last line (or two).
 
-    >>> print(as_text(Said("Well put.", values=(4.0,)), "score"))
+    >>> print(as_text(Response("Well put.", values=(4.0,)), "score"))
     Well put.
     Score: 4
     """
@@ -233,7 +233,7 @@ _FIELDS: dict[str, Callable[[Response], Any]] = {
 def as_json(said: Response, properties: Iterable[str]) -> str:
     """A reply as the JSON object that a schema asks for.
 
-    >>> as_json(Said("Well put.", values=(4.0,)), ["reasoning", "score"])
+    >>> as_json(Response("Well put.", values=(4.0,)), ["reasoning", "score"])
     '{"reasoning": "Well put.", "score": 4.0}'
 
     Raises:
@@ -359,7 +359,7 @@ def _points(view: View) -> list[Evidence]:
 def told(piece: Evidence) -> str:
     """A piece of evidence as one sentence.
 
-    >>> told(Piece("substance", 1, True, (0.5,), ("the candidate offers 6 content words",)))
+    >>> told(Evidence("substance", 1, True, (0.5,), ("the candidate offers 6 content words",)))
     'On substance, the candidate offers 6 content words.'
     """
     return f"On {piece.name}, {' while '.join(piece.words)}."

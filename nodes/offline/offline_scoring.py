@@ -113,7 +113,7 @@ ASPECTS: dict[str, tuple[Feature, ...]] = {aspect: _witnesses(row) for aspect, r
 def features_of(aspect: str) -> tuple[Feature, ...]:
     """The measures that speak to an aspect; a general mix for one that is not in the table.
 
-    >>> [w.name for w in witnesses_of("summeval/Coherence") if w.quick]
+    >>> [w.name for w in features_of("summeval/Coherence") if w.quick]
     ['sentence order', 'flow between sentences', 'the tie to the last turn', 'whole sentences']
     """
     return ASPECTS.get(aspect.rsplit("/", 1)[-1].strip().lower(), ASPECTS[""])
@@ -166,7 +166,7 @@ class Scale:
 def mixture(pieces: Iterable[Evidence], width: int) -> Qualities:
     """The weighted mean of pieces; of no evidence at all, the bottom of the scale.
 
-    >>> mixture([Piece("a", 3, True, (1.0,), ("",)), Piece("b", 1, True, (0.0,), ("",))], width=1)
+    >>> mixture([Evidence("a", 3, True, (1.0,), ("",)), Evidence("b", 1, True, (0.0,), ("",))], width=1)
     (0.75,)
     """
     held = list(pieces)

@@ -1,0 +1,26 @@
+"""What the turns of a result do to its verdict, as the result's protocol says (``Protocol.role_kinds``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...state.role_kinds import RoleKind
+from ...state.transcript import Turn
+from .results import Result
+
+KindOf = Callable[[Turn], RoleKind]
+
+
+def kind_of_turns(result: Result) -> KindOf:
+    """Give the function that tells what a turn of this result does to the verdict; a role unheard of ``scores``.
+
+    >>> turn = {"role": "critic", "agent": "critic", "round": 1, "value": False}
+    >>> kind_of_turns(Result(item="a", protocol="debate", status="ok"))(turn)
+    'objects'
+    """
+    # Reading results needs no graphs: they are imported when the first transcript is looked at.
+    from ...graphs.registry import role_kinds
+
+    # A wrapper's verdict carries the name of the protocol inside, whose turns these are.
+    kinds = role_kinds(str(result.details.get("of", result.protocol)))
+    return lambda turn: kinds.get(turn["role"], "scores")

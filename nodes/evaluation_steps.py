@@ -1,0 +1,86 @@
+"""Evaluation steps that a run has written once and shares between its verdicts.
+
+A run opens a cache around its verdicts: steps are then asked for once for each aspect and model, also when many items
+begin at the same moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class PlannedSteps(BaseModel):
+    """One set of steps: what they are for, who wrote them, and the key of what the planner was asked."""
+
+    model_config = ConfigDict(frozen=True)
+
+    aspect: str
+    model: str
+    key: str
+    steps: tuple[str, ...]
+
+
+class EvaluationStepsCache:
+    """Steps that are written once and kept.
+
+    Args:
+        known: those that were written before.
+        keep: told of each set when it is new.
+    """
+
+    def __init__(
+        self, known: Iterable[PlannedSteps] = (), keep: Callable[[PlannedSteps], None] = lambda _: None
+    ) -> None:
+        self._known = {planned.key: planned for planned in known}
+        self._keep = keep
+        self._writing: dict[tuple[int, str], asyncio.Lock] = {}
+
+    @property
+    def all(self) -> list[PlannedSteps]:
+        """The sets so far."""
+        return list(self._known.values())
+
+    def note(self, planned: PlannedSteps) -> None:
+        """Take up steps that were written elsewhere."""
+        if planned.key not in self._known:
+            self._known[planned.key] = planned
+            self._keep(planned)
+
+    async def steps(self, key: str, write: Callable[[], Awaitable[PlannedSteps]]) -> tuple[str, ...]:
+        """The steps of that key; the first who asks has them written, the others wait.
+
+        If that fails, the next in line tries.
+        """
+        # A lock belongs to one event loop.
+        async with self._writing.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock()):
+            if key not in self._known:
+                self._known[key] = planned = await write()
+                self._keep(planned)
+            return self._known[key].steps
+
+
+open_cache: ContextVar[EvaluationStepsCache | None] = ContextVar("open_cache", default=None)
+
+
+@contextmanager
+def keep_steps_in(cache: EvaluationStepsCache | None = None) -> Iterator[EvaluationStepsCache]:
+    """Have all judgements inside share their evaluation steps.
+
+    >>> from jurygraph.graphs import geval
+    >>> task = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "fluency"}
+    >>> with keep_steps_in() as cache:
+    ...     results = geval.graph.batch([{"task": task}] * 3)
+    >>> sum(turn["agent"] == "planner" for result in results for turn in result["transcript"]), len(cache.all)
+    (1, 1)
+    """
+    cache = EvaluationStepsCache() if cache is None else cache
+    token = open_cache.set(cache)
+    try:
+        yield cache
+    finally:
+        open_cache.reset(token)

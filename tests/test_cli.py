@@ -7,15 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from jurygraph.eval.cli.app import main
 
 from .loopback import Failure, Provider
-
-JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; main()"]
+from .processes import HANG_GUARD, JURYGRAPH, started, until
 
 
 def jurygraph(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -25,7 +23,7 @@ def jurygraph(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedPro
         env={**os.environ, **env},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_GUARD,
         check=False,
     )
 
@@ -181,14 +179,11 @@ def test_another_runs_folder_is_refused(finished: Path) -> None:
 
 def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
     command = ("run", "debate", "--data", "demo", "--limit", "12", "--out", "out", "--concurrency", "2")
-    process = subprocess.Popen([*JURYGRAPH, *command], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     results = tmp_path / "out" / "results.jsonl"
-    deadline = time.monotonic() + 60
-    while not (results.exists() and results.read_text().count("\n") > 5):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    printed, _ = process.communicate(timeout=30)
+    with started(*command, cwd=tmp_path) as process:
+        until(lambda: results.exists() and results.read_text().count("\n") > 5, process)
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=HANG_GUARD)
     assert process.returncode == 130
     assert "--out out resumes" in printed
     kept = results.read_text().splitlines()

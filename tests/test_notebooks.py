@@ -15,6 +15,8 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from .processes import HANG_GUARD
+
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 KERNEL = "this-python"
@@ -43,7 +45,7 @@ def executed(path: Path, folder: Path) -> NotebookNode:
             patch.delenv(key, raising=False)
         notebook = read(path)
         resources = {"metadata": {"path": str(folder)}}
-        NotebookClient(notebook, timeout=120, kernel_name=KERNEL, resources=resources).execute()
+        NotebookClient(notebook, timeout=int(HANG_GUARD), kernel_name=KERNEL, resources=resources).execute()
     return notebook
 
 

@@ -17,12 +17,14 @@ from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 from .made_up_run import debate, failed, turn, write_run
 from .made_up_study import OFFLINE, judge, study
+from .processes import HANG_GUARD
 
 CHROMIUM = Path("/usr/bin/chromium")
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+expect.set_options(timeout=1000 * HANG_GUARD)
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a browser: {CHROMIUM} is not there")
 
 SCRIPT = "</script><script>window.hurt = 1; alert(1)</script><img src=x onerror='window.hurt = 1'>"
@@ -79,6 +81,7 @@ class Opened:
     def __init__(self, browser: Browser, file: Path, address: str = "", **context: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **context})
         self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(1000 * HANG_GUARD)
         self.wrong: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.wrong.append(message.text))

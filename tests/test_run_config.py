@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from importlib import import_module
 from typing import Any, get_type_hints
 
 import pytest
 import typer
 from jurygraph.eval import evaluate
-from jurygraph.eval.cli.app import app
 from jurygraph.eval.run.config import OLD_NAMES, RunConfig, RunLimits
 from jurygraph.eval.runner import RunOptions
 from jurygraph.eval.sweeps import sweep
@@ -34,8 +34,9 @@ def test_evaluate_and_sweep_take_all_of_them() -> None:
 def test_a_command_has_an_option_for_each_with_its_default_and_help(
     name: str, without: tuple[str, ...]
 ) -> None:
-    group: Any = typer.main.get_command(app)
-    command = group.get_command(None, name)
+    alone = typer.Typer()
+    alone.command()(getattr(import_module(f"jurygraph.eval.cli.{name}"), name))
+    command: Any = typer.main.get_command(alone)
     options = {option.name: option for option in command.params}
     for field in fields(RunConfig):
         if field.name in without:

@@ -21,7 +21,7 @@ from ...nodes.bound_judge import BoundJudge
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
-from ...nodes.models.openai_fast import FastChatOpenAI, requests_taken_by
+from ...nodes.models.openai_fast import FastChatOpenAI, requests_handled_by
 from ...nodes.models.resolver import load
 from ...state.errors import ModelCallError, StoppedError, UsageError
 from ...state.settings import ModelSpec
@@ -150,7 +150,7 @@ class BatchPipeline(CallPipeline):
 
     async def _made(self, key: bytes, call: Call, send: Send) -> Reply:
         used: list[str] = []
-        with requests_taken_by(partial(self._take, key, call, used)):
+        with requests_handled_by(partial(self._take, key, call, used)):
             while True:
                 try:
                     reply = await send(call)

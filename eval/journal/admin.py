@@ -99,7 +99,7 @@ def prune(
     """
     if older_than_days is None and run is None and not invalidated:
         raise UsageError(
-            "nothing says which replies to delete: older than so many days, of a run, or disowned"
+            "nothing says which replies to delete: older than so many days, of a run, or invalidated"
         )
     there = journal_location(where)
 

@@ -130,7 +130,7 @@ def test_only_shared_rows_count_and_the_others_are_counted(tmp_path: Path) -> No
     )
     expected = stats.spearmanr(columns(one[10:29]), [float(r.human or 0) for r in one[10:29]])[0]
     assert pair.differences["spearman"].first == pytest.approx(expected)
-    assert (pair.first_bill.judgements, pair.first_bill.calls_each) == (19, 1.0)
+    assert (pair.first_usage.judgements, pair.first_usage.calls_each) == (19, 1.0)
 
 
 def test_p_values_hold_together_in_both_families(tmp_path: Path) -> None:

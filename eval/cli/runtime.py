@@ -155,5 +155,5 @@ Verbose = Annotated[
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Say what it would take, and do nothing.", rich_help_panel=LIMITS),
+    typer.Option("--dry-run", help="Print an estimate of calls and cost, and exit.", rich_help_panel=LIMITS),
 ]

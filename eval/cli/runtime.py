@@ -114,7 +114,8 @@ SPEED, LIMITS, KEPT = "Concurrency and limits", "Budget", "Output and cache"
 Aspects = Annotated[
     list[str] | None,
     typer.Option(
-        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels."
+        metavar="NAME|FILE",
+        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels.",
     ),
 ]
 Model = Annotated[

@@ -175,7 +175,8 @@ calls = Table(
     Column("reasoning_tokens", Integer, nullable=False),
     Column("cost_usd", Float),
     Column("seconds", Float, nullable=False),
-    Column("disowned", Boolean, nullable=False, server_default=false()),
+    # The column keeps its first name: journals that exist have it.
+    Column("disowned", Boolean, key="invalidated", nullable=False, server_default=false()),
     Column("reply", LargeBinary),
 )
 Index("jurygraph_calls_key", calls.c.key)

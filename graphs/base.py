@@ -47,7 +47,9 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         names = {role: m for role, m in (models or {}).items() if role not in chats}
         given = {**(fields or {}), **({"models": names} if names else {})}
         bound = make_settings(settings_class, settings, given)
-        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(protocol.name, protocol.roles, bound, chats)
+        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(
+            protocol.name, protocol.roles, bound, chats, protocol.templates
+        )
         self._add_ends(protocol)
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:

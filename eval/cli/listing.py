@@ -15,7 +15,7 @@ from rich.text import Text
 from ...graphs.registry import find_protocol
 from ...state.errors import UsageError
 from ...state.settings import Settings
-from ..datasets.dataset import SOURCES
+from ..datasets.published.catalog import dataset_names, find_source
 from ..datasets.published.source import GitHub, HuggingFace, Source
 from .runtime import console
 
@@ -57,8 +57,8 @@ def datasets(
     aspects = Column("aspects", min_width=len("understandability,"))
     headings = (Column("dataset", no_wrap=True), "kind", "size", aspects, "scale", "licence", "cite")
     table = Table(*headings, box=box.HORIZONTALS, pad_edge=False)
-    for source in SOURCES.values():
-        cite = source.papers[0].cite if source.papers else "bundled"
+    for source in filter(None, map(find_source, dataset_names())):
+        cite = source.papers[0].cite if source.papers else "bundled" if source.file is None else ""
         judged = ", ".join(source.aspects) or "preference"
         row = (source.kind, source.size, judged, source.scale, source.licence, cite)
         table.add_row(source.name, *row, end_section=True)
@@ -71,9 +71,9 @@ def datasets(
 
 
 def _tell_of(name: str) -> None:
-    source = SOURCES.get(name)
+    source = find_source(name)
     if source is None:
-        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(SOURCES)}")
+        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
     table = Table.grid(padding=(0, 2))
     for fact, text in _facts(source):
         table.add_row(Text(fact, style="bold"), Text(text))
@@ -93,7 +93,9 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     yield "licence", source.terms or source.licence
     for paper in source.papers:
         yield "cite", f"{paper.cite}, {paper.title}"
-    if source.home is None:
+    if source.file is not None:
+        yield "home", "brought by another package"
+    elif source.home is None:
         yield "home", "bundled"
     else:
         yield "home", source.home.address

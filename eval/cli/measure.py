@@ -19,7 +19,8 @@ def measure(
         str,
         typer.Argument(
             help="One metric, or several with commas between: rouge-l, bleu-4, bertscore, moverscore, bartscore, "
-            "unieval, gptscore, or a function of your own as module:function."
+            "unieval, gptscore, the name of one that another package registers, or a function of your own as "
+            "module:function."
         ),
     ],
     data: Annotated[str, typer.Option(help="A dataset's name (see `datasets`), or a file.")],

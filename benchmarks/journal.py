@@ -19,6 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from jurygraph.eval.journal import Entry, Journal
+from jurygraph.state.usage import Usage
 
 from .scenario import middle, options, scratch, show, show_machine
 from .simulated_replies import prose
@@ -50,7 +51,7 @@ class Load:
         reply = json.dumps(
             {"text": f"{key.hex()} {prose('reply', self.words)}", "cut_off": False, "refused": False}
         )
-        return Entry("openai:sim-model", reply.encode(), 1, 400, 0, 130, 0, 0.0001, self.latency)
+        return Entry("openai:sim-model", reply.encode(), Usage(1, 400, 0, 130, 0, 0.0001, self.latency))
 
     @property
     def text(self) -> int:

@@ -25,6 +25,7 @@ from jurygraph.eval.report.sections import compose
 from jurygraph.eval.run.folder import read_manifest
 from jurygraph.eval.run.results import ResultsFile
 from jurygraph.eval.statistics.resampling import Resampling
+from jurygraph.state.usage import Usage
 
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 NEEDLE = "heliotrope"
@@ -100,19 +101,19 @@ def results(draw: random.Random, words: list[str], debates: int) -> Iterator[Res
                 rounds=rounds,
                 stop_reason="no_issue" if rounds < 4 else "max_rounds",
                 score_by_round=path,
-                calls=len(said),
-                input_tokens=1_000 * len(said),
-                output_tokens=150 * len(said),
-                cost_usd=0.001 * len(said),
+                **usage_of(len(said), 0.001 * len(said)),
                 transcript=tuple(turn(place, content, path) for place, content in enumerate(said)),
             )
+
+
+def usage_of(calls: int, cost: float) -> dict[str, Any]:
+    """What calls took, as a turn or a result has it."""
+    return Usage(calls, 1_000 * calls, 0, 150 * calls, cost_usd=cost).flat()
 
 
 def turn(place: int, content: str, path: tuple[float, ...]) -> Any:
     """Scorer and critic in turns."""
     role = "critic" if place % 2 else "scorer"
-    spent = dict.fromkeys(("cached_input_tokens", "reasoning_tokens", "cost_usd", "seconds"), 0)
-    spent |= {"calls": 1, "input_tokens": 1_000, "output_tokens": 150}
     value = False if place % 2 else path[place // 2]
     return {
         "round": (place + 1) // 2,
@@ -121,7 +122,7 @@ def turn(place: int, content: str, path: tuple[float, ...]) -> Any:
         "content": content,
         "value": value,
         "model": "made-up",
-        **spent,
+        **usage_of(1, 0),
     }
 
 

@@ -16,8 +16,8 @@ from ..nodes.models.send import CallMiddleware, call_middleware
 from ..nodes.sync_bridge import run_blocking
 from ..state.aspects import Aspect
 from ..state.errors import StoppedError, UsageError
-from ..state.transcript import Turn
-from ..state.verdict import Verdict, add_usage
+from ..state.transcript import Turn, usage_of_turns
+from ..state.verdict import Verdict
 from .datasets.dataset import Data
 from .datasets.items import CompareItem, Item, ScoreItem
 from .journal import Journal, JournalError
@@ -344,6 +344,6 @@ def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, heard: 
         known = {"human": item.label(), **item.about()}
     about = {**key._asdict(), "group": item.group, **known, "transcript": heard.all()}
     if verdict is None:
-        return Result(**about, status="failed", error=problem, **add_usage(heard.all()).model_dump())
+        return Result(**about, status="failed", error=problem, **usage_of_turns(heard.all()).flat())
     fields = verdict.model_dump(exclude={"protocol", "kind"})
     return Result(**about, status="ok", **fields)

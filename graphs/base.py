@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Generic
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.config import set_config_context
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import BoundJudge, Models
-from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.sync_bridge import run_blocking
 from ..state.graph_state import JudgeInput, JudgeOutput, JudgeState
 from ..state.settings import SettingsT, make_settings
@@ -26,10 +25,14 @@ Router = Callable[[JudgeState, SettingsT], str]
 
 
 class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
-    """A graph that begins with ``prepare`` and ends with ``conclude``; what lies between is the protocol's.
+    """A LangGraph graph over the judges' state whose nodes and routers know the settings of the run.
+
+    Each protocol wires its own, from ``prepare`` to ``conclude``, with ``agent`` for nodes, ``route`` for conditional
+    edges, and LangGraph's own ``add_edge``.
 
     Attributes:
-        panel: the settings that are bound to it, and the models behind its roles.
+        protocol: what the rest of the package knows of the protocol.
+        bound_judge: the settings that are bound to the graph, and the models behind its roles.
     """
 
     def __init__(
@@ -47,13 +50,13 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         names = {role: m for role, m in (models or {}).items() if role not in chats}
         given = {**(fields or {}), **({"models": names} if names else {})}
         bound = make_settings(settings_class, settings, given)
+        self.protocol = protocol
         self.bound_judge: BoundJudge[SettingsT] = BoundJudge(
             protocol.name, protocol.roles, bound, chats, protocol.templates
         )
-        self._add_ends(protocol)
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:
-        """Add a node: an async function of the state and the hearing."""
+        """Add a node: an async function of the state and the agents' runtime (settings, prompts, models)."""
 
         async def act(state: JudgeState) -> Update:
             runtime = get_runtime()
@@ -61,25 +64,20 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
         self.add_node(name, AsyncNode(name, act))
 
-    def route(self, source: str, router: Router[SettingsT], targets: Sequence[str]) -> None:
-        """Add a conditional edge: a pure function of the state and the settings names the next node."""
+    def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str]) -> None:
+        """Add a conditional edge: a pure function of the state and the settings names the outcome.
+
+        Args:
+            source: the node behind which the question is asked.
+            router: returns the name of an outcome.
+            targets: the next node for each outcome; drawings show the outcome on the edge.
+        """
 
         def choose(state: JudgeState) -> str:
             return router(state, self.bound_judge.settings(get_runtime().context))
 
-        self.add_conditional_edges(source, SyncFunction(router.__name__, choose), list(targets))
-
-    def _add_ends(self, protocol: Protocol[Any]) -> None:
-        async def opening(state: JudgeState, _runtime: AgentRuntime[SettingsT]) -> Update:
-            return prepare(state, protocol.name, protocol.kinds)
-
-        async def closing(state: JudgeState, _runtime: AgentRuntime[SettingsT]) -> Update:
-            return conclude(state, protocol.name)
-
-        self.agent("prepare", opening)
-        self.agent("conclude", closing)
-        self.add_edge(START, "prepare")
-        self.add_edge("conclude", END)
+        nodes: dict[Hashable, str] = dict(targets.items())
+        self.add_conditional_edges(source, SyncFunction(router.__name__, choose), nodes)
 
 
 class AsyncNode(Runnable[Any, Any]):

@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph.graph import END, START
+
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import judge_alone
+from ..nodes.prepare_conclude import conclude, prepare
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import BaselineSettings
 from ..state.tasks import TaskKind
@@ -55,9 +58,13 @@ def build(
     ('1', 1)
     """
     graph = ProtocolGraph(protocol, BaselineSettings, settings, models, fields)
+    graph.agent("prepare", prepare(protocol))
     graph.agent("judge", judge_alone)
+    graph.agent("conclude", conclude(protocol))
+    graph.add_edge(START, "prepare")
     graph.add_edge("prepare", "judge")
     graph.add_edge("judge", "conclude")
+    graph.add_edge("conclude", END)
     return graph
 
 

@@ -26,8 +26,8 @@ from ..state.call_counts import CallRange, CallsByRole, Can
 from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import CascadeSettings, Reason, WrapperSettings
 from ..state.tasks import TaskKind, parse_task
-from ..state.transcript import Turn
-from ..state.verdict import Verdict, add_usage
+from ..state.transcript import Turn, usage_of_turns
+from ..state.verdict import Verdict
 from .base import SyncFunction
 from .nested import (
     TEMPLATES,
@@ -162,7 +162,7 @@ def _concluded(state: CascadeState, name: str | None) -> JudgeOutput:
         **({"details": verdicts[-1].details} if verdicts[-1].details else {}),
     }
     warnings = tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings))
-    both = {"details": details, "warnings": warnings, **add_usage(turns).model_dump()}
+    both = {"details": details, "warnings": warnings, **usage_of_turns(turns).flat()}
     verdict = verdicts[-1].model_copy(update={**both, **({"protocol": name} if name else {})})
     return JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=turns)
 

@@ -20,18 +20,23 @@ calibration takes twice as many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langgraph.graph import END, START
+
+from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
-from ..nodes.personas import with_roles
-from ..nodes.referee import referee, turn_is_over
+from ..nodes.personas import Referee, load_referees, with_roles
+from ..nodes.prepare_conclude import conclude, prepare
+from ..nodes.referee import contribute
 from ..nodes.summarizer import summarizer
 from ..nodes.vote_aggregation import majority_vote, scores_over_orders, vote
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, make_settings
 from ..state.tasks import TaskKind
+from ..state.transcript import Turn
 from ..state.verdict import Verdict
 from . import ablations
 from .base import ProtocolGraph
@@ -64,23 +69,49 @@ protocol = Protocol(
 )
 
 
+def referee_turns(state: JudgeState) -> list[Turn]:
+    """Return what the referees have said so far."""
+    return [turn for turn in state["transcript"] if turn["role"] == "referee"]
+
+
+def turn_is_over(state: JudgeState) -> bool:
+    """Tell whether every referee has spoken in the present turn of the discussion."""
+    return len(referee_turns(state)) % len(state["details"]["roles"]) == 0
+
+
+def next_speakers(
+    state: JudgeState, referees: Sequence[Referee], settings: ChatEvalSettings
+) -> tuple[Sequence[Referee], int]:
+    """Return who speaks next and in which turn: one referee after the other, or all of them at the same time."""
+    said = len(referee_turns(state))
+    turn = said // len(referees) + 1
+    return ([referees[said % len(referees)]] if settings.strategy == "one_by_one" else referees), turn
+
+
 def turns_left(state: JudgeState, settings: ChatEvalSettings) -> bool:
-    """Whether the referees have another turn to come."""
+    """Tell whether the referees have another turn to come."""
     return state["round"] < settings.turns
 
 
 def after_referee(state: JudgeState, settings: ChatEvalSettings) -> str:
-    """The turn goes on; or it is summed up, where somebody will read it; or the next begins, or they vote."""
+    """The turn goes on until all have spoken; then it is summarized if somebody will read that, and the next begins."""
     if not turn_is_over(state):
-        return "referee"
+        return "next_referee"
     if settings.strategy == "summarizer" and (turns_left(state, settings) or settings.summarize_last):
-        return "summarizer"
+        return "turn_over"
     return after_summarizer(state, settings)
 
 
 def after_summarizer(state: JudgeState, settings: ChatEvalSettings) -> str:
-    """The next turn, or the vote."""
-    return "referee" if turns_left(state, settings) else "vote"
+    """The referees vote after the last turn."""
+    return "another_turn" if turns_left(state, settings) else "turns_spent"
+
+
+async def discuss(state: JudgeState, runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
+    """Have the next referee speak, or all of them where they speak simultaneously."""
+    referees = await load_referees(runtime.settings)
+    speakers, turn = next_speakers(state, referees, runtime.settings)
+    return await contribute(state, runtime, referees, speakers, turn)
 
 
 def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
@@ -92,13 +123,20 @@ def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
 
 def core(graph: ProtocolGraph[ChatEvalSettings]) -> ProtocolGraph[ChatEvalSettings]:
     """Add the discussion's nodes and edges: what is held once for each order of the answers."""
-    graph.agent("referee", referee)
+    graph.agent("prepare", prepare(protocol))
+    graph.agent("referee", discuss)
     graph.agent("summarizer", summarizer)
     graph.agent("vote", vote)
+    graph.agent("conclude", conclude(protocol))
+    graph.add_edge(START, "prepare")
     graph.add_edge("prepare", "referee")
-    graph.route("referee", after_referee, ["referee", "summarizer", "vote"])
-    graph.route("summarizer", after_summarizer, ["referee", "vote"])
+    after_turn = {"another_turn": "referee", "turns_spent": "vote"}
+    graph.route(
+        "referee", after_referee, {"next_referee": "referee", "turn_over": "summarizer", **after_turn}
+    )
+    graph.route("summarizer", after_summarizer, after_turn)
     graph.add_edge("vote", "conclude")
+    graph.add_edge("conclude", END)
     return graph
 
 

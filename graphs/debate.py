@@ -15,12 +15,17 @@ the tie-breaker. With ``commander="llm"`` every Scorer and Critic call takes one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+from langgraph.graph import END, START
+
+from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
-from ..nodes.commander import commander, recipient
-from ..nodes.critic import critic, is_satisfied
+from ..nodes.commander import Recipient, commander
+from ..nodes.critic import critic
 from ..nodes.human import human
+from ..nodes.prepare_conclude import conclude, prepare
+from ..nodes.prompt_context import debate_turns
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
@@ -28,6 +33,8 @@ from ..state.graph_state import JudgeState
 from ..state.role_kinds import RoleKind
 from ..state.settings import DebateSettings
 from ..state.tasks import TaskKind
+from ..state.transcript import last_turn
+from ..state.verdict import StopReason
 from . import ablations
 from .base import ProtocolGraph
 from .protocol_record import Protocol, Replay
@@ -74,41 +81,88 @@ protocol = Protocol(
 )
 
 
+Outcome = Literal["no_issue", "objection", "another_round", "max_rounds", "tie_breaker", "human"]
+
+
+def next_speaker(state: JudgeState) -> Recipient:
+    """Name who speaks next: the Critic answers the Scorer, the Scorer answers the task and every objection."""
+    said = debate_turns(state)
+    return "critic" if said and said[-1]["role"] == "scorer" else "scorer"
+
+
+def round_of(state: JudgeState, speaker: Recipient) -> int:
+    """Number the round that the next speaker belongs to: a round begins when the Critic is called."""
+    return state["round"] + 1 if speaker == "critic" else state["round"]
+
+
+def critic_is_satisfied(state: JudgeState) -> bool:
+    """Tell whether the Critic's latest turn declares that there is no issue."""
+    turn = last_turn(state["transcript"], "critic")
+    return turn is not None and turn["value"] is True
+
+
 def rounds_left(state: JudgeState, settings: DebateSettings) -> bool:
-    """Whether the Critic may be called once more."""
+    """Tell whether the Critic may be called once more."""
     return state["round"] < settings.n
 
 
-def after_scorer(state: JudgeState, settings: DebateSettings) -> str:
-    """On to the Critic while rounds are left; then to whatever decides an unresolved debate."""
-    if rounds_left(state, settings):
-        return "commander"
-    return {"last": "conclude", "tie_breaker": "tie_breaker", "human": "human"}[settings.fallback]
+def unresolved(settings: DebateSettings) -> Literal["max_rounds", "tie_breaker", "human"]:
+    """Name what ends a debate after n objections: the last score stands, or somebody else decides."""
+    return "max_rounds" if settings.fallback == "last" else settings.fallback
 
 
-def after_critic(state: JudgeState, _settings: DebateSettings) -> str:
+def after_commander(state: JudgeState, _settings: DebateSettings) -> Recipient:
+    """The Commander's message goes to the next speaker."""
+    return next_speaker(state)
+
+
+def after_scorer(state: JudgeState, settings: DebateSettings) -> Outcome:
+    """The Critic hears the score while rounds are left."""
+    return "another_round" if rounds_left(state, settings) else unresolved(settings)
+
+
+def after_critic(state: JudgeState, _settings: DebateSettings) -> Outcome:
     """NO ISSUE ends the debate; an objection goes back to the Scorer."""
-    return "conclude" if is_satisfied(state) else "commander"
+    return "no_issue" if critic_is_satisfied(state) else "objection"
 
 
-def after_commander(state: JudgeState, _settings: DebateSettings) -> str:
-    """To whom the Commander's message is addressed: who has not spoken last."""
-    return recipient(state)
+def stop_reason(state: JudgeState, settings: DebateSettings) -> StopReason:
+    """Say why the debate ended: the Critic had no issue, or n objections were left unresolved."""
+    return "no_issue" if critic_is_satisfied(state) else unresolved(settings)
+
+
+async def relay(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
+    """Have the Commander hand the latest words to the next speaker."""
+    speaker = next_speaker(state)
+    return await commander(state, runtime, speaker, round_of(state, speaker))
 
 
 def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
     """Add the debate's nodes and edges; DEBATE and its plain variant have them in common."""
-    graph.agent("commander", commander)
+    graph.agent("prepare", prepare(graph.protocol))
+    graph.agent("commander", relay)
     graph.agent("scorer", scorer)
     graph.agent("critic", critic)
     graph.agent("tie_breaker", tie_breaker)
     graph.agent("human", human)
+    graph.agent("conclude", conclude(graph.protocol, stop_reason))
+    graph.add_edge(START, "prepare")
     graph.add_edge("prepare", "commander")
-    graph.route("commander", after_commander, ["scorer", "critic"])
-    graph.route("scorer", after_scorer, ["commander", "tie_breaker", "human", "conclude"])
-    graph.route("critic", after_critic, ["commander", "conclude"])
+    graph.route("commander", after_commander, {"scorer": "scorer", "critic": "critic"})
+    graph.route(
+        "scorer",
+        after_scorer,
+        {
+            "another_round": "commander",
+            "max_rounds": "conclude",
+            "tie_breaker": "tie_breaker",
+            "human": "human",
+        },
+    )
+    graph.route("critic", after_critic, {"objection": "commander", "no_issue": "conclude"})
     graph.add_edge("tie_breaker", "conclude")
     graph.add_edge("human", "conclude")
+    graph.add_edge("conclude", END)
     return graph
 
 

@@ -16,8 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph.graph import END, START
+
 from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
+from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.referee import independent_referees
 from ..nodes.vote_aggregation import average, scores_over_orders
 from ..state.call_counts import CallsByRole, Can, exactly
@@ -77,11 +80,15 @@ def build(
     """
     bound = with_roles(make_settings(EnsembleSettings, settings, fields))
     core = ProtocolGraph(protocol, EnsembleSettings, bound, models)
+    core.agent("prepare", prepare(protocol))
     core.agent("referees", independent_referees)
     core.agent("average", average)
+    core.agent("conclude", conclude(protocol))
+    core.add_edge(START, "prepare")
     core.add_edge("prepare", "referees")
     core.add_edge("referees", "average")
     core.add_edge("average", "conclude")
+    core.add_edge("conclude", END)
     return PositionGraph(core, weigh_referees)
 
 

@@ -18,9 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph.graph import END, START
+
 from ..nodes.bound_judge import Models
 from ..nodes.faireval_scorer import pairs_in, scorer
 from ..nodes.models.capabilities import SEVERAL
+from ..nodes.prepare_conclude import conclude, prepare
 from ..state.call_counts import CallsByRole, Can, sampled
 from ..state.graph_state import JudgeOutput
 from ..state.settings import FairEvalSettings
@@ -73,9 +76,13 @@ def build(
     4
     """
     core = ProtocolGraph(protocol, FairEvalSettings, settings, models, fields)
+    core.agent("prepare", prepare(protocol))
     core.agent("scorer", scorer)
+    core.agent("conclude", conclude(protocol))
+    core.add_edge(START, "prepare")
     core.add_edge("prepare", "scorer")
     core.add_edge("scorer", "conclude")
+    core.add_edge("conclude", END)
     return PositionGraph(core, weigh)
 
 

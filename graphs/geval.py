@@ -21,10 +21,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph.graph import END, START
+
 from ..nodes.bound_judge import Models
 from ..nodes.geval_scorer import scorer
 from ..nodes.models.capabilities import LOGPROBS, SEVERAL
 from ..nodes.planner import planner
+from ..nodes.prepare_conclude import conclude, prepare
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
@@ -71,7 +74,7 @@ protocol = Protocol(
 
 def after_prepare(_state: JudgeState, settings: GEvalSettings) -> str:
     """Steps that are given need no planner."""
-    return "scorer" if settings.steps else "planner"
+    return "steps_given" if settings.steps else "no_steps"
 
 
 def build(
@@ -86,11 +89,15 @@ def build(
     ('sampling', 5)
     """
     graph = ProtocolGraph(protocol, GEvalSettings, settings, models, fields)
+    graph.agent("prepare", prepare(protocol))
     graph.agent("planner", planner)
     graph.agent("scorer", scorer)
-    graph.route("prepare", after_prepare, ["planner", "scorer"])
+    graph.agent("conclude", conclude(protocol))
+    graph.add_edge(START, "prepare")
+    graph.route("prepare", after_prepare, {"no_steps": "planner", "steps_given": "scorer"})
     graph.add_edge("planner", "scorer")
     graph.add_edge("scorer", "conclude")
+    graph.add_edge("conclude", END)
     return graph
 
 

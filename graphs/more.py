@@ -21,11 +21,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph.graph import END, START
+
 from ..nodes.advocate import teams_of_advocates
+from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.aggregator import aggregators
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import feedback, judge_of_teams
 from ..nodes.defence_judge import judge_of_each
+from ..nodes.prepare_conclude import conclude, prepare
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
@@ -63,13 +67,18 @@ protocol = Protocol(
 
 
 def after_advocates(_state: JudgeState, settings: MoreSettings) -> str:
-    """Where the defences go: to be made one, as they are to the judge, or one by one."""
-    return {"llm": "aggregators", "concat": "judge", "best": "judge_of_each"}[settings.aggregate]
+    """A team's defences are merged into one, go to the judge as they are, or are judged one by one."""
+    return settings.aggregate
 
 
 def after_judge(state: JudgeState, settings: MoreSettings) -> str:
-    """While rounds are left, feedback for the next one."""
-    return "feedback" if state["round"] < settings.rounds else "conclude"
+    """The scores of the last round decide; before it, both sides get feedback for the next one."""
+    return "another_round" if state["round"] < settings.rounds else "rounds_spent"
+
+
+async def open_round(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
+    """Begin a round: both teams write their defences."""
+    return await teams_of_advocates(state, runtime, round=state["round"] + 1)
 
 
 def build(
@@ -84,17 +93,23 @@ def build(
     ['advocate_1_1', 'advocate_1_2', 'advocate_2_1', 'advocate_2_2', 'judge']
     """
     graph = ProtocolGraph(protocol, MoreSettings, settings, models, fields)
-    graph.agent("advocates", teams_of_advocates)
+    graph.agent("prepare", prepare(protocol))
+    graph.agent("advocates", open_round)
     graph.agent("aggregators", aggregators)
     graph.agent("judge", judge_of_teams)
     graph.agent("judge_of_each", judge_of_each)
     graph.agent("feedback", feedback)
+    graph.agent("conclude", conclude(protocol))
+    graph.add_edge(START, "prepare")
     graph.add_edge("prepare", "advocates")
-    graph.route("advocates", after_advocates, ["aggregators", "judge", "judge_of_each"])
+    graph.route(
+        "advocates", after_advocates, {"llm": "aggregators", "concat": "judge", "best": "judge_of_each"}
+    )
     graph.add_edge("aggregators", "judge")
-    graph.route("judge", after_judge, ["feedback", "conclude"])
-    graph.route("judge_of_each", after_judge, ["feedback", "conclude"])
+    for judge in ("judge", "judge_of_each"):
+        graph.route(judge, after_judge, {"another_round": "feedback", "rounds_spent": "conclude"})
     graph.add_edge("feedback", "advocates")
+    graph.add_edge("conclude", END)
     return graph
 
 

@@ -27,8 +27,8 @@ from ..state.errors import UsageError
 from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import PositionSettings
 from ..state.tasks import ScoreTask, TaskKind, parse_task
-from ..state.transcript import Turn
-from ..state.verdict import StopReason, Verdict, Winner, add_usage
+from ..state.transcript import Turn, usage_of_turns
+from ..state.verdict import StopReason, Verdict, Winner
 from .base import ProtocolGraph, SyncFunction
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -90,7 +90,7 @@ def weigh_orders(
             **(_by_order(one, two) if details is None else details),
         },
         warnings=tuple(dict.fromkeys([*one.warnings, *two.warnings, *_inconsistency(one, two)])),
-        **add_usage([*straight["transcript"], *mapped["transcript"]]).model_dump(),
+        **usage_of_turns([*straight["transcript"], *mapped["transcript"]]).flat(),
     )
 
 

@@ -26,8 +26,8 @@ from ..state.call_counts import CallsByRole, Can
 from ..state.graph_state import JudgeInput, JudgeOutput, as_json
 from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind, parse_task
-from ..state.transcript import Score, Turn, append
-from ..state.verdict import Verdict, add_usage
+from ..state.transcript import Score, Turn, append, usage_of_turns
+from ..state.verdict import Verdict
 from .base import SyncFunction
 from .nested import (
     TEMPLATES,
@@ -150,7 +150,7 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
             **_told(verdicts),
         },
         warnings=tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings)),
-        **add_usage(turn for outcome in outcomes for turn in outcome["transcript"]).model_dump(),
+        **usage_of_turns(turn for outcome in outcomes for turn in outcome["transcript"]).flat(),
     )
 
 

@@ -15,19 +15,24 @@ round but the last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from langgraph.graph import END, START
 
 from ..nodes.advocate import lone_advocates
+from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
 from ..nodes.court_summarizer import summarizer
 from ..nodes.courtroom_judge import judge_of_round
 from ..nodes.juror import jury
-from ..nodes.vote_aggregation import rounds_agree, tally
+from ..nodes.prepare_conclude import conclude, prepare
+from ..nodes.vote_aggregation import tally
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
+from ..state.transcript import Score
 from . import ablations
 from .base import ProtocolGraph
 from .protocol_record import Protocol, Replay
@@ -61,16 +66,32 @@ protocol = Protocol(
 )
 
 
-def another_round(state: JudgeState, settings: SamreSettings) -> bool:
-    """Whether the debate goes on: the last two rounds do not agree, and rounds are left."""
-    return not rounds_agree(state["scores"]) and state["round"] < settings.max_rounds
+def rounds_agree(scores: Sequence[Score]) -> bool:
+    """Tell whether the last two rounds favour the same side; a tied round agrees with nothing.
+
+    >>> rounds_agree([[90, 80], [70, 60]]), rounds_agree([[90, 80], [70, 70]]), rounds_agree([[90, 80]])
+    (True, False, False)
+    """
+    gaps = [pair[0] - pair[1] for pair in scores[-2:] if isinstance(pair, list)]
+    return len(gaps) == 2 and gaps[0] * gaps[1] > 0
+
+
+def stop_reason(state: JudgeState, _settings: SamreSettings) -> Literal["agreement", "max_rounds"]:
+    """Say why no further round is held."""
+    return "agreement" if rounds_agree(state["scores"]) else "max_rounds"
 
 
 def after_judge(state: JudgeState, settings: SamreSettings) -> str:
-    """On to the next round, or to whoever decides."""
-    if another_round(state, settings):
-        return "summarizer" if settings.memory == "summary" else "advocates"
-    return "jury" if settings.jurors else "tally"
+    """The rounds end when two in a row agree or none is left; another one may begin with a summary of the memory."""
+    if rounds_agree(state["scores"]) or state["round"] >= settings.max_rounds:
+        ended = stop_reason(state, settings)
+        return ended if settings.jurors else f"{ended}_without_jury"
+    return "another_round" if settings.memory == "full" else "another_round_from_summary"
+
+
+async def open_round(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
+    """Begin a round: both advocates argue at the same time."""
+    return await lone_advocates(state, runtime, round=state["round"] + 1)
 
 
 def build(
@@ -85,17 +106,32 @@ def build(
     {'1': 3, '2': 0}
     """
     graph = ProtocolGraph(protocol, SamreSettings, settings, models, fields)
-    graph.agent("advocates", lone_advocates)
+    graph.agent("prepare", prepare(protocol))
+    graph.agent("advocates", open_round)
     graph.agent("judge", judge_of_round)
     graph.agent("summarizer", summarizer)
     graph.agent("jury", jury)
     graph.agent("tally", tally)
+    graph.agent("conclude", conclude(protocol, stop_reason))
+    graph.add_edge(START, "prepare")
     graph.add_edge("prepare", "advocates")
     graph.add_edge("advocates", "judge")
-    graph.route("judge", after_judge, ["advocates", "summarizer", "jury", "tally"])
+    graph.route(
+        "judge",
+        after_judge,
+        {
+            "another_round": "advocates",
+            "another_round_from_summary": "summarizer",
+            "agreement": "jury",
+            "max_rounds": "jury",
+            "agreement_without_jury": "tally",
+            "max_rounds_without_jury": "tally",
+        },
+    )
     graph.add_edge("summarizer", "advocates")
     graph.add_edge("jury", "tally")
     graph.add_edge("tally", "conclude")
+    graph.add_edge("conclude", END)
     return graph
 
 

@@ -16,7 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph.graph import END, START
+
 from ..nodes.bound_judge import Models
+from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.referee import single_scorer
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
@@ -56,9 +59,13 @@ def build(
     2
     """
     core = ProtocolGraph(protocol, SingleSettings, settings, models, fields)
+    core.agent("prepare", prepare(protocol))
     core.agent("scorer", single_scorer)
+    core.agent("conclude", conclude(protocol))
+    core.add_edge(START, "prepare")
     core.add_edge("prepare", "scorer")
     core.add_edge("scorer", "conclude")
+    core.add_edge("conclude", END)
     return PositionGraph(core)
 
 

@@ -24,12 +24,13 @@ from .output_schemas import TextSchema
 from .prompt_templates import Prompt
 
 
-async def lone_advocates(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    """Ask both advocates at once for their arguments of a new round.
+async def lone_advocates(
+    state: JudgeState, runtime: AgentRuntime[SamreSettings], round: int
+) -> dict[str, Any]:
+    """Ask both advocates at once for their arguments of a round.
 
     Shown: the case, and the memory of earlier rounds with both sides' arguments, the scores and the feedback.
     """
-    round = state["round"] + 1
     given = {"round": round, "rounds": runtime.settings.max_rounds, "totals": totals_so_far(state["scores"])}
     questions = [
         _question(
@@ -43,8 +44,10 @@ async def lone_advocates(state: JudgeState, runtime: AgentRuntime[SamreSettings]
     return {**merge_answers(await runtime.ask_all(questions)), "round": round}
 
 
-async def teams_of_advocates(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Ask both teams for their defences of a new round, all advocates at once; or in turn if they collaborate.
+async def teams_of_advocates(
+    state: JudgeState, runtime: AgentRuntime[MoreSettings], round: int
+) -> dict[str, Any]:
+    """Ask both teams for their defences of a round, all advocates at once; or in turn if they collaborate.
 
     Shown: the case; from round 2 on the team's record; if they collaborate, what team mates have just said.
     """
@@ -53,10 +56,12 @@ async def teams_of_advocates(state: JudgeState, runtime: AgentRuntime[MoreSettin
     # Advocates who collaborate read their team mates' words, so only the same number of both teams can speak at once.
     for group in [[number] for number in numbers] if runtime.settings.collaborate else [list(numbers)]:
         spoken = [answer.turn for answer in answers]
-        questions = [_of_team(state, runtime, side, number, spoken) for side in SIDES for number in group]
+        questions = [
+            _of_team(state, runtime, round, side, number, spoken) for side in SIDES for number in group
+        ]
         answers += await runtime.ask_all(questions)
     in_order = sorted(answers, key=lambda answer: side_of(answer.turn))
-    return {**merge_answers(in_order), "round": state["round"] + 1}
+    return {**merge_answers(in_order), "round": round}
 
 
 def leading_criteria(number: int, advocates: int) -> list[str]:
@@ -76,9 +81,14 @@ def leading_criteria(number: int, advocates: int) -> list[str]:
 
 
 def _of_team(
-    state: JudgeState, runtime: AgentRuntime[MoreSettings], side: int, number: int, spoken: Sequence[Turn]
+    state: JudgeState,
+    runtime: AgentRuntime[MoreSettings],
+    round: int,
+    side: int,
+    number: int,
+    spoken: Sequence[Turn],
 ) -> Question:
-    settings, round = runtime.settings, state["round"] + 1
+    settings = runtime.settings
     mates = [turn for turn in spoken if side_of(turn) == side]
     given = {
         "number": number,

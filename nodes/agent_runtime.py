@@ -16,7 +16,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from ..state.errors import ReplyError
 from ..state.settings import SettingsT
-from ..state.transcript import Turn
+from ..state.transcript import Turn, turn_without_model, written_by
+from ..state.usage import total_usage
 from .models.call import Call, Reply, UnsupportedParameterError
 from .models.capabilities import SEVERAL
 from .models.loaded_model import LoadedModel
@@ -275,22 +276,10 @@ def _sample_turn(question: Question, reply: Reply, model: str) -> Turn:
 
 
 def _turn(question: Question, replies: list[Reply], content: str, value: Value, model: str) -> Turn:
-    costs = [reply.cost_usd for reply in replies]
-    return Turn(
-        round=question.round,
-        agent=question.agent,
-        role=question.role,
-        content=content,
-        value=value,
-        model=replies[-1].model or model,
-        calls=sum(reply.requests for reply in replies),
-        input_tokens=sum(reply.input_tokens for reply in replies),
-        cached_input_tokens=sum(reply.cached_input_tokens for reply in replies),
-        output_tokens=sum(reply.output_tokens for reply in replies),
-        reasoning_tokens=sum(reply.reasoning_tokens for reply in replies),
-        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-        seconds=sum(reply.seconds for reply in replies),
-    )
+    """Make the turn of the last reply, with the usage of all of them: a repaired reply was paid for as well."""
+    usage = total_usage(reply.usage for reply in replies)
+    turn = turn_without_model(question.round, question.agent, question.role, content, value)
+    return written_by(turn, replies[-1].model or model, usage)
 
 
 def _unread_warnings(question: Question, turns: Sequence[Turn]) -> tuple[str, ...]:

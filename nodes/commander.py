@@ -19,16 +19,17 @@ from .prompt_context import build_prompt, call_metadata, debate_turns, task_of
 Recipient = Literal["scorer", "critic"]
 
 
-def recipient(state: JudgeState) -> Recipient:
-    """Whose turn it is: the Critic hears the Scorer, the Scorer everybody else."""
-    said = debate_turns(state)
-    return "critic" if said and said[-1]["role"] == "scorer" else "scorer"
+async def commander(
+    state: JudgeState, runtime: AgentRuntime[DebateSettings], to: Recipient, round: int
+) -> dict[str, Any]:
+    """Hand the latest words of the debate to the agent that speaks next.
 
-
-async def commander(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
-    """Hand the latest words to whose turn it is; a new round begins when the Critic is called."""
-    to = recipient(state)
-    round = state["round"] + (to == "critic")
+    Args:
+        state: of the debate.
+        runtime: settings, prompts and models.
+        to: the agent that speaks next.
+        round: the round that it speaks in.
+    """
     if runtime.settings.commander == "llm":
         return {**await _written(state, runtime, to, round), "round": round}
     turn = turn_without_model(round, "commander", "commander", _relayed(state, runtime, to))

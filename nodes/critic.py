@@ -6,7 +6,6 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
-from ..state.transcript import last_turn
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import CritiqueSchema
 from .prompt_context import build_prompt, call_metadata, commander_message, debate_turns, task_of
@@ -16,7 +15,7 @@ async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     """Ask for criticism of the latest score, in the persona that the settings name.
 
     Shown: the material, the rubric, the debate so far with the latest score and rationale, the Commander's
-    message. Its declaration of no issue is the turn's value; the last one decides why the debate stops.
+    message. Its declaration of no issue is the turn's value.
     """
     settings = runtime.settings
     own = f"{commander_message(state)}\n{runtime.prompts.render(f'debate/critic_{settings.persona}')}"
@@ -35,10 +34,4 @@ async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
             details=details,
         )
     )
-    return {**answer.update, "stop_reason": "no_issue" if answer.value else "max_rounds"}
-
-
-def is_satisfied(state: JudgeState) -> bool:
-    """Whether the Critic's latest word was that there is no issue."""
-    turn = last_turn(state["transcript"], "critic")
-    return turn is not None and turn["value"] is True
+    return answer.update

@@ -1,4 +1,4 @@
-"""A human in the tie-breaker's seat: the graph pauses, shows the debate, and goes on with what it is told."""
+"""A person in the tie-breaker's place: the graph pauses, shows the debate, and continues with the person's score."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
         else:
             turn = turn_without_model(state["round"], "human", "human", describe(value), value)
             runtime.publish_turn(turn)
-            return {"transcript": [turn], "final": value, "stop_reason": "human"}
+            return {"transcript": [turn], "final": value}
 
 
 def _shown(state: JudgeState, task: ScoreTask | CompareTask) -> dict[str, Any]:

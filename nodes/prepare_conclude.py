@@ -1,48 +1,87 @@
-"""The first and the last node of every protocol: a checked task in, a verdict out."""
+"""The first and the last node of every protocol: ``prepare`` checks the task, ``conclude`` makes the verdict.
+
+Both are made for a protocol where its graph is wired::
+
+    graph.agent("prepare", prepare(protocol))
+    graph.agent("conclude", conclude(protocol, stop_reason))
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 from langgraph.types import Overwrite
 
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeState
 from ..state.tasks import TaskKind, parse_task
-from ..state.verdict import Verdict, add_usage, outcome_fields
+from ..state.transcript import usage_of_turns
+from ..state.verdict import StopReason, Verdict, outcome_fields
+from .agent_runtime import AgentRuntime
+
+Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]
 
 
-def prepare(state: JudgeState, protocol: str, kinds: Sequence[TaskKind]) -> dict[str, Any]:
-    """Check the task before any model is called, and start from a clean slate (a thread may be used again).
+class JudgesTasks(Protocol):
+    """What the two nodes need to know of a protocol: its name, and the kinds of task that it takes."""
 
-    Raises:
+    @property
+    def name(self) -> str: ...
+    @property
+    def kinds(self) -> tuple[TaskKind, ...]: ...
+
+
+def prepare(protocol: JudgesTasks) -> Node:
+    """Make the node that checks the task before any model is called and empties the rest of the state.
+
+    The node raises:
         pydantic.ValidationError: a bad task; names the field.
         UsageError: a kind of task that the protocol does not take.
     """
-    task = parse_task(state.get("task"))
-    if task.kind not in kinds:
-        raise UsageError(f"{protocol} takes no task of the kind {task.kind!r}, only {' and '.join(kinds)}")
-    slate = {key: Overwrite([]) for key in ("transcript", "scores", "warnings")}
-    unset = dict.fromkeys(("stop_reason", "final", "winner"))
-    return {**slate, **unset, "details": Overwrite({}), "task": task.model_dump(mode="json"), "round": 0}
+
+    async def prepare_task(state: JudgeState, _runtime: AgentRuntime[Any]) -> dict[str, Any]:
+        task = parse_task(state.get("task"))
+        if task.kind not in protocol.kinds:
+            kinds = " and ".join(protocol.kinds)
+            raise UsageError(f"{protocol.name} takes no task of the kind {task.kind!r}, only {kinds}")
+        # A thread may be used again: reducers would append to what its last run left behind.
+        empty = {key: Overwrite([]) for key in ("transcript", "scores", "warnings")}
+        unset = dict.fromkeys(("final", "winner"))
+        return {**empty, **unset, "details": Overwrite({}), "task": task.model_dump(mode="json"), "round": 0}
+
+    return prepare_task
 
 
-def conclude(state: JudgeState, protocol: str) -> dict[str, Any]:
-    """Make the verdict of what the state holds: the final score, or the last one where nobody overruled it."""
-    scores, final = state["scores"], state.get("final")
-    outcome = outcome_fields(scores[-1] if final is None else final)
-    if winner := state.get("winner"):
-        outcome["winner"] = winner
-    verdict = Verdict(
-        protocol=protocol,
-        kind=state["task"]["kind"],
-        **outcome,
-        stop_reason=state.get("stop_reason") or "complete",
-        rounds=state["round"],
-        score_by_round=scores,
-        details=state["details"],
-        warnings=tuple(dict.fromkeys(state["warnings"])),
-        **add_usage(state["transcript"]).model_dump(),
-    )
-    return {"verdict": verdict.model_dump(mode="json")}
+def complete(_state: JudgeState, _settings: Any) -> StopReason:
+    """The stop reason of a protocol that nothing cuts short."""
+    return "complete"
+
+
+def conclude(protocol: JudgesTasks, stop_reason: Callable[[JudgeState, Any], StopReason] = complete) -> Node:
+    """Make the node that builds the verdict from the state: the final score, or the last one if none overruled it.
+
+    Args:
+        protocol: whose verdict it is.
+        stop_reason: why the protocol ended, a pure function of the state and the settings.
+    """
+
+    async def build_verdict(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
+        scores, final = state["scores"], state.get("final")
+        outcome = outcome_fields(scores[-1] if final is None else final)
+        if winner := state.get("winner"):
+            outcome["winner"] = winner
+        verdict = Verdict(
+            protocol=protocol.name,
+            kind=state["task"]["kind"],
+            **outcome,
+            stop_reason=stop_reason(state, runtime.settings),
+            rounds=state["round"],
+            score_by_round=scores,
+            details=state["details"],
+            warnings=tuple(dict.fromkeys(state["warnings"])),
+            **usage_of_turns(state["transcript"]).flat(),
+        )
+        return {"verdict": verdict.model_dump(mode="json")}
+
+    return build_verdict

@@ -83,18 +83,7 @@ async def tally(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict
         by_votes = winner_of(votes.values())
         details |= {"jury_winner": by_votes, "votes": votes}
         winner = by_means if by_votes == "tie" else by_votes
-    stopped = "agreement" if rounds_agree(state["scores"]) else "max_rounds"
-    return {"final": means, "winner": winner, "stop_reason": stopped, "details": details}
-
-
-def rounds_agree(scores: Sequence[Score]) -> bool:
-    """Whether the last two rounds favour the same side; a tied round agrees with nothing.
-
-    >>> rounds_agree([[90, 80], [70, 60]]), rounds_agree([[90, 80], [70, 70]]), rounds_agree([[90, 80]])
-    (True, False, False)
-    """
-    gaps = [pair[0] - pair[1] for pair in scores[-2:] if isinstance(pair, list)]
-    return len(gaps) == 2 and gaps[0] * gaps[1] > 0
+    return {"final": means, "winner": winner, "details": details}
 
 
 def mean_scores(scores: Sequence[Score]) -> list[float]:

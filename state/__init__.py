@@ -9,7 +9,8 @@ from .graph_state import JudgeInput, JudgeOutput, JudgeState
 from .settings import DebateSettings, ModelSpec, MultiagentSettings, Settings
 from .tasks import CompareTask, ScoreTask, Task, TaskKind, parse_task
 from .transcript import Score, Turn
-from .verdict import StopReason, Usage, Verdict, Winner
+from .usage import Usage
+from .verdict import StopReason, Verdict, Winner
 
 __all__ = [
     "ASPECTS",

@@ -63,7 +63,6 @@ class JudgeState(TypedDict):
     round: int
     warnings: Annotated[list[str], append]
     details: Annotated[dict[str, Any], merge]
-    stop_reason: NotRequired[str | None]
     final: NotRequired[Score | None]
     winner: NotRequired[Winner | None]
     verdict: NotRequired[dict[str, Any]]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NotRequired, TypeVar
+from typing import Any, NotRequired, TypeVar, cast
 
 from typing_extensions import TypedDict
+
+from .usage import NO_USAGE, Usage, total_usage
 
 Score = float | list[float]
 """A score on an aspect's scale, or a pair ``[score_1, score_2]``."""
@@ -45,26 +47,23 @@ class Turn(TypedDict):
 
 
 def turn_without_model(round: int, agent: str, role: str, content: str, value: Any = None) -> Turn:
-    """A turn that cost no call: a relayed message, or what a person said.
+    """Make a turn that took no call: a relayed message, or what a person said.
 
     >>> turn_without_model(1, "commander", "commander", "Please review.")["calls"]
     0
     """
-    return Turn(
-        round=round,
-        agent=agent,
-        role=role,
-        content=content,
-        value=value,
-        model=None,
-        calls=0,
-        input_tokens=0,
-        cached_input_tokens=0,
-        output_tokens=0,
-        reasoning_tokens=0,
-        cost_usd=0.0,
-        seconds=0.0,
-    )
+    said = {"round": round, "agent": agent, "role": role, "content": content, "value": value, "model": None}
+    return cast("Turn", {**said, **NO_USAGE.flat()})
+
+
+def written_by(turn: Turn, model: str, usage: Usage) -> Turn:
+    """Return the turn as one that a model wrote, with what its calls took."""
+    return cast("Turn", {**turn, "model": model, **usage.flat()})
+
+
+def usage_of_turns(turns: Iterable[Turn]) -> Usage:
+    """Add up what turns took."""
+    return total_usage(map(Usage.of_fields, turns))
 
 
 def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:

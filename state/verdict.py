@@ -1,4 +1,4 @@
-"""What a judgement comes to."""
+"""The outcome of one judgement."""
 
 from __future__ import annotations
 
@@ -8,44 +8,15 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from .tasks import TaskKind
-from .transcript import Score, Turn
+from .transcript import Score
+from .usage import Usage
 
 Winner = Literal["1", "2", "tie"]
 StopReason = Literal["no_issue", "max_rounds", "tie_breaker", "human", "agreement", "complete"]
 """Why a protocol came to its end; ``complete`` where nothing is ever cut short."""
 
 
-class Usage(BaseModel):
-    """What a judgement cost: calls, tokens, money and time spent waiting for models."""
-
-    model_config = ConfigDict(frozen=True)
-
-    calls: int = Field(default=0, description="Model calls, repair requests included.")
-    input_tokens: int = Field(default=0, description="Tokens sent.")
-    cached_input_tokens: int = Field(default=0, description="Of these, tokens that the provider had cached.")
-    output_tokens: int = Field(default=0, description="Tokens received.")
-    reasoning_tokens: int = Field(default=0, description="Of these, hidden reasoning tokens.")
-    cost_usd: float | None = Field(default=0.0, description="US dollars; null where a price is unknown.")
-    seconds: float = Field(default=0.0, description="Seconds spent waiting for models, added up over calls.")
-
-
-def add_usage(turns: Iterable[Turn]) -> Usage:
-    """Add up what turns cost; one unknown price makes the whole unknown, never zero."""
-    turns = list(turns)
-    costs = [turn["cost_usd"] for turn in turns]
-    known = [cost for cost in costs if cost is not None]
-    return Usage(
-        calls=sum(turn["calls"] for turn in turns),
-        input_tokens=sum(turn["input_tokens"] for turn in turns),
-        cached_input_tokens=sum(turn["cached_input_tokens"] for turn in turns),
-        output_tokens=sum(turn["output_tokens"] for turn in turns),
-        reasoning_tokens=sum(turn["reasoning_tokens"] for turn in turns),
-        cost_usd=sum(known) if len(known) == len(costs) else None,
-        seconds=sum(turn["seconds"] for turn in turns),
-    )
-
-
-class Verdict(Usage):
+class Verdict(BaseModel, Usage):
     """The outcome of one judgement. The transcript stands beside it, not in it.
 
     For a score task ``score`` is set; for a comparison ``scores`` and ``winner``. A graph hands out its

@@ -3,24 +3,73 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 import pytest_socket
+from hypothesis import HealthCheck, settings
 from jurygraph.nodes.models import retry
 
 from .loopback import Provider
+from .processes import HANG_GUARD, WATCHERS
 
 LOOPBACK = ["127.0.0.1", "::1", "localhost"]
 FOREIGN = ("OPENAI_", "GOOGLE_", "GEMINI_", "LANGSMITH_", "LANGCHAIN_")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+# Hypothesis measures how long an example takes; on a busy machine that says nothing about the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_setup() -> None:
     """Any connection that leaves the machine is an error."""
     pytest_socket.socket_allow_hosts(LOOPBACK, allow_unix_socket=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that hangs, with the line at which it does; its own waits have given up long before."""
+    if threading.current_thread() is not threading.main_thread():
+        return (yield)
+    before = signal.signal(signal.SIGALRM, _hangs)
+    signal.setitimer(signal.ITIMER_REAL, 3 * HANG_GUARD)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _hangs(number: int, frame: FrameType | None) -> None:
+    pytest.fail(f"the test hangs: it has not ended within {3 * HANG_GUARD:.0f} seconds")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interruptible() -> Iterator[None]:
+    """Have signals interrupt this process and those it starts, also where a shell began it with SIGINT ignored.
+
+    A shell does so for ``command &``, and a program inherits what is ignored: Python then sets no handler of its own.
+    """
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, signal.SIG_DFL),
+    }
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture(autouse=True)
+def _no_watchers() -> Iterator[None]:
+    """Signals that a test has asked for reach no later test."""
+    yield
+    WATCHERS.end()
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval.journal import Entry
+from jurygraph.state.usage import Usage
 
 POSTGRES = os.environ.get("JURYGRAPH_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 
 
 def entry(reply: str = "4", cost: float | None = 0.25, model: str = "gpt-4o-mini") -> Entry:
-    return Entry(model, reply.encode(), 1, 100, 40, 20, 5, cost, 1.5)
+    return Entry(model, reply.encode(), Usage(1, 100, 40, 20, 5, cost, 1.5))
 
 
 def key(number: int) -> bytes:

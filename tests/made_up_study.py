@@ -33,6 +33,7 @@ from jurygraph.eval.analysis import (
 )
 from jurygraph.eval.statistics.paired_bootstrap import Gain
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
+from jurygraph.state.usage import Usage
 
 OFFLINE = "The offline judge is no language model: it scores by lexical statistics of the texts."
 FIGURES = {"single": (0.30, 1.0, 0.001), "debate": (0.42, 4.4, 0.0052), "chateval": (0.38, 4.0, 0.0041)}
@@ -62,9 +63,19 @@ def judge(name: str, **changes: Any) -> Judge:
         "judged": 23,
         "failed": 1,
         "missing": 0,
-        "usage": UsageTotals(24, round(24 * calls), 24_000, 24 * cost, 48.0),
+        "usage": UsageTotals(24, spent(24, calls, cost)),
     }
     return Judge(**{**fields, **changes})
+
+
+def spent(judgements: int, calls: float, cost: float) -> Usage:
+    """Of so many judgements, at so many calls and dollars each."""
+    return Usage(
+        calls=round(judgements * calls),
+        input_tokens=1_000 * judgements,
+        cost_usd=judgements * cost,
+        seconds=2.0 * judgements,
+    )
 
 
 def subject(name: str = "coherence") -> EvaluationTarget:
@@ -80,7 +91,7 @@ def standing(each_judge: str, of: str) -> LeaderboardEntry:
         name: around(value + shift)
         for name, shift in (("pearson", 0.02), ("spearman", 0), ("kendall", -0.06))
     }
-    usage = UsageTotals(12, round(12 * calls), 12_000, 12 * cost, 24.0)
+    usage = UsageTotals(12, spent(12, calls, cost))
     return LeaderboardEntry(
         each_judge, of, 12, 0, 0, 3.2, 1.5, {"no_issue": 8, "max_rounds": 4}, usage, None, measures
     )
@@ -94,7 +105,17 @@ def pairwise(each_judge: str, of: str) -> PairwiseComparison:
         for name in ("pearson", "spearman", "kendall")
     }
     return PairwiseComparison(
-        of, each_judge, "single", 12, 0, 0, 0, differences, {}, UsageTotals(12, 48), UsageTotals(12, 12)
+        of,
+        each_judge,
+        "single",
+        12,
+        0,
+        0,
+        0,
+        differences,
+        {},
+        UsageTotals(12, Usage(48)),
+        UsageTotals(12, Usage(12)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -21,9 +22,12 @@ JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; mai
 SIMULATED = Path(__file__).resolve().parents[1] / "benchmarks" / "simulated_provider.py"
 BEHAVIOUR = ("--latency-ms=15", "--critic=mixed", "--words=8")
 
+HANG_GUARD = 300.0
+"""Seconds after which what a test waits for will not come: so many that no busy machine takes them."""
+
 
 def until(
-    come: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = 60.0
+    come: Callable[[], object], process: subprocess.Popen[str] | None = None, seconds: float = HANG_GUARD
 ) -> None:
     """Wait for a condition; a process that is to bring it about is not to end before."""
     deadline = time.monotonic() + seconds
@@ -34,28 +38,65 @@ def until(
         time.sleep(0.002)
 
 
+async def reached(state: Callable[[], object], by: asyncio.Task[Any] | None = None) -> None:
+    """Wait on the event loop until something is so; a task that is to bring it about is not to end before."""
+    async with asyncio.timeout(HANG_GUARD):
+        while not state():
+            if by is not None and by.done():
+                raise AssertionError(f"it has ended with {by.result()}")
+            await asyncio.sleep(0.001)
+
+
 @contextmanager
-def started(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
-    """``jurygraph`` in a process of its own, which is gone afterwards."""
-    with subprocess.Popen(
-        [*JURYGRAPH, *arguments], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+def child(*command: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Run a command in a process that is killed in the end, also when the test fails before it has ended."""
+    with subprocess.Popen(command, text=True, **options) as process:
         try:
             yield process
         finally:
+            # Leaving the block of Popen waits for the process, and a hanging one would never be left.
             process.kill()
+
+
+@contextmanager
+def started(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run ``jurygraph`` in a process of its own, which is gone afterwards."""
+    with child(*JURYGRAPH, *arguments, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        yield process
+
+
+class _Watchers:
+    """Threads that wait for conditions; none outlives the test that began it, or its signal would hit the next one."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+
+    def begin(self, come: Callable[[], object], do: Callable[[], object]) -> threading.Thread:
+        """Do something when a condition is met, unless the test has ended by then."""
+        over = self._over
+
+        def wait() -> None:
+            while not come():
+                if over.wait(0.002):
+                    return
+            do()
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        return thread
+
+    def end(self) -> None:
+        """Call off what has not come."""
+        self._over.set()
+        self._over = threading.Event()
+
+
+WATCHERS = _Watchers()
 
 
 def when(come: Callable[[], object], do: Callable[[], object]) -> threading.Thread:
     """Do something from another thread when a condition is met."""
-
-    def wait() -> None:
-        until(come)
-        do()
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    return thread
+    return WATCHERS.begin(come, do)
 
 
 def signalled(come: Callable[[], object], number: int) -> threading.Thread:
@@ -90,12 +131,12 @@ class Simulated:
 
     def stats(self) -> dict[str, Any]:
         """What was counted."""
-        with urllib.request.urlopen(f"{self._address}/stats", timeout=10) as reply:
+        with urllib.request.urlopen(f"{self._address}/stats", timeout=HANG_GUARD) as reply:
             return dict(json.load(reply))
 
     def reset(self) -> None:
         """Begin to count anew."""
-        urllib.request.urlopen(f"{self._address}/reset", b"", timeout=10).close()
+        urllib.request.urlopen(f"{self._address}/reset", b"", timeout=HANG_GUARD).close()
 
 
 @contextmanager
@@ -104,7 +145,7 @@ def simulated_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
     if not SIMULATED.is_file():
         pytest.skip("benchmarks/ is not beside tests/")
     command = [sys.executable, str(SIMULATED), "--until-stdin-ends", *BEHAVIOUR]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with child(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
         address = process.stdout.readline().strip()

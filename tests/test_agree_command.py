@@ -209,7 +209,7 @@ def test_seed_resamples_and_confidence(tmp_path: Path) -> None:
     assert wide["value"] == other["value"]
     assert wide["low"] != other["low"]
     assert figures(path, "--resamples", 0)["wit"]["over_rows"]["pearson"]["low"] is None
-    assert "--confidence must lie between 0 and 1" in refusal(path, "--confidence", "95")
+    assert "--confidence must be between 0 and 1" in refusal(path, "--confidence", "95")
 
 
 def test_ties_and_votes(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_ties_and_votes(tmp_path: Path) -> None:
     )
     assert figures(path, "--votes", "each", "--ties", "half")["preference"]["accuracy"]["value"] == 2.5 / 4
     text = told(path, "--votes", "each", "--ties", "half")
-    assert "a human tie is half right whatever the judge says; each annotator's vote counts" in text
+    assert "a human tie counts as half right for any verdict; compared with each annotator's vote" in text
 
 
 def test_a_table_of_cells_says_the_same(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_several_protocols(tmp_path: Path) -> None:
     assert found["debate"] == figures(path, "--protocol", "debate")
     lines = told(path).splitlines()
     assert sum(line.split()[:2] == ["debate", "wit"] for line in lines) == 2
-    assert "no protocol 'more'; it has 'debate', 'single'" in refusal(path, "--protocol", "more")
+    assert "no rows of protocol 'more'; it has 'debate', 'single'" in refusal(path, "--protocol", "more")
 
 
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
     assert figures(tmp_path / "results.jsonl")["wit"] == found
     text = told(tmp_path)
     assert "between repeats" in text
-    assert "2 repeats are pooled here" in text
+    assert "2 repeats are pooled" in text
     assert "wit: left out 1 failed" in text
 
 
@@ -277,7 +277,7 @@ def test_tables_have_intervals_and_notes(tmp_path: Path) -> None:
     found = figures(tmp_path / "rows.jsonl")["wit"]["over_rows"]["pearson"]
     assert "rows.jsonl: over rows" in text
     assert f"{found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}]" in text
-    assert "[low, high]: 95 % interval, 1,000 bootstrap resamples of 5 groups, seed 0" in text
+    assert "[low, high]: 95 % confidence interval, 1,000 bootstrap resamples of 5 groups, seed 0" in text
 
 
 # --- bad input ----------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_one_group(tmp_path: Path) -> None:
     found = figures(path)["wit"]
     assert (found["groups"], found["over_rows"]["pearson"]["low"]) == (1, None)
     assert found["over_rows"]["pearson"]["value"] == pytest.approx(found["per_group"]["pearson"]["value"])
-    assert "no interval for wit: all rows are of one group or item" in told(path)
+    assert "no interval for wit: all rows belong to one group or item" in told(path)
 
 
 def test_hostile_names_are_names(tmp_path: Path) -> None:
@@ -312,12 +312,18 @@ def test_hostile_names_are_names(tmp_path: Path) -> None:
     ("rows", "problem"),
     [
         ([], "rows.jsonl: no rows"),
-        ([{"item": "a"}], "none of its 1 rows counts: 1 no label; a row needs score or winner"),
-        ([{"score": 1}, {"score": 2}], "none of its 2 rows counts: 2 no label"),
-        ([{"item": "a", "score": 1, "label": 2}], "and human; the first has item, score, label"),
+        (
+            [{"item": "a"}],
+            "none of its 1 rows can be used: 1 no label; a row needs human, and score or winner",
+        ),
+        ([{"score": 1}, {"score": 2}], "none of its 2 rows can be used: 2 no label"),
+        (
+            [{"item": "a", "score": 1, "label": 2}],
+            r"winner \(1, 2 or tie\); the first row has item, score, label",
+        ),
         (
             [{"status": "failed", "human": 1}, {"score": math.nan, "human": 2}],
-            "2 rows counts: 1 not a number, 1 failed",
+            "2 rows can be used: 1 not a number, 1 failed",
         ),
         (
             [{"winner": "1", "human": "2"}, {"score": 1, "human": 2}],
@@ -338,6 +344,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         (tmp_path / "cells" / cell).mkdir(parents=True)
         (tmp_path / "cells" / cell / "results.jsonl").touch()
     below = tmp_path / "cells"
-    assert f"there are some below it: {below / 'n=1'}, {below / 'n=2'}" in refusal(tmp_path)
+    assert f"there are runs below it: {below / 'n=1'}, {below / 'n=2'}" in refusal(tmp_path)
     (tmp_path / "rows.jsonl").write_text('{"score": 1}\nscore 2\n', encoding="utf-8")
     assert "line 2: not JSON" in refusal(tmp_path / "rows.jsonl")

@@ -96,7 +96,7 @@ def test_a_heavy_unit_is_counted_in_full(name: str) -> None:
         assert found == pytest.approx(correlation(name, x[chosen], y[chosen]), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.sampled_from(list(STATISTICS)),
     st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=30),

@@ -27,9 +27,9 @@ from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request, Text
 from .loopback_batches import Fate
+from .processes import HANG_GUARD, JURYGRAPH, started, until
 
 MODEL = {"*": "openai:gpt-4o-mini"}
-JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; main()"]
 
 
 @pytest.fixture(autouse=True)
@@ -210,7 +210,7 @@ def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
     command = [sys.executable, "-c", KILLED, place, str(data), str(out)]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_GUARD, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     monkeypatch.setattr(
         request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3)
@@ -378,8 +378,7 @@ def test_days_later_what_is_gone_is_asked_again(provider: Provider, tmp_path: Pa
 
 def looked_after(provider: Provider) -> None:
     """Wait until the first batch is made and was looked after."""
-    while not (provider.batches.made and provider.batches.made[0].looks):
-        time.sleep(0.001)
+    until(lambda: provider.batches.made and provider.batches.made[0].looks)
 
 
 def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "single") -> StopSignal:
@@ -394,7 +393,7 @@ def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "sing
         )
         await asyncio.to_thread(looked_after, provider)
         stop.ask("interrupted", "stopped by SIGINT")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(HANG_GUARD):
             assert (await running).stopped == "interrupted"
         return stop
 
@@ -515,14 +514,11 @@ def test_ctrl_c_on_the_command_line(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
     command = ["run", "single", "--data", str(data), "--model", MODEL["*"], "--batch", "--out", str(out)]
-    running = subprocess.Popen(
-        [*JURYGRAPH, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    while not provider.batches.made:
-        time.sleep(0.01)
-    time.sleep(0.2)
-    running.send_signal(signal.SIGINT)
-    told, _ = running.communicate(timeout=4)
+    with started(*command, cwd=tmp_path) as running:
+        until(lambda: provider.batches.made, running)
+        time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        told, _ = running.communicate(timeout=HANG_GUARD)
     assert running.returncode == 130
     assert "1 batch goes on at the provider, and the next start collects what comes" in told
 

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from .processes import HANG_GUARD, child
+
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "benchmarks" / "simulated_provider.py"
 SCENARIOS = "durability, economy, journal, memory, profiling, raw_client, speed, storm"
@@ -38,17 +40,17 @@ Ask = Callable[..., tuple[int, Any]]
 
 
 @contextmanager
-def running(*options: str) -> Iterator[Ask]:
+def running(*options: str, timeout: float = HANG_GUARD) -> Iterator[Ask]:
     """The provider as a script; what asks it gives back status and body."""
     command = [sys.executable, str(SCRIPT), "--until-stdin-ends", *options]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with child(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         address = urlsplit(process.stdout.readline().strip())
 
         def ask(method: str, path: str, body: Any = None) -> tuple[int, Any]:
             with closing(
-                http.client.HTTPConnection(str(address.hostname), address.port, timeout=1)
+                http.client.HTTPConnection(str(address.hostname), address.port, timeout=timeout)
             ) as client:
                 client.request(method, path, json.dumps(body) if body else None)
                 reply = client.getresponse()
@@ -124,7 +126,7 @@ def test_a_storm_is_the_same_each_time_and_an_attempt_later_another() -> None:
     [("reset", ConnectionResetError), ("half", http.client.IncompleteRead), ("hang", TimeoutError)],
 )
 def test_a_connection_fails_in_the_way_that_is_asked_for(fault: str, error: type[Exception]) -> None:
-    with running("--faults", f"{fault}=1") as ask:
+    with running("--faults", f"{fault}=1", timeout=2 if fault == "hang" else HANG_GUARD) as ask:
         with pytest.raises(error):
             complete(ask, "a")
         seen = ask("GET", "/stats")[1]

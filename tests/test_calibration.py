@@ -14,6 +14,8 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypedDict
 
+from .processes import HANG_GUARD
+
 TASK: dict[str, Any] = {
     "kind": "compare",
     "question": "Why do kilns need two days?",
@@ -173,7 +175,7 @@ def test_the_two_orders_run_in_parallel() -> None:
         ) -> Any:
             in_order = straight_in(str(messages[-1].content))
             arrived[in_order].set()
-            await asyncio.wait_for(arrived[not in_order].wait(), 5)
+            await asyncio.wait_for(arrived[not in_order].wait(), HANG_GUARD)
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
 
     verdict, _ = hold(Patient(script=fixed((9, 3), (3, 9)).script))

@@ -19,6 +19,9 @@ from jurygraph.state.settings.referee_settings import GROUPS, ROLES, ChatEvalSet
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
+from .processes import reached
+from .virtual_time import others_have_begun
+
 SCORE_TASK = {
     "kind": "score",
     "source": "The kiln was lit at dawn and burned for two days.",
@@ -183,6 +186,7 @@ def test_exact_number_of_calls_without_talk(kind: str, calibration: bool) -> Non
 class Counting(ScriptedModel):
     """Counts how many calls are under way at the same time."""
 
+    expected: int = 1
     most: int = 0
     under_way: int = 0
 
@@ -191,7 +195,9 @@ class Counting(ScriptedModel):
     ) -> Any:
         self.under_way += 1
         self.most = max(self.most, self.under_way)
-        await asyncio.sleep(0.02)
+        # Sync runs have a thread and an event loop for each order, so that yielding to others is not enough.
+        await reached(lambda: self.most >= self.expected)
+        await others_have_begun()
         self.under_way -= 1
         return await super()._agenerate(messages, stop, run_manager, **kwargs)
 
@@ -211,7 +217,7 @@ class Counting(ScriptedModel):
 )
 @pytest.mark.parametrize("sync", [True, False])
 def test_calls_in_flight(protocol: ModuleType, kind: str, settings: Any, most: int, sync: bool) -> None:
-    model = Counting(script=talk().script)
+    model = Counting(script=talk().script, expected=most)
     graph = protocol.build(models={"*": model}, structured="off", **settings).compile()
     given = {"task": TASKS[kind]}
     verdict = graph.invoke(given) if sync else asyncio.run(graph.ainvoke(given))

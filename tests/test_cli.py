@@ -7,15 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from jurygraph.eval.cli.app import main
 
 from .loopback import Failure, Provider
-
-JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; main()"]
+from .processes import HANG_GUARD, JURYGRAPH, started, until
 
 
 def jurygraph(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -25,7 +23,7 @@ def jurygraph(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedPro
         env={**os.environ, **env},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_GUARD,
         check=False,
     )
 
@@ -42,7 +40,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_ends_in_tables_and_a_place_to_look_further(finished: Path) -> None:
     printed = (finished / "stdout").read_text()
-    for words in ("Verdicts", "Agreement with labels by construction", "no language model", "no_issue"):
+    for words in ("Verdicts", "Agreement with synthetic labels", "no language model", "no_issue"):
         assert words in printed
     assert " show out lighthouse-" in printed
     assert "protocol:debate|data:demo@" in printed
@@ -181,16 +179,13 @@ def test_another_runs_folder_is_refused(finished: Path) -> None:
 
 def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
     command = ("run", "debate", "--data", "demo", "--limit", "12", "--out", "out", "--concurrency", "2")
-    process = subprocess.Popen([*JURYGRAPH, *command], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     results = tmp_path / "out" / "results.jsonl"
-    deadline = time.monotonic() + 60
-    while not (results.exists() and results.read_text().count("\n") > 5):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    printed, _ = process.communicate(timeout=30)
+    with started(*command, cwd=tmp_path) as process:
+        until(lambda: results.exists() and results.read_text().count("\n") > 5, process)
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=HANG_GUARD)
     assert process.returncode == 130
-    assert "--out out goes on" in printed
+    assert "--out out resumes" in printed
     kept = results.read_text().splitlines()
     done = jurygraph(*command, cwd=tmp_path)
     assert done.returncode == 0
@@ -201,12 +196,12 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> Non
 def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
     printed = " ".join(jurygraph("run", "--help", cwd=tmp_path, COLUMNS="120").stdout.split())
     for words in (
-        "The same command with the same --out goes on where it stopped",
-        "Ctrl-C or SIGTERM: calls in flight finish",
+        "The same command with the same --out resumes a run that stopped",
+        "Ctrl-C or SIGTERM stops the run after the calls in flight have finished",
         "0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.",
-        "How fast",
-        "For how much",
-        "What is kept",
+        "Concurrency and limits",
+        "Budget",
+        "Output and cache",
     ):
         assert words in printed
 

@@ -25,6 +25,8 @@ from pydantic import BaseModel, ValidationError
 from typer.testing import CliRunner
 from typing_extensions import TypedDict
 
+from .processes import HANG_GUARD
+
 SCORE: dict[str, Any] = {
     "kind": "score",
     "source": "The ferry sank in 1907. All forty on board were saved.",
@@ -300,7 +302,7 @@ def test_runs_go_on_side_by_side() -> None:
             arrived.add(run_manager.metadata["repeat"])
             if len(arrived) == 3:
                 everybody.set()
-            await asyncio.wait_for(everybody.wait(), 5)
+            await asyncio.wait_for(everybody.wait(), HANG_GUARD)
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
 
     verdict, _ = run(repeated(debate.build(models={"*": Patient(script=scores(4).script)}), k=3), SCORE)

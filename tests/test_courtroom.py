@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -21,6 +20,8 @@ from jurygraph.state import ModelCallError, ReplyError, UsageError, Verdict
 from jurygraph.state.settings import BACKGROUNDS, MoreSettings, SamreSettings
 from langchain_core.outputs import ChatResult
 from pydantic import ValidationError
+
+from .virtual_time import others_have_begun
 
 TASK = {
     "kind": "compare",
@@ -540,7 +541,7 @@ class Busy(ScriptedModel):
         role = run_manager.metadata["role"]
         self._flying[role] += 1
         self._most[role] = max(self._most.get(role, 0), self._flying[role])
-        await asyncio.sleep(0.02)
+        await others_have_begun()
         self._flying[role] -= 1
         return await super()._agenerate(messages, stop, run_manager, **kwargs)
 

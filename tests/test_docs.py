@@ -25,7 +25,7 @@ from jurygraph.eval.cli.app import app
 from typer.main import get_command
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MISUSED = typer.BadParameter.__mro__[1]
 """Click's ``UsageError``, whichever copy of Click this typer works with."""
 FRACTION = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?")
@@ -175,7 +175,7 @@ def test_command_lines_can_be_parsed(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("judge debate", "no command 'judge'"),
+        ("judge debate", "(?i)no such command 'judge'"),
         ("run debate --data demo --rounds 3", "(?i)no such option.*--rounds"),
         ("measure rouge-l", "(?i)missing .*data"),
         ("run debate --data demo --limit few", "valid integer"),
@@ -195,7 +195,6 @@ def parse(line: str) -> None:
     if words[0] == "--help":
         return
     context = typer.Context(group)
-    command = group.get_command(context, words[0])
-    assert command, f"no command {words[0]!r}, only {', '.join(group.list_commands(context))}"
-    with suppress(typer.Exit), command.make_context(words[0], words[1:]):
+    name, command, rest = group.resolve_command(context, words)
+    with suppress(typer.Exit), command.make_context(name, rest):
         pass

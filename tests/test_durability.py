@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from .journal_places import schema
+from .processes import HANG_GUARD
 
 ROOT = Path(__file__).resolve().parents[1]
 FEW = ("--items", "8", "--concurrency", "8", "--latency-ms", "30", "--protocol", "debate")
@@ -30,7 +31,7 @@ def killed(journal: str, kills: int) -> dict[str, Any]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_GUARD,
     )
     assert finished.stdout, finished.stderr
     [outcome] = json.loads(finished.stdout.splitlines()[-1])

@@ -19,6 +19,7 @@ from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError
 from jurygraph.state.call_counts import CallRange, Range
+from jurygraph.state.usage import Usage
 from jurygraph.state.verdict import Verdict
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
@@ -48,7 +49,13 @@ def unasked() -> ScriptedModel:
 
 
 def part(model: str, calls: Range[int], tokens: Range[int], cost: Range[float] | None) -> Part:
-    return Part("debate", model, calls, tokens, tokens, cost)
+    least, most = (None, None) if cost is None else (cost.least, cost.most)
+    return Part(
+        "debate",
+        model,
+        Usage(calls.least, tokens.least, 0, tokens.least, cost_usd=least),
+        Usage(calls.most, tokens.most, 0, tokens.most, cost_usd=most),
+    )
 
 
 # On paper

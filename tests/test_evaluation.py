@@ -100,11 +100,11 @@ def test_agreement_wants_to_know_of_which_protocol(evaluation: Evaluation) -> No
 
 def test_overviews(evaluation: Evaluation) -> None:
     debate = evaluation.figures.overviews["debate", "wit"]
-    assert (debate.judged, debate.failed, debate.calls, debate.tokens) == (4, 1, 10, 5_500)
-    assert (debate.score.value, debate.rounds.value, debate.cost_usd) == (2.75, 2.5, 1.25)
+    assert (debate.judged, debate.failed, debate.usage.calls, debate.usage.tokens) == (4, 1, 10, 5_500)
+    assert (debate.score.value, debate.rounds.value, debate.usage.cost_usd) == (2.75, 2.5, 1.25)
     assert debate.stop_reasons == {"max_rounds": 3, "no_issue": 1}
     more = evaluation.figures.overviews["more", None]
-    assert (more.judged, more.score.value, more.cost_usd) == (3, None, None)
+    assert (more.judged, more.score.value, more.usage.cost_usd) == (3, None, None)
 
 
 def test_tables(evaluation: Evaluation) -> None:

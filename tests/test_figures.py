@@ -55,7 +55,7 @@ def test_a_themed_drawing_has_variables_for_colours_and_no_styles_of_its_own() -
     assert {value for value in used if value.startswith("#")} <= {"#000000"}
     assert "var(--series-1, #0b63a8)" in used
     texts = {element.text for element in root.findall(".//{*}text")}
-    assert {"single", "debate", "chateval", "coherence", "model calls a judgement"} <= texts
+    assert {"single", "debate", "chateval", "coherence", "model calls per judgement"} <= texts
     assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
 
 
@@ -97,7 +97,7 @@ def test_figures_are_saved_by_suffix(tmp_path: Path, suffix: str) -> None:
 
 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"x\.gif: figures are written as \.svg, \.pdf, \.png"):
+    with pytest.raises(UsageError, match=r"x\.gif: charts are written as \.svg, \.pdf, \.png"):
         chart_style.save(chart_style.new_figure()[0], tmp_path / "x.gif")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.graphs import debate
 from jurygraph.nodes.delimiters import fence, fenced_sections
@@ -66,7 +66,6 @@ def test_a_text_stays_in_its_fence(attack: str) -> None:
     assert fenced_sections(prompt) == [("candidate", attack)]
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
 def test_any_text_comes_out_of_its_fence_as_it_went_in(first: str, second: str) -> None:
     prompt = "\n".join([fence("source", first), "and", fence("critic, round 2", second)])

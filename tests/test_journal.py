@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.journal import Batch, Journal, Totals, prune, summarize
+from jurygraph.eval.journal import Batch, Journal, prune, summarize
 from jurygraph.eval.journal.call_journal import KeyFilter
 from jurygraph.eval.journal.database import journal_location
 from jurygraph.eval.journal.store import Store
 from jurygraph.state.errors import UsageError
+from jurygraph.state.usage import Usage
 
 from .journal_places import entry, key, somewhere
 
@@ -67,7 +68,7 @@ async def test_a_runs_spending_is_carried_over_its_openings(where: str) -> None:
     journal = await Journal.open(where, run="a")
     totals = journal.totals()
     await journal.close()
-    assert totals == Totals(3, 3, 300, 120, 60, 15, 0.75)
+    assert totals == Usage(3, 300, 120, 60, 15, 0.75, 4.5)
 
 
 async def test_one_unknown_price_makes_the_sum_unknown(where: str) -> None:
@@ -151,7 +152,7 @@ async def test_what_is_queued_when_the_journal_closes_is_written(where: str) -> 
 
 
 async def test_a_call_written_again_after_a_doubtful_end_is_one_call(where: str) -> None:
-    store = Store(journal_location(where), "a", shared=True, fresh=False, retry_policy=5, lease=60)
+    store = Store(journal_location(where), "a", shared=True, fresh=False, retry_seconds=5, lease=60)
     row = (store.opening << 32, key(1), "m", b"{}", 1, 10, 0, 5, 0, 0.5, 1.0)
     store.write([row])
     store.write([row])

@@ -39,7 +39,7 @@ def _shown(*arguments: str) -> str:
 def test_a_folders_journal_is_shown_with_what_each_model_and_run_spent(folder: Path) -> None:
     shown = _shown(str(folder))
     assert "version 1" in shown
-    assert "2 calls, 2 replies kept" in " ".join(shown.split())
+    assert "2 calls, 2 replies cached" in " ".join(shown.split())
     for words in (["small", "1", "100", "40", "20", "0.2500"], ["cd34", "1", "100", "40", "20", "unknown"]):
         assert any([cell for cell in line.split() if cell != "│"] == words for line in shown.splitlines())
 
@@ -53,7 +53,7 @@ def test_nothing_is_deleted_without_prune(folder: Path) -> None:
 
 
 def test_prune_deletes_what_is_named(folder: Path) -> None:
-    assert "deleted 1 reply" in _shown(str(folder / "journal.sqlite"), "--disowned", "--prune")
+    assert "deleted 1 reply" in _shown(str(folder / "journal.sqlite"), "--invalidated", "--prune")
     assert "deleted 1 reply" in _shown(str(folder), "--run", "ab12", "--prune")
     assert "deleted 0 replies" in _shown(str(folder), "--older-than", "0", "--prune")
 

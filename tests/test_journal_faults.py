@@ -19,6 +19,7 @@ from jurygraph.eval.journal import Journal, JournalError, summarize
 from sqlalchemy import Engine, event, make_url
 
 from .journal_places import POSTGRES, entry, key, schema
+from .processes import HANG_GUARD, reached
 
 BIG = "x" * 20_000
 
@@ -122,7 +123,8 @@ async def test_damage_found_late_ends_all_calls_with_a_clear_word(file: Path) ->
     await asyncio.gather(*(journal.keep(key(number), entry(BIG)) for number in range(50)))
     _damage(file)
     told = await asyncio.wait_for(
-        asyncio.gather(*(journal.reserve(key(number)) for number in range(50)), return_exceptions=True), 20
+        asyncio.gather(*(journal.reserve(key(number)) for number in range(50)), return_exceptions=True),
+        HANG_GUARD,
     )
     assert any(isinstance(one, JournalError) for one in told)
     with pytest.raises(JournalError, match=r"journal.sqlite: .*malformed.*damaged"):
@@ -135,26 +137,26 @@ async def test_a_lock_that_passes_is_waited_out(file: Path, caplog: pytest.LogCa
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     keeping = asyncio.create_task(journal.keep(key(1), entry("patient")))
-    await asyncio.sleep(4)
+    await reached(lambda: "another program holds it" in caplog.text, keeping)
     assert not keeping.done()
     other.execute("ROLLBACK")
     other.close()
-    await asyncio.wait_for(keeping, 20)
+    await asyncio.wait_for(keeping, HANG_GUARD)
     assert await journal.reserve(key(1)) == b"patient"
     await journal.close()
     assert "database is locked; another program holds it" in caplog.text
 
 
 async def test_a_lock_that_lasts_ends_all_calls(file: Path) -> None:
-    journal = await Journal.open(file, run="a", retry_policy=1)
+    journal = await Journal.open(file, run="a", retry_seconds=1)
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     keeping = [asyncio.create_task(journal.keep(key(number), entry())) for number in range(3)]
-    told = await asyncio.wait_for(asyncio.gather(*keeping, return_exceptions=True), 30)
+    told = await asyncio.wait_for(asyncio.gather(*keeping, return_exceptions=True), HANG_GUARD)
     assert all(isinstance(one, JournalError) and "close that program" in str(one) for one in told)
     with pytest.raises(JournalError, match="locked"):
         await journal.keep(key(9), entry())
-    await asyncio.wait_for(journal.close(), 30)
+    await asyncio.wait_for(journal.close(), HANG_GUARD)
     other.close()
 
 
@@ -162,12 +164,12 @@ async def test_a_full_disk_is_waited_out_while_calls_wait(
     file: Path, room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
     room.pages = 40
-    journal = await Journal.open(file, run="a", retry_policy=60)
+    journal = await Journal.open(file, run="a", retry_seconds=60)
     keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(40)]
     await asyncio.sleep(1)
     assert not all(task.done() for task in keeping)
     room.pages = 1_000_000
-    await asyncio.wait_for(asyncio.gather(*keeping), 30)
+    await asyncio.wait_for(asyncio.gather(*keeping), HANG_GUARD)
     await journal.close()
     assert summarize(file).spent.calls == 40
     warning = next(record for record in caplog.records if record.levelno == logging.WARNING)
@@ -177,15 +179,15 @@ async def test_a_full_disk_is_waited_out_while_calls_wait(
 
 async def test_a_disk_that_stays_full_ends_all_calls_and_keeps_what_was_kept(file: Path, room: Room) -> None:
     room.pages = 40
-    journal = await Journal.open(file, run="a", retry_policy=1)
+    journal = await Journal.open(file, run="a", retry_seconds=1)
     await journal.keep(key(0), entry("kept"))
     keeping = [asyncio.create_task(journal.keep(key(number), entry(BIG))) for number in range(1, 40)]
-    told = await asyncio.wait_for(asyncio.gather(*keeping, return_exceptions=True), 30)
+    told = await asyncio.wait_for(asyncio.gather(*keeping, return_exceptions=True), HANG_GUARD)
     assert all(isinstance(one, JournalError) and "disk is full" in str(one) for one in told)
     for later in (journal.keep(key(41), entry()), journal.reserve(key(0)), journal.reserve(os.urandom(16))):
         with pytest.raises(JournalError, match="disk is full"):
-            await asyncio.wait_for(later, 5)
-    await asyncio.wait_for(journal.close(), 10)
+            await asyncio.wait_for(later, HANG_GUARD)
+    await asyncio.wait_for(journal.close(), HANG_GUARD)
 
     room.pages = 1_000_000
     again = await Journal.open(file, run="a")
@@ -196,7 +198,7 @@ async def test_a_disk_that_stays_full_ends_all_calls_and_keeps_what_was_kept(fil
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody may write")
 async def test_a_folder_that_cannot_be_written_is_told_before_any_call() -> None:
     with pytest.raises(ValueError, match=r"/proc/journal.sqlite: .*writable, or choose another place"):
-        await asyncio.wait_for(Journal.open("/proc/journal.sqlite", run="a"), 30)
+        await asyncio.wait_for(Journal.open("/proc/journal.sqlite", run="a"), HANG_GUARD)
 
 
 async def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ async def test_postgres_without_its_driver_names_the_extra(monkeypatch: pytest.M
 async def test_a_server_that_is_not_there_is_told_soon_and_the_password_is_not(unused_tcp_port: int) -> None:
     url = f"postgresql://me:hunter2@127.0.0.1:{unused_tcp_port}/test"
     with pytest.raises(ValueError, match=f"postgresql://me@127.0.0.1:{unused_tcp_port}/test: ") as told:
-        await asyncio.wait_for(Journal.open(url, run="a", retry_policy=1), 30)
+        await asyncio.wait_for(Journal.open(url, run="a", retry_seconds=1), HANG_GUARD)
     assert "hunter2" not in str(told.value)
 
 
@@ -233,7 +235,7 @@ async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
     proxy = Proxy()
     await proxy.restore()
     url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
-    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_policy=120)
+    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_seconds=120)
 
     async def call(number: int) -> None:
         assert await journal.reserve(key(number)) is None
@@ -246,7 +248,7 @@ async def test_a_postgres_that_goes_away_and_comes_back_loses_nothing(
         await proxy.cut()
         await asyncio.sleep(0.3)
         await proxy.restore()
-    await asyncio.wait_for(asyncio.gather(*calling), 60)
+    await asyncio.wait_for(asyncio.gather(*calling), HANG_GUARD)
     await journal.close()
     await proxy.cut()
 
@@ -267,7 +269,7 @@ async def test_sessions_that_the_server_ends_are_made_anew(postgres: str) -> Non
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'jurygraph-ended'"
             ).fetchall()
             assert ended
-            await asyncio.wait_for(journal.keep(key(number), entry()), 20)
+            await asyncio.wait_for(journal.keep(key(number), entry()), HANG_GUARD)
     await journal.close()
     assert summarize(postgres).spent.calls == 20
 
@@ -276,16 +278,17 @@ async def test_a_postgres_that_stays_away_ends_all_calls(postgres: str) -> None:
     proxy = Proxy()
     await proxy.restore()
     url = make_url(postgres).set(host="127.0.0.1", port=proxy.port)
-    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_policy=1)
+    journal = await Journal.open(url.render_as_string(hide_password=False), run="a", retry_seconds=1)
     await proxy.cut()
     with pytest.raises(JournalError, match=r"127\.0\.0\.1"):
-        await asyncio.wait_for(journal.keep(key(1), entry()), 30)
-    await asyncio.wait_for(journal.close(), 30)
+        await asyncio.wait_for(journal.keep(key(1), entry()), HANG_GUARD)
+    await asyncio.wait_for(journal.close(), HANG_GUARD)
 
 
 KILLED = """
 import asyncio, os, sys
 from jurygraph.eval.journal import Entry, Journal
+from jurygraph.state import Usage
 
 async def main():
     journal = await Journal.open(sys.argv[1], run="a")
@@ -293,7 +296,7 @@ async def main():
         while True:
             key = os.urandom(16)
             assert await journal.reserve(key) is None
-            await journal.keep(key, Entry("m", key * 100, 1, 1, 0, 1, 0, 0.001, 0.1))
+            await journal.keep(key, Entry("m", key * 100, Usage(1, 1, 0, 1, 0, 0.001, 0.1)))
             os.write(1, key)
     await asyncio.gather(*(work() for _ in range(16)))
 
@@ -321,7 +324,7 @@ async def test_what_was_kept_survives_kill_9(
 
     journal = await Journal.open(where, run="a")
     for one in kept:
-        assert await asyncio.wait_for(journal.reserve(one), 5) == one * 100
+        assert await asyncio.wait_for(journal.reserve(one), HANG_GUARD) == one * 100
     assert len(kept) <= journal.totals().calls <= len(kept) + 16
     await journal.close()
 
@@ -330,17 +333,18 @@ async def test_a_program_that_ends_without_closing_its_journal_has_what_it_kept(
     program = """
 import asyncio, sys
 from jurygraph.eval.journal import Entry, Journal
+from jurygraph.state import Usage
 
 async def main():
     journal = await Journal.open(sys.argv[1], run="a")
     for number in range(10):
-        asyncio.create_task(journal.keep(bytes([number]) * 16, Entry("m", b"{}", 1, 1, 0, 1, 0, 0.1, 0.1)))
+        asyncio.create_task(journal.keep(bytes([number]) * 16, Entry("m", b"{}", Usage(1, 1, 0, 1, 0, 0.1, 0.1))))
     await asyncio.sleep(0)
 
 asyncio.run(main())
 """
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, str(file))
-    assert await asyncio.wait_for(process.wait(), 60) == 0
+    assert await asyncio.wait_for(process.wait(), HANG_GUARD) == 0
     assert summarize(file).spent.calls == 10
 
 

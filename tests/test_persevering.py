@@ -13,9 +13,12 @@ from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.retry import RetryPolicy, call_with_retry, with_timeout
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ModelCallError
+from jurygraph.state.usage import Usage
+
+from .virtual_time import in_virtual_time
 
 CALL = Call(wrap(ScriptedModel(script={})), [], None, {})
-REPLY = Reply("4", None, False, False, 10, 0, 2, 0, None, 0.1)
+REPLY = Reply("4", None, False, False, Usage(1, 10, 0, 2, 0, None, 0.1))
 QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.002)
 
 
@@ -106,6 +109,7 @@ async def test_a_provider_that_wants_a_day_gets_an_hour(waits: list[float]) -> N
     assert waits[0] < retry.LONGEST_RETRY_AFTER + 1
 
 
+@in_virtual_time
 async def test_an_attempt_that_takes_too_long_is_as_good_as_a_lost_connection() -> None:
     async def hang(call: Call) -> Reply:
         await asyncio.sleep(3600)
@@ -116,6 +120,7 @@ async def test_an_attempt_that_takes_too_long_is_as_good_as_a_lost_connection() 
     assert raised.value.retryable
 
 
+@in_virtual_time
 async def test_waiting_can_be_cancelled() -> None:
     patient = asyncio.create_task(call_with_retry(CALL, Sender(passing(retry_after=3600.0))))
     await asyncio.sleep(0.01)

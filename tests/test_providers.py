@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +25,7 @@ from pytest_socket import SocketConnectBlockedError
 
 from .loopback import Answer, Failure, Provider, Request, Text, Usage
 from .loopback_debate import OPENAI, SCORE_TASK, Debaters, google, run
+from .processes import until
 
 PROVIDERS = ["openai", "google"]
 USAGE = Usage(input=100, cached=40, output=20, reasoning=5)
@@ -399,7 +399,7 @@ async def test_debates_side_by_side_drop_a_parameter_together(provider: Provider
     def by(request: Request) -> Answer:
         if field not in request.parameters:
             return _level(request)
-        time.sleep(0.05)  # the others are on their way before the first is told
+        until(lambda: len(provider.requests) > 1)  # another is on its way before the first is told
         return failure
 
     provider.play(by=by)

@@ -249,10 +249,10 @@ def test_the_command(tmp_path: Path) -> None:
     dry = CliRunner().invoke(
         app, ["run", "geval", "--replies", str(recorded), "--out", str(out), "--dry-run"]
     )
-    assert (dry.exit_code, "2 verdicts to be made, no call" in dry.output) == (0, True)
+    assert (dry.exit_code, "2 verdicts to judge, no model call" in dry.output) == (0, True)
     done = CliRunner().invoke(app, ["run", "geval", "--replies", str(recorded), "--out", str(out)])
     assert done.exit_code == 0, done.output
-    assert "paid in all: 0 calls" in done.output
+    assert "total usage: 0 calls" in done.output
     shown = CliRunner().invoke(app, ["show", str(out), "i1"])
     assert "Replayed: no model was called" in shown.output
     assert "4.5" in shown.output

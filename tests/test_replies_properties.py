@@ -45,7 +45,7 @@ any_text = st.one_of(
 scores = st.integers(2, 10).map(lambda half: half / 2)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(any_text, st.sampled_from([(1, 5), (0, 1), (1, 10), (6, 120), (-2, 2)]))
 def test_a_score_on_the_scale_or_a_typed_error(text: str, scale: tuple[float, float]) -> None:
     try:
@@ -56,7 +56,7 @@ def test_a_score_on_the_scale_or_a_typed_error(text: str, scale: tuple[float, fl
         assert isinstance(value, float) and scale[0] <= value <= scale[1]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(any_text)
 def test_a_letter_a_pair_a_vote_or_a_typed_error(text: str) -> None:
     try:
@@ -164,7 +164,6 @@ hostile = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(hostile, st.sampled_from(QUOTED[:3]))
 def test_what_is_quoted_changes_no_reading(text: str, quote: Callable[[str], str]) -> None:
     text = text.replace("<<<", "").replace(">>>", "").replace("<think>", "").replace("</think>", "")

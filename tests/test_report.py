@@ -16,7 +16,7 @@ from jurygraph.eval.cli.app import app
 from jurygraph.eval.report import debates
 from jurygraph.eval.report.debates import Debates, ReportedRun, run_folders
 from jurygraph.eval.report.headline import answers, headline
-from jurygraph.eval.report.labels import mark
+from jurygraph.eval.report.labels import config_hash
 from jurygraph.eval.report.page import write_page
 from jurygraph.eval.report.sections import compose, grids
 from jurygraph.state.errors import DataError, JurygraphError, UsageError
@@ -126,7 +126,7 @@ def test_two_runs_on_the_same_data_share_items_and_texts(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("mischief", "told"),
     [
-        (lambda file: file.unlink(), "run-data.jsonl is no longer where the run found it"),
+        (lambda file: file.unlink(), "run-data.jsonl is no longer where the run read it"),
         (
             lambda file: file.write_text(file.read_text().replace("Rain", "Snow")),
             "run-data.jsonl has changed since",
@@ -155,7 +155,7 @@ def test_a_run_of_old_lacks_fields_and_can_be_read(tmp_path: Path) -> None:
     assert row(index, 0)["value"] == 3.0
     assert row(index, 0)["gap"] is None
     assert len(transcripts[0][0]["transcript"]) == 4
-    assert "did not write down where its data was" in index["runs"][0]["without"]
+    assert "did not record where its data was" in index["runs"][0]["without"]
 
 
 def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -182,15 +182,15 @@ def test_tables_say_what_the_study_says() -> None:
     assert list(board) == ["debate", "chateval", "single"]
     assert board["debate"] == ["0.395", "0.420", "0.370", "23", "1", "4.4", "$0.0052"]
     assert cells(made, "coherence: Spearman")["chateval"][:5] == ["12", "0.380", "0.300", "0.080", "0.012"]
-    assert cells(made, "Cost")["people"] == ["24", "-", "-", "$0.7500", "180.00", "$18.0000", "72.0"]
-    assert cells(made, "debate changed")["debate"][:5] == ["12", "50%", "4", "1", "1"]
+    assert cells(made, "Cost")["humans"] == ["24", "-", "-", "$0.7500", "180.00", "$18.0000", "72.0"]
+    assert cells(made, "Verdict changes")["debate"][:5] == ["12", "50%", "4", "1", "1"]
 
 
 def test_gains_over_the_base_and_all_pairs_are_tables_too() -> None:
     gained = cells(study(), "gain over single")
     assert list(gained) == ["debate", "chateval"]
     assert gained["debate"][:2] == ["0.100", "33%"]
-    pairs = next(grid for grid in grids(study(), "spearman") if "all pairs" in grid.title)
+    pairs = next(grid for grid in grids(study(), "spearman") if "pairwise differences" in grid.title)
     assert [row[:2] for row in pairs.rows] == [("debate", "single"), ("chateval", "single")]
 
 
@@ -198,7 +198,7 @@ def test_a_signature_stands_under_every_table() -> None:
     made = study()
     for grid in grids(made, "spearman"):
         assert any(
-            note.startswith("signed ") and f"#{mark(judge('debate').signature)}" in note
+            note.startswith("config hash: ") and f"#{config_hash(judge('debate').signature)}" in note
             for note in grid.notes
         )
     for grid in grids(made, "spearman", full=True):
@@ -206,15 +206,12 @@ def test_a_signature_stands_under_every_table() -> None:
 
 
 def test_the_answer_says_who_how_sure_and_at_what_price() -> None:
-    assert headline(study(), "spearman") == "debate agrees best with people"
+    assert headline(study(), "spearman") == "debate agrees best with humans"
     (told,) = answers(study(), "spearman")
-    assert "is 0.395, the mean over 2 aspects" in told
-    assert (
-        "debate is ahead of chateval (the runner-up) by 0.040 [0.030, 0.050], more than chance would give"
-        in told
-    )
-    assert "and of single (what the others are measured by) by 0.120" in told
-    assert "A judgement takes 4.4 calls, for $0.0052." in told
+    assert "ratings: 0.395, the mean over 2 aspects" in told
+    assert "debate's lead over chateval (second): 0.040 [0.030, 0.050], significant" in told
+    assert "; over single (the base): 0.120" in told
+    assert "A judgement takes 4.4 calls and costs $0.0052." in told
 
 
 def test_what_makes_the_answer_less_sure_stands_beside_it() -> None:
@@ -232,8 +229,8 @@ def test_without_labels_there_is_no_answer_and_no_made_up_figure() -> None:
     assert "No judge can be compared" in headline(made, "spearman")
     assert cells(made, "over rows")["debate"][:3] == ["-", "-", "-"]
     page = compose(made, "spearman", "wit")
-    assert "how many rows counted" in page.answers[0]
-    assert [section.id for section in page.sections] == ["leaderboard", "price"]
+    assert "how many rows were used" in page.answers[0]
+    assert [section.id for section in page.sections] == ["leaderboard", "cost"]
 
 
 @pytest.fixture(scope="module")
@@ -262,7 +259,7 @@ def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: P
     )
     assert done.exit_code == 0, done.output
     assert OFFLINE in done.output
-    assert re.search(r"people +\d+ +- +- +\$0\.7500 +180\.00", done.output)
+    assert re.search(r"humans +\d+ +- +- +\$0\.7500 +180\.00", done.output)
     signed = json.loads((demo / "run.json").read_text())["signatures"]["debate"]
     assert signed in done.output.replace("\n", "")
     assert (tmp_path / "r.html").read_text().count("<h1>") == 1
@@ -275,12 +272,12 @@ def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--metric", "accuracy"], "--metric 'accuracy' is not one of pearson, spearman, kendall"),
-        (["--confidence", "95"], "--confidence 95 is not between 0 and 1"),
-        (["--open"], "--open opens the page: say with --html"),
+        (["--metric", "accuracy"], "--metric 'accuracy' is unknown; it is one of pearson, spearman, kendall"),
+        (["--confidence", "95"], "--confidence must be between 0 and 1 (0.95 for 95 %), got 95"),
+        (["--open"], "--open needs a page to open: write one with --html"),
         (["--base", "nobody"], "nobody"),
         (["/nowhere"], "/nowhere: holds no run"),
-        (["--csv", "x.csv"], "--csv x.csv is the name of a file"),
+        (["--csv", "x.csv"], "--csv x.csv names a file"),
     ],
     ids=["metric", "confidence", "open", "base", "folder", "csv"],
 )

@@ -24,19 +24,19 @@ OVER_BASE = average_duel("debate")
 @pytest.mark.parametrize(
     ("averages", "claim"),
     [
-        ([OVER_BASE, average_duel("debate", "chateval")], "debate agrees best with people"),
+        ([OVER_BASE, average_duel("debate", "chateval")], "debate agrees best with humans"),
         (
             [OVER_BASE, average_duel("debate", "chateval", p=0.051)],
-            "debate comes first, and chateval may be as good",
+            "debate ranks first, but chateval may be as good",
         ),
         (
             [average_duel("debate", p=0.2), average_duel("debate", "chateval")],
-            "debate comes first, and that may be chance",
+            "debate ranks first, but the lead may be due to chance",
         ),
-        ([], "debate comes first, and that may be chance"),
+        ([], "debate ranks first, but the lead may be due to chance"),
         (
             [replace(OVER_BASE, units=6), replace(average_duel("debate", "chateval"), units=6)],
-            "debate comes first, on too little data to say that it is better",
+            "debate ranks first, but the data is too little to tell whether it is better",
         ),
     ],
     ids=["holds", "not over the runner-up", "not over the base", "not compared", "few"],
@@ -47,9 +47,9 @@ def test_the_best_is_called_so_where_its_lead_holds(averages: list[AverageCompar
 
 def test_a_pair_may_stand_the_other_way_round() -> None:
     turned = average_duel("chateval", "debate")
-    assert headline(with_averages(OVER_BASE, turned), "spearman") == "debate agrees best with people"
+    assert headline(with_averages(OVER_BASE, turned), "spearman") == "debate agrees best with humans"
     told = " ".join(answers(with_averages(OVER_BASE, turned), "spearman"))
-    assert "ahead of chateval (the runner-up) by 0.040 [0.030, 0.050]" in told
+    assert "lead over chateval (second): 0.040 [0.030, 0.050]" in told
 
 
 def one_aspect(*judges: str, figure: Statistic | None = None) -> Study:
@@ -70,13 +70,16 @@ def one_aspect(*judges: str, figure: Statistic | None = None) -> Study:
 
 def test_a_judge_alone_is_not_the_best_of_anybody() -> None:
     made = one_aspect("debate")
-    assert headline(made, "spearman") == "debate, the only judge, agrees with people more than by chance"
-    assert "nobody here to hold it against" in " ".join(answers(made, "spearman"))
+    assert (
+        headline(made, "spearman")
+        == "debate, the only judge, agrees with humans significantly better than chance"
+    )
+    assert "no other judge to compare it with" in " ".join(answers(made, "spearman"))
 
 
 def test_who_cannot_be_told_from_chance_is_not_said_to_agree() -> None:
     made = one_aspect("debate", "single", figure=around(0.05))
-    assert headline(made, "spearman") == "No judge is seen to agree with people more than by chance"
+    assert headline(made, "spearman") == "No judge agrees with humans significantly better than chance"
 
 
 def test_that_one_can_be_told_from_chance_is_not_denied() -> None:
@@ -84,7 +87,7 @@ def test_that_one_can_be_told_from_chance_is_not_denied() -> None:
     wide, narrow = made.leaderboard.standings
     wide = replace(wide, measures={"spearman": Statistic(0.4, -0.1, 0.8)})
     either = replace(made, leaderboard=Leaderboard((wide, narrow), ()))
-    assert headline(either, "spearman").endswith("comes first, and that may be chance")
+    assert headline(either, "spearman").endswith("ranks first, but the lead may be due to chance")
 
 
 def test_each_dataset_has_its_claim() -> None:
@@ -108,6 +111,6 @@ def test_each_dataset_has_its_claim() -> None:
         ),
     )
     assert headline(both, "spearman") == (
-        "wit: debate agrees best with people; "
-        "wag: debate (wag), the only judge, agrees with people more than by chance"
+        "wit: debate agrees best with humans; "
+        "wag: debate (wag), the only judge, agrees with humans significantly better than chance"
     )

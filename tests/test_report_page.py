@@ -17,12 +17,14 @@ from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 from .made_up_run import debate, failed, turn, write_run
 from .made_up_study import OFFLINE, judge, study
+from .processes import HANG_GUARD
 
 CHROMIUM = Path("/usr/bin/chromium")
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+expect.set_options(timeout=1000 * HANG_GUARD)
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a browser: {CHROMIUM} is not there")
 
 SCRIPT = "</script><script>window.hurt = 1; alert(1)</script><img src=x onerror='window.hurt = 1'>"
@@ -79,6 +81,7 @@ class Opened:
     def __init__(self, browser: Browser, file: Path, address: str = "", **context: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **context})
         self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(1000 * HANG_GUARD)
         self.wrong: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.wrong.append(message.text))
@@ -120,7 +123,7 @@ def test_it_asks_for_nothing_and_says_what_it_must(opened: Any) -> None:
     it = opened(java_script_enabled=True)
     assert it.asked == [it.url]
     expect(it.page.locator(".disclosure")).to_contain_text(OFFLINE)
-    expect(it.page.locator("h1")).to_have_text("debate agrees best with people")
+    expect(it.page.locator("h1")).to_have_text("debate agrees best with humans")
     policy = it.page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -133,10 +136,10 @@ def test_the_farthest_from_people_come_first_and_other_orders_can_be_chosen(open
     for label, first in (
         ("Unresolved first", "unresolved"),
         ("Failed first", "broken"),
-        ("Dearest first", "dear"),
-        ("Longest first", "long"),
-        ("Most moved by debate first", "far"),
-        ("As they were run", "near"),
+        ("Cost, highest first", "dear"),
+        ("Rounds, most first", "long"),
+        ("Score change, largest first", "far"),
+        ("Run order", "near"),
     ):
         it.choose("sort", label)
         assert it.listed()[0] == first, label
@@ -204,17 +207,23 @@ def test_a_debate_is_read_round_by_round(opened: Any) -> None:
     it = opened("#item=near&run=1")
     sheet = it.page.locator("article.sheet")
     expect(sheet.locator("h3")).to_have_text("near")
-    expect(sheet.locator(".facts")).to_contain_text("People3")
+    expect(sheet.locator(".facts")).to_contain_text("Label3")
     assert sheet.locator(".round h4").all_inner_texts() == ["Opening", "Round 1", "Round 2"]
     assert sheet.locator(".turn b").all_inner_texts() == ["Scorer", "Critic", "Scorer", "Critic"]
-    assert sheet.locator(".turn .chip").all_inner_texts() == ["4", "objects", "3", "moved from 4", "no issue"]
+    assert sheet.locator(".turn .chip").all_inner_texts() == [
+        "4",
+        "objects",
+        "3",
+        "changed from 4",
+        "no issue",
+    ]
     expect(sheet.locator(".texts")).to_contain_text("Boats.")
     expect(sheet.locator(".texts")).to_contain_text("A harbour.")
 
 
 def test_hostile_text_is_text(opened: Any) -> None:
     it = opened()
-    it.choose("sort", "As they were run")
+    it.choose("sort", "Run order")
     it.page.locator("#rows a").nth(6).click()
     sheet = it.page.locator("article.sheet")
     expect(sheet.locator("h3")).to_contain_text("evilU+202E<b onmouseover=alert(1)>U+001B[31m")
@@ -251,7 +260,7 @@ def test_keys_go_through_the_debates_and_back(opened: Any) -> None:
 
 def test_two_debates_stand_side_by_side_and_the_address_remembers(opened: Any) -> None:
     it = opened("#item=near&run=1")
-    it.page.get_by_label("Beside it").select_option(label="debate · coherence · other")
+    it.page.get_by_label("Compare with").select_option(label="debate · coherence · other")
     sheets = it.page.locator("article.sheet")
     expect(sheets).to_have_count(2)
     expect(sheets.nth(1)).to_contain_text("The second opinion.")
@@ -268,7 +277,7 @@ def test_two_debates_stand_side_by_side_and_the_address_remembers(opened: Any) -
 def test_an_address_of_nothing_says_so(opened: Any) -> None:
     it = opened("#item=<img src=x onerror=alert(1)>")
     expect(it.page.locator("#open")).to_have_text(
-        "There is no debate here on the item <img src=x onerror=alert(1)>."
+        "No debate on the item <img src=x onerror=alert(1)> is on this page."
     )
 
 
@@ -373,5 +382,5 @@ def test_without_scripts_the_tables_are_there(browser: Browser, page_file: Path)
     page = context.new_page()
     page.goto(page_file.as_uri())
     expect(page.get_by_role("row", name="debate 0.395")).to_be_visible()
-    expect(page.get_by_text("unpacked by a script")).to_be_visible()
+    expect(page.get_by_text("need JavaScript")).to_be_visible()
     context.close()

@@ -16,6 +16,7 @@ from jurygraph.eval.report.sections import grids
 from jurygraph.eval.report.summary_tables import summary
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.tables import Grid
+from jurygraph.state.usage import Usage
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -32,12 +33,10 @@ def table(found: Iterator[Grid], title: str) -> tuple[list[list[str]], Grid]:
 
 
 def test_a_row_a_judge_and_a_column_an_aspect_with_marks_where_holm_allows() -> None:
-    cells, grid = table(summary(study(), "spearman"), "less that of single")
+    cells, grid = table(summary(study(), "spearman"), "difference vs. single")
     assert [column.name for column in grid.columns] == ["judge", "average", "coherence", "fluency"]
     assert cells == [["debate", "0.120*", "0.120*", "0.120*"], ["chateval", "0.080*", "0.080*", "0.080*"]]
-    assert grid.notes == (
-        "* p < 0.05 by the paired bootstrap, adjusted by Holm's method over the judges in a column",
-    )
+    assert grid.notes == ("* p < 0.05, paired bootstrap, Holm-adjusted over the judges in a column",)
 
 
 def test_where_nothing_is_sure_that_is_said() -> None:
@@ -50,27 +49,28 @@ def test_where_nothing_is_sure_that_is_said() -> None:
         for one in made.comparison.pairwise
     )
     made = replace(made, comparison=replace(made.comparison, pairwise=unsure, averages=()))
-    cells, grid = table(summary(made, "spearman"), "less that of single")
+    cells, grid = table(summary(made, "spearman"), "difference vs. single")
     assert cells[0] == ["debate", "0.120", "0.120"]
-    assert grid.notes[0].startswith("no difference has p < 0.05")
+    assert grid.notes[0].startswith("no difference is significant (p < 0.05")
 
 
 def test_at_the_same_price_says_of_how_many() -> None:
     ensemble = EnsembleOf(
-        "ensemble, 4 of 9", "ensemble", "coherence", 4, UsageTotals(12, 48), "spearman", Statistic(0.3)
+        "ensemble, 4 of 9", "ensemble", "coherence", 4, UsageTotals(12, Usage(48)), "spearman", Statistic(0.3)
     )
     match = EqualCostMatch(
         "debate", "coherence", ensemble, "calls", 4.4, 4.0, pairwise("debate", "coherence")
     )
     cells, _ = table(
-        summary(study(matching=EqualCostComparison((ensemble,), (match,), ())), "spearman"), "same price"
+        summary(study(matching=EqualCostComparison((ensemble,), (match,), ())), "spearman"),
+        "equal-cost baseline",
     )
-    assert cells == [["debate", "0.120* (4)", "-"]]
+    assert cells == [["debate", "0.120* (k=4)", "-"]]
 
 
 def test_what_is_the_same_under_every_table_is_said_once() -> None:
     notes = [note for grid in summary(study(), "spearman") for note in grid.notes]
-    assert not any(note.startswith(("signed ", "[ ]")) for note in notes)
+    assert not any(note.startswith(("config hash", "[ ]")) for note in notes)
     assert len(list(summary(study(), "spearman"))) <= 5 < len(list(grids(study(), "spearman")))
 
 
@@ -103,7 +103,7 @@ def courtroom(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_gaps_are_shown_with_what_becomes_of_the_bound(courtroom: Path) -> None:
     made = Study.of(courtroom, resampling=QUICK)
-    cells, grid = table(gaps(made), "round by round")
+    cells, grid = table(gaps(made), "score gap by round")
     assert [column.name for column in grid.columns][-3:] == ["bound holds", "vacuous", "does not apply"]
     assert [row[:4] for row in cells] == [
         ["more", "1", "6", "0.667"],
@@ -112,7 +112,7 @@ def test_gaps_are_shown_with_what_becomes_of_the_bound(courtroom: Path) -> None:
         ["baseline", "1", "6", "0.088"],
     ]
     assert all(row[-3:] == ["0", "0", "6"] for row in cells)
-    assert "is Beta(1 + w, 1 + i - w)" in " ".join(grid.notes)
+    assert "distributed as Beta(1 + w, 1 + i - w)" in " ".join(grid.notes)
     apart, _ = table(gaps(made), "Theorem 1")
     assert [row[:4] for row in apart] == [
         ["more", "6", "0.667", "-"],
@@ -136,7 +136,7 @@ def test_all_shows_what_the_short_form_leaves_out(courtroom: Path) -> None:
     )
     assert "Theorem 2" in full.output
     assert "Theorem 2" not in short.output
-    assert "all pairs" in short.output
+    assert "pairwise differences" in short.output
     assert short.output.count("#") == full.output.count("#") == 3
 
 

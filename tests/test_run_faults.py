@@ -19,7 +19,7 @@ from jurygraph.state import DataError, UsageError
 
 from .journal_places import somewhere
 from .loopback import Answer, Broken, Failure, Hang, Noise, Provider, Raw, Request, Reset, Text, Usage
-from .processes import Command, pairs, simulated_provider, started
+from .processes import HANG_GUARD, Command, pairs, simulated_provider, started
 from .test_running import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
 
 MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
@@ -84,7 +84,7 @@ def test_a_spent_budget_is_exit_code_4_and_names_the_way_on(
     data = dataset(tmp_path)
     assert command(*arguments(data, "--max-calls", "2")) == 4
     assert "the budget is reached: at most 2 calls\n2 of 6 verdicts are there" in command.printed
-    assert "The same command with --out out goes on with a higher limit." in command.printed
+    assert "The same command with --out out resumes with a higher limit." in command.printed
     assert "the budget will not do for all of it" in command.printed
     assert command(*arguments(data, "--max-calls", "6")) == 0
     assert len(provider.requests) == 6
@@ -185,7 +185,7 @@ def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> 
     data = dataset(tmp_path)
     undisturbed = evaluate("debate", data, **OPTIONS)
     faults: list[Answer] = [
-        Hang(30),
+        Hang(3600),
         Reset(),
         Broken(),
         Broken(coding="gzip"),
@@ -203,7 +203,7 @@ def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> 
         return faults[number // 2 % len(faults)] if number % 2 else debater(request)
 
     provider.play(by=stormy)
-    done = evaluate("debate", data, **OPTIONS, timeout=0.5)
+    done = evaluate("debate", data, **OPTIONS, timeout=2.0)
     assert results(done) == results(undisturbed)
 
 
@@ -349,7 +349,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(
     run = arguments(dataset(tmp_path, 300), "--grace", "1", "--concurrency", "4", out=str(small_disk / "out"))
     assert command(*run) == 3
     assert command.errors == ""
-    assert "goes on when there is room" in command.printed or "make room on the disk" in command.printed
+    assert "resumes once there is room" in command.printed or "make room on the disk" in command.printed
     made = len(provider.requests)
     assert made < 300
     subprocess.run(["mount", "-o", "remount,size=30m", str(small_disk)], check=True)
@@ -381,7 +381,7 @@ def test_two_runs_on_one_journal_make_each_call_once(provider: Provider, tmp_pat
         runs = [arguments(data, "--journal", journal, protocol="debate", out=out) for out in ("one", "two")]
         with started(*runs[0], cwd=tmp_path) as one, started(*runs[1], cwd=tmp_path) as two:
             for process in (one, two):
-                _, errors = process.communicate(timeout=120)
+                _, errors = process.communicate(timeout=HANG_GUARD)
                 assert process.returncode == 0, errors
     assert most_repeated(provider) == 1
     first, second = ((tmp_path / out / "results.jsonl").read_text().splitlines() for out in ("one", "two"))

@@ -17,6 +17,9 @@ from jurygraph.eval.runner import execute
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, ModelSpec, UsageError
 
+from .processes import reached
+from .virtual_time import others_have_begun
+
 RESULT_KEYS = """
     item group aspect protocol status score scores winner human rounds stop_reason score_by_round repeat calls
     input_tokens cached_input_tokens output_tokens reasoning_tokens cost_usd seconds error
@@ -151,7 +154,7 @@ def test_never_more_calls_in_flight_than_allowed(tmp_path: Path, concurrency: in
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)
-            await asyncio.sleep(0.005)
+            await others_have_begun()
             under_way -= 1
             return await super()._agenerate(*args, **kwargs)
 
@@ -179,8 +182,12 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
             return await super()._agenerate(messages, *args, **kwargs)
 
     prepared = plan("debate", dataset(tmp_path), models={"*": Stuck(script=agreeable)}, out=tmp_path / "out")
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(execute(prepared, RunConfig.of({"concurrency": 4})), timeout=2)
+    running = asyncio.create_task(execute(prepared, RunConfig.of({"concurrency": 4})))
+    results = tmp_path / "out" / "results.jsonl"
+    await reached(lambda: results.exists() and results.read_text().count("\n") == 5, running)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
     assert {line["item"] for line in lines(tmp_path / "out")} == {"i0", "i1", "i2", "i4", "i5"}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,11 @@ from jurygraph.eval.run.progress_counters import ProgressCounters
 from jurygraph.eval.run.shutdown import StopSignal
 from jurygraph.eval.runner import execute
 from jurygraph.nodes.models.call import Reply
+from jurygraph.state import Usage as ModelUsage
 from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Hang, Provider, Request, Text, Usage
+from .processes import HANG_GUARD, reached
 
 MODEL = {"*": "openai:gpt-4o-mini"}
 PLAIN = {"structured": "off"}
@@ -45,13 +46,6 @@ def debater(request: Request) -> Answer:
 
 def scorer(request: Request) -> Answer:
     return "Fine.\nScore: 4"
-
-
-async def reached(state: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(30):
-        while not state():  # noqa: ASYNC110 - nobody sets an event when a count changes
-            await asyncio.sleep(0.001)
 
 
 def results(evaluation: Evaluation) -> list[dict[str, Any]]:
@@ -195,7 +189,7 @@ async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: 
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
     config = RunConfig.of({"concurrency": 4})
     running = asyncio.create_task(execute(prepared, config, counts, stop))
-    await reached(lambda: counts.made >= 20)
+    await reached(lambda: counts.made >= 20, running)
     stop.ask("interrupted", "stopped by SIGINT")
     evaluation = await running
     assert evaluation.stopped == "interrupted"
@@ -208,17 +202,17 @@ async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: 
 
 @pytest.mark.parametrize("twice", [False, True])
 async def test_calls_that_hang_are_cut_short(provider: Provider, tmp_path: Path, twice: bool) -> None:
-    provider.play(by=lambda request: Hang(60) if "Number 1." in request.user else scorer(request))
+    provider.play(by=lambda request: Hang(3600) if "Number 1." in request.user else scorer(request))
     data, stop, counts = dataset(tmp_path, 3), StopSignal(), ProgressCounters()
     prepared = await asyncio.to_thread(plan, "single", data, models=MODEL, settings=PLAIN, out=tmp_path / "o")
     running = asyncio.create_task(
-        execute(prepared, RunConfig.of({"grace": 60.0 if twice else 0.05}), counts, stop)
+        execute(prepared, RunConfig.of({"grace": 3600.0 if twice else 0.05}), counts, stop)
     )
-    await reached(lambda: counts.judged >= 2)
+    await reached(lambda: counts.judged >= 2, running)
     stop.ask("interrupted", "stopped by SIGTERM")
     if twice:
         stop.at_once()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_GUARD):
         evaluation = await running
     assert [result.item for result in evaluation.results] == ["i0", "i2"]
 
@@ -228,7 +222,7 @@ async def test_whoever_cancels_loses_nothing_that_was_finished(provider: Provide
     data, out, counts = dataset(tmp_path, 30), tmp_path / "out", ProgressCounters()
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
     running = asyncio.create_task(execute(prepared, RunConfig.of({"concurrency": 4}), counts))
-    await reached(lambda: counts.made >= 20)
+    await reached(lambda: counts.made >= 20, running)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -293,16 +287,17 @@ def test_a_parameter_that_was_dropped_stays_dropped_on_replay(provider: Provider
 def test_a_reply_survives_its_keeping() -> None:
     likely = [{"token": "4", "logprob": -0.1, "bytes": [52]}, {"token": "5", "logprob": -2.5, "bytes": [53]}]
     tokens = [{"token": "4", "logprob": -0.1, "bytes": [52], "top_logprobs": likely}]
-    other = Reply("5\u2028é", {"score": 5}, True, True, 0, 0, 0, 0, None, 0.0, requests=0)
-    reply = Reply("4", None, False, False, 9, 3, 2, 1, 0.0001, 0.25, tokens, (other,), 2, ("temperature",))
+    other = Reply("5\u2028é", {"score": 5}, True, True, ModelUsage(0, cost_usd=None))
+    usage = ModelUsage(2, 9, 3, 2, 1, 0.0001, 0.25)
+    reply = Reply("4", None, False, False, usage, tokens, (other,), ("temperature",))
     again = records.from_bytes(records.to_bytes(reply))
     assert again.tokens is not None
     assert [dict(one) for one in again.tokens[0]["top_logprobs"]] == [
         {"token": "4", "logprob": -0.1},
         {"token": "5", "logprob": -2.5},
     ]
-    assert (again.others, again.dropped, again.cost_usd) == ((other,), ("temperature",), 0.0001)
-    bare = Reply("4", None, False, False, 9, 0, 2, 0, None, 0.25)
+    assert (again.others, again.dropped, again.usage) == ((other,), ("temperature",), usage)
+    bare = Reply("4", None, False, False, ModelUsage(1, 9, 0, 2, 0, None, 0.25))
     assert records.from_bytes(records.to_bytes(bare)) == bare
     assert len(records.to_bytes(bare)) < 100
 

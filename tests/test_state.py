@@ -19,8 +19,8 @@ from jurygraph.state import (
 )
 from jurygraph.state.graph_state import as_json
 from jurygraph.state.settings import Settings, make_settings, resolve_settings
-from jurygraph.state.transcript import append, last_turn, turn_without_model
-from jurygraph.state.verdict import add_usage, outcome_fields, winner_of
+from jurygraph.state.transcript import append, last_turn, turn_without_model, usage_of_turns
+from jurygraph.state.verdict import outcome_fields, winner_of
 from pydantic import ValidationError
 
 SCALES = {
@@ -185,9 +185,9 @@ def test_last_by_role() -> None:
 def test_an_unknown_price_makes_the_sum_unknown() -> None:
     known = {**turn_without_model(0, "a", "a", ""), "cost_usd": 0.5, "calls": 1}
     unknown = {**known, "cost_usd": None}
-    assert add_usage([known, known]).cost_usd == 1.0  # type: ignore[list-item]
-    assert add_usage([known, unknown]).cost_usd is None  # type: ignore[list-item]
-    assert add_usage([]) == Usage()
+    assert usage_of_turns([known, known]).cost_usd == 1.0  # type: ignore[list-item]
+    assert usage_of_turns([known, unknown]).cost_usd is None  # type: ignore[list-item]
+    assert usage_of_turns([]) == Usage()
 
 
 def test_outcomes() -> None:

@@ -24,8 +24,10 @@ from langgraph_sdk.client import SyncLangGraphClient
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from .processes import HANG_GUARD
+
 ROOT = Path(__file__).resolve().parents[1]
-STARTS_WITHIN = 45
+STARTS_WITHIN = HANG_GUARD
 HIDDEN = (
     "OPENAI_",
     "GOOGLE_",
@@ -113,7 +115,7 @@ def _free_port() -> int:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/ok", timeout=5, trust_env=False).is_success
+        return httpx.get(f"{url}/ok", timeout=HANG_GUARD, trust_env=False).is_success
     except httpx.TransportError:
         return False
 

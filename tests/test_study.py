@@ -104,7 +104,7 @@ def test_what_failed_and_what_was_never_reached_is_counted(tmp_path: Path) -> No
     study = Study.of(folder, resampling=FEW)
     [judge] = study.judges
     assert (judge.wanted, judge.judged, judge.failed, judge.missing) == (10, 7, 1, 2)
-    assert judge.usage.calls == 8
+    assert judge.usage.total.calls == 8
     assert "debate: 2 of 10 judgements are not there: the run was not finished" in study.notes
     [standing] = study.leaderboard.standings
     assert standing.agreement is not None

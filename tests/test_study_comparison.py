@@ -222,7 +222,10 @@ def test_the_greatest_ensemble_is_the_run_itself(tmp_path: Path, kind: str) -> N
         [greatest] = [e for e in study.matching.ensembles if (e.subject, e.k) == (subject.label, 4)]
         assert whole is not None
         assert greatest.agreement == whole.measures[greatest.measure]
-        assert (greatest.usage.calls, greatest.usage.tokens) == (whole.usage.calls, whole.usage.tokens)
+        assert (greatest.usage.total.calls, greatest.usage.total.tokens) == (
+            whole.usage.total.calls,
+            whole.usage.total.tokens,
+        )
 
 
 def test_repeats_of_a_single_judge_are_ensembles_too(tmp_path: Path) -> None:
@@ -232,7 +235,7 @@ def test_repeats_of_a_single_judge_are_ensembles_too(tmp_path: Path) -> None:
         for repeat, scores in enumerate([(8.0, 7.0), (6.0, 9.0), (9.0, 6.0)])
     ]
     ensembles = study_of(tmp_path / "r", rows, kind="compare").matching.ensembles
-    assert [(e.k, e.usage.judgements, e.usage.calls) for e in ensembles] == [
+    assert [(e.k, e.usage.judgements, e.usage.total.calls) for e in ensembles] == [
         (1, 6, 6),
         (2, 6, 12),
         (3, 6, 18),

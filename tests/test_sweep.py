@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ from jurygraph.eval.sweeps.shared_calls import bounds, expected_calls, sample_ca
 from jurygraph.state.errors import UsageError
 
 from .loopback import Provider, Text
+from .processes import HANG_GUARD, child, until
 
 ASPECT: Any = {"aspects": ["consistency"]}
 TAKES_TIME = {"seconds"}
@@ -42,7 +40,7 @@ def verdicts(results: Iterable[Result]) -> list[dict[str, Any]]:
 
 
 def calls(cells: Iterable[CellResult]) -> int:
-    return sum(one.calls for one in cells)
+    return sum(one.usage.calls for one in cells)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +67,9 @@ def test_each_cell_comes_to_the_verdicts_that_it_comes_to_alone(
 def test_what_is_nested_is_paid_once() -> None:
     """A debate of n rounds holds all shorter ones, and a trial with jurors the one without."""
     done = sweep("debate", {"n": [1, 2, 3, 4]}, "demo", limit=6, **ASPECT)
-    assert done.calls_made == done.cells[-1].calls < done.calls_alone
+    assert done.calls_made == done.cells[-1].usage.calls < done.calls_alone
     trial = sweep("samre", {"jurors": [0, 5]}, "demo-pairs", limit=4)
-    assert trial.calls_made == trial.cells[-1].calls
+    assert trial.calls_made == trial.cells[-1].usage.calls
 
 
 def test_the_rehearsal_counts_what_the_sweep_makes() -> None:
@@ -164,13 +162,11 @@ def test_killed_at_any_moment_it_loses_nothing(tmp_path: Path) -> None:
     script = (
         f"from jurygraph.eval.sweeps import sweep; sweep('debate', {{'n': [1, 2, 3]}}, 'demo', {options})"
     )
-    child = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path)
     second = tmp_path / "out" / "cells" / "n=2" / "results.jsonl"
-    deadline = time.monotonic() + 60
-    while not (second.exists() and second.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    os.kill(child.pid, signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL
+    with child(sys.executable, "-c", script, cwd=tmp_path) as process:
+        until(lambda: second.exists() and second.stat().st_size, process)
+        process.kill()
+        assert process.wait(HANG_GUARD) == -signal.SIGKILL
     options_again: Any = {"limit": 12, "concurrency": 1, **ASPECT}
     again = sweep("debate", {"n": [1, 2, 3]}, "demo", out=tmp_path / "out", **options_again)
     whole = sweep("debate", {"n": [1, 2, 3]}, "demo", **options_again)

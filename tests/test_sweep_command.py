@@ -41,7 +41,7 @@ def test_a_sweep_ends_in_a_table_files_and_a_place_to_read_on(tmp_path: Path) ->
         "gain in rho",
         "calls each",
         "saved",
-        "paid in all: ",
+        "total usage: ",
     )
     for word in (*words, " show '"):
         assert word in done.output
@@ -75,7 +75,9 @@ def test_a_dry_run_says_what_it_takes_and_asks_nobody(provider: Provider, tmp_pa
     said = " ".join(told.output.split())
     assert "one by one the cells take 24 to 60 calls" in said
     assert "and no fewer than 8" in said
-    assert "to 28 calls" in said and "rehearsed on 4 items a cell with the offline judge" in said
+    assert (
+        "to 28 calls" in said and "estimated by a dry run of 4 items per cell with the offline judge" in said
+    )
     assert "that costs about $" in said
 
 
@@ -121,7 +123,7 @@ def test_recorded_replies_are_swept_over_without_a_call(tmp_path: Path) -> None:
     assert run.exit_code == 0, run.output
     swept = ("debate", "--axis", "n=1,2,3", "--aspect", "consistency")
     again = command(*swept, "--replies", tmp_path / "run", "--out", tmp_path / "again")
-    assert again.exit_code == 0 and "paid in all: 0 calls" in again.output, again.output
+    assert again.exit_code == 0 and "total usage: 0 calls" in again.output, again.output
     anew = command(*swept, "--data", "demo", "--limit", 4, "--out", tmp_path / "anew")
     assert anew.exit_code == 0
     for cell in ("n=1", "n=2", "n=3"):
@@ -131,7 +133,7 @@ def test_recorded_replies_are_swept_over_without_a_call(tmp_path: Path) -> None:
         ]
         assert len(scores[0]) == 4 and scores[0] == scores[1]
     ready = command("--plan", "rounds", "--replies", tmp_path / "run", "--dry-run")
-    assert "5 cells, 20 verdicts to be made, no call" in ready.output
+    assert "5 cells, 20 verdicts to judge, no model call" in ready.output
     with pytest.raises(UsageError, match=r"persona=plain: .*other words would have been said"):
         command("debate", "--axis", "persona=plain", "--replies", tmp_path / "run")
 
@@ -150,7 +152,7 @@ def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> No
     stopped = command(*arguments, "--max-calls", 5)
     assert stopped.exit_code == 4 and len(provider.requests) == 5
     said = " ".join(stopped.output.split())
-    assert "the budget is reached: at most 5 calls" in said and "goes on with a higher limit" in said
+    assert "the budget is reached: at most 5 calls" in said and "resumes with a higher limit" in said
     assert command(*arguments, "--max-calls", 8).exit_code == 0
     assert len(provider.requests) == 8
 

@@ -35,8 +35,7 @@ def results(scores: Sequence[float | None], aspect: str, **fields: Any) -> tuple
             status="failed" if score is None else "ok",
             score=score,
             human=float(number),
-            calls=1,
-            **fields,
+            **{"calls": 1, **fields},
         )
         for number, score in enumerate(scores)
     )

@@ -244,8 +244,8 @@ class PairwiseComparator:
             tests={
                 test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
             },
-            first_bill=sum((row.usage for row in mine), UsageTotals()),
-            second_bill=sum((row.usage for row in theirs), UsageTotals()),
+            first_bill=UsageTotals.of(row.usage for row in mine),
+            second_bill=UsageTotals.of(row.usage for row in theirs),
             with_base=with_base,
             units=len({row.unit for row in mine}),
         )

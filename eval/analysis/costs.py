@@ -101,8 +101,8 @@ def _row(judge: Judge) -> CostRow:
         label=judge.label,
         data=judge.data,
         judgements=usage.judgements,
-        cost_usd=usage.cost_usd,
-        seconds=usage.seconds,
+        cost_usd=usage.total.cost_usd,
+        seconds=usage.total.seconds,
         cost_each=usage.cost_each,
         seconds_each=usage.seconds_each,
         calls_each=usage.calls_each,
@@ -135,7 +135,7 @@ def _repeats(judge: Judge) -> int:
 
 def _notes(judges: Sequence[Judge]) -> Iterator[str]:
     yield "time is what models took, added up over calls; calls that run side by side take less by the clock"
-    unknown = [judge.label for judge in judges if judge.usage.cost_usd is None]
+    unknown = [judge.label for judge in judges if judge.usage.total.cost_usd is None]
     if unknown:
         yield f"no price is known for a model of {', '.join(unknown)}"
 

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from ...state.aggregation import mean_of
+from ...state.usage import Usage, total_usage
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
 from .judges import UsageTotals
 from .loading import JudgeAspectData, LoadedJudge
@@ -123,8 +124,8 @@ class _Offer:
 
 def unit_of(usages: Sequence[UsageTotals]) -> Unit:
     """What is compared: money where every price is known and something was paid, else calls."""
-    known = all(usage.cost_usd is not None for usage in usages)
-    return "cost" if known and any(usage.cost_usd for usage in usages) else "calls"
+    # Where nothing costs anything, as with models of one's own, dollars would put all judges at one place.
+    return "cost" if total_usage(usage.total for usage in usages).cost_usd else "calls"
 
 
 def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> EqualCostComparison:
@@ -293,7 +294,7 @@ def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[Sub
 def _of(
     judge: LoadedJudge,
     cell: JudgeAspectData,
-    said: Sequence[Sequence[tuple[object, UsageTotals]]],
+    said: Sequence[Sequence[tuple[object, Usage]]],
     rows: Sequence[ResultRow],
 ) -> Iterator[SubEnsemble]:
     most = max(map(len, said), default=0)
@@ -301,12 +302,12 @@ def _of(
     for k in range(1, most + 1):
         found: dict[RowKey, ResultRow] = {}
         for row, judges in complete:
-            usage = replace(sum((usage for _, usage in judges[:k]), UsageTotals()), judgements=1)
+            usage = total_usage(usage for _, usage in judges[:k])
             judged = judged_by(mean([cast("Value", value) for value, _ in judges[:k]]))
             found[row.key] = row._replace(judged=judged, usage=usage, path=(), agent_scores=())
         label = f"{judge.label}, {k} of {most}"
         side = Side(label, found, cell.distances)
-        yield SubEnsemble(k, most, side, sum((row.usage for row in found.values()), UsageTotals()))
+        yield SubEnsemble(k, most, side, UsageTotals.of(row.usage for row in found.values()))
 
 
 def mean(values: Sequence[Value]) -> Value:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...state.tasks import TaskKind
+from ...state.usage import NO_USAGE, Usage, total_usage
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 
 
@@ -44,47 +45,40 @@ class UsageTotals:
 
     Attributes:
         judgements: how many were asked for and came to an end, failed ones included.
-        calls: model calls.
-        tokens: sent and received.
-        cost_usd: US dollars; ``None`` where a price is unknown.
-        seconds: spent waiting for models, added up over calls.
+        total: what all of them took.
     """
 
     judgements: int = 0
-    calls: int = 0
-    tokens: int = 0
-    cost_usd: float | None = 0.0
-    seconds: float = 0.0
+    total: Usage = NO_USAGE
+
+    @classmethod
+    def of(cls, usages: Iterable[Usage]) -> UsageTotals:
+        """Add up the usages of single judgements."""
+        each = list(usages)
+        return cls(len(each), total_usage(each))
 
     @property
     def calls_each(self) -> float | None:
         """Model calls a judgement."""
-        return self._each(self.calls)
+        return self._each(self.total.calls)
 
     @property
     def tokens_each(self) -> float | None:
         """Tokens a judgement."""
-        return self._each(self.tokens)
+        return self._each(self.total.tokens)
 
     @property
     def cost_each(self) -> float | None:
         """US dollars a judgement."""
-        return self._each(self.cost_usd)
+        return self._each(self.total.cost_usd)
 
     @property
     def seconds_each(self) -> float | None:
         """Seconds a judgement."""
-        return self._each(self.seconds)
+        return self._each(self.total.seconds)
 
     def __add__(self, other: UsageTotals) -> UsageTotals:
-        known = self.cost_usd is not None and other.cost_usd is not None
-        return UsageTotals(
-            self.judgements + other.judgements,
-            self.calls + other.calls,
-            self.tokens + other.tokens,
-            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
-            self.seconds + other.seconds,
-        )
+        return UsageTotals(self.judgements + other.judgements, self.total + other.total)
 
     def _each(self, total: float | None) -> float | None:
         return None if total is None or not self.judgements else total / self.judgements

@@ -43,7 +43,7 @@ class JudgeAspectData:
 
     def add(self, result: Result) -> None:
         """Take in one result."""
-        self.usage += usage_of(result)
+        self.usage += UsageTotals(1, usage_of(result))
         self.spending.add(result)
         self.replies.add(result)
         row = row_of(result)

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple, cast
 
 from ...state.aggregation import mean_pair, winner_by_mean
 from ...state.transcript import Turn
+from ...state.usage import NO_USAGE, Usage
 from ...state.verdict import Winner
 from ..run.results import Result
 from ..run.turn_kinds import kind_of_turns
-from .judges import UsageTotals
 
 Value = float | tuple[float, float]
 """A score, or the scores of two answers."""
@@ -33,7 +33,7 @@ class AgentScore(NamedTuple):
 
     agent: str
     value: Value | Winner
-    usage: UsageTotals
+    usage: Usage
 
 
 class ResultRow(NamedTuple):
@@ -64,7 +64,7 @@ class ResultRow(NamedTuple):
     systems: tuple[str, ...]
     annotations: tuple[Judged, ...]
     agent_scores: tuple[AgentScore, ...]
-    usage: UsageTotals
+    usage: Usage
 
     @property
     def key(self) -> RowKey:
@@ -98,10 +98,9 @@ def row_of(result: Result) -> ResultRow | None:
     )
 
 
-def usage_of(result: Result) -> UsageTotals:
-    """What one judgement took."""
-    tokens = result.input_tokens + result.output_tokens
-    return UsageTotals(1, result.calls, tokens, result.cost_usd, result.seconds)
+def usage_of(result: Result) -> Usage:
+    """Copy what a judgement took, so that what is kept of it does not hold the whole result."""
+    return Usage.of_fields(vars(result))
 
 
 def value_of(turn: Turn) -> Value | None:
@@ -151,21 +150,15 @@ def _agent_scores(result: Result) -> Iterator[AgentScore]:
     """Give the last score of each member of a panel, and each vote."""
     kind_of = kind_of_turns(result)
     last: dict[str, dict[int, Value | Winner]] = {}
-    usages: dict[str, UsageTotals] = {}
+    usages: dict[str, Usage] = {}
     for turn in result.transcript:
         if kind_of(turn) not in ("panel", "votes"):
             continue
         agent = intern(turn["agent"])
-        usages[agent] = usages.get(agent, UsageTotals()) + usage_of_turn(turn)
+        usages[agent] = usages.get(agent, NO_USAGE) + Usage.of_fields(turn)
         if (value := _with_score(turn)) is not None:
             last.setdefault(agent, {})[turn.get("order", 1)] = value
     yield from (AgentScore(agent, _over_orders(values), usages[agent]) for agent, values in last.items())
-
-
-def usage_of_turn(turn: Turn) -> UsageTotals:
-    """What a turn took; no judgement of its own."""
-    tokens = turn["input_tokens"] + turn["output_tokens"]
-    return UsageTotals(0, turn["calls"], tokens, turn["cost_usd"], turn["seconds"])
 
 
 def _with_score(turn: Turn) -> Value | Winner | None:

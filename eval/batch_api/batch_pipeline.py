@@ -163,7 +163,7 @@ class BatchPipeline(CallPipeline):
         reply = self._discounted(reply)
         # Without a pause since it was taken off what is in flight: other calls look at the budget meanwhile.
         self._budget.pay(call, reply)
-        self._counts.paid(reply)
+        self._counts.paid(reply.usage)
         await self._journal.keep(key, entry(call, reply))
         self._paid.add(key)
         return reply
@@ -221,8 +221,7 @@ class BatchPipeline(CallPipeline):
         raise ModelCallError(problem, retryable=True, rate_limited=error.rate_limited) from error
 
     def _discounted(self, reply: Reply) -> Reply:
-        cost = None if reply.cost_usd is None else request_file.BATCH_DISCOUNT * reply.cost_usd
-        return replace(reply, cost_usd=cost)
+        return replace(reply, usage=reply.usage.discounted(request_file.BATCH_DISCOUNT))
 
 
 OPENAI = "openai:"

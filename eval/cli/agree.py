@@ -1,4 +1,4 @@
-"""``jurygraph agree``: agreement with people, of anybody's scores."""
+"""The command ``jurygraph agree``: agreement of any judge's scores with human ratings."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ...state.errors import DataError, UsageError
 from ..agreement import Agreement, Resampling, RowsByAspect
 from ..datasets.frames import row_file
 from ..run.results import FILE, ResultsFile
-from ..tables.formats import to_rich
+from ..tables.formats import to_lines
 from ..tables.result_tables import as_json, grids, listed, nothing_counts
 from .runtime import console
 
 
 class Ties(StrEnum):
-    """What a human tie is."""
+    """How a human tie is counted."""
 
     CLASS = "class"
     LEFT_OUT = "left_out"
@@ -29,7 +29,7 @@ class Ties(StrEnum):
 
 
 class Votes(StrEnum):
-    """Whose preference counts."""
+    """Which human preferences are compared with a judge's."""
 
     MAJORITY = "majority"
     EACH = "each"
@@ -40,30 +40,41 @@ def agree(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Rows with item, score or winner, human, and group, aspect, protocol, repeat, status if any: "
-            ".jsonl, .csv (also .gz), .json, .parquet, or the folder of a run.",
+            help="A .jsonl, .csv, .json or .parquet file (also .gz), or the folder of a run. Its rows have item, human "
+            "and score or winner, and may have group, aspect, protocol, repeat and status.",
         ),
     ],
-    as_text: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    protocol: Annotated[str | None, typer.Option(help="Of this protocol only.")] = None,
+    as_text: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    protocol: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Use only the rows of this protocol.")
+    ] = None,
     ties: Annotated[
         Ties,
-        typer.Option(help="A human tie is a class of its own, left out, or half right whatever is said."),
+        typer.Option(
+            help="In comparisons, count a human tie as a class, leave it out, or as half right for any verdict."
+        ),
     ] = Ties.CLASS,
     votes: Annotated[
-        Votes, typer.Option(help="In comparisons, people's majority counts, or each annotator's vote.")
+        Votes, typer.Option(help="In comparisons, compare with the majority of annotators or with each vote.")
     ] = Votes.MAJORITY,
-    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples; 0 for no intervals.")] = 1000,
-    confidence: Annotated[float, typer.Option(help="Of intervals, between 0 and 1.")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Of resamples.")] = 0,
+    resamples: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Bootstrap resamples; 0 for no intervals.")
+    ] = 1000,
+    confidence: Annotated[
+        float, typer.Option(metavar="P", help="Confidence level of the intervals, between 0 and 1.")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random seed of the bootstrap.")] = 0,
 ) -> None:
-    """Agreement of a judge's scores or preferences with people's: correlations, or accuracy and kappa.
+    """Compute how well scores or preferences agree with those of humans.
 
-    Intervals come of groups drawn with replacement, or of items where there are no groups. JSON is by aspect
-    (comparisons: preference); by protocol and aspect where the file holds several protocols.
+    Scores: Pearson, Spearman and Kendall correlations. Preferences: accuracy and Cohen's kappa.
+
+    Intervals come from a bootstrap over groups, or over items if there are no groups.
+
+    JSON has an entry for each aspect (for comparisons: preference), below each protocol if there are several.
     """
     if not 0 < confidence < 1:
-        raise UsageError(f"--confidence must lie between 0 and 1, not at {confidence:g}")
+        raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
     how = Resampling(resamples, confidence, seed)
     gathered = _gathered(file, protocol)
     rules: dict[str, Any] = {"ties": ties.value, "votes": votes.value}
@@ -76,11 +87,11 @@ def agree(
         return
     out = console()
     for grid in grids(found, repeats, f"{file.name}, {protocol}" if protocol else file.name):
-        out.print(to_rich(grid, out.width))
+        out.print(to_lines(grid, out.width))
 
 
 def _gathered(file: Path, protocol: str | None) -> dict[str, RowsByAspect]:
-    """The rows by protocol, in the order in which protocols come up."""
+    """The rows of each protocol, in the order in which the protocols first appear."""
     found: dict[str, RowsByAspect] = {}
     called, rows = _rows(file)
     for place, row in rows:
@@ -94,25 +105,25 @@ def _gathered(file: Path, protocol: str | None) -> dict[str, RowsByAspect]:
         return found
     if protocol not in found:
         there = ", ".join(repr(name) for name in found if name) or "none"
-        raise UsageError(f"{file}: no protocol {protocol!r}; it has {there}")
+        raise UsageError(f"{file}: no rows of protocol {protocol!r}; it has {there}")
     return {protocol: found[protocol]}
 
 
 def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
-    """What a row's place is called, and the rows with their places."""
+    """What a row is called in messages (file and unit), and the numbered rows."""
     if file.is_dir():
         if not (file / FILE).is_file():
-            raise UsageError(f"{file}: not the folder of a run, which has a {FILE}{_runs_below(file)}")
+            raise UsageError(f"{file}: not the folder of a run, since it has no {FILE}{_runs_below(file)}")
         return f"{file / FILE}, result", enumerate(ResultsFile(file).read().heads(), start=1)
     rows = row_file(file)
     return f"{file}, {rows.unit if file.is_file() else 'line'}", rows.rows()
 
 
 def _runs_below(folder: Path) -> str:
-    """The runs in a folder of several, such as that of a sweep."""
+    """A hint that names the runs below a folder, such as those of a sweep's cells."""
     found = sorted({str(path.parent) for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE}")})
     more = ", ..." if len(found) > 3 else ""
-    return f"; there are some below it: {', '.join(found[:3])}{more}" if found else ""
+    return f"; there are runs below it: {', '.join(found[:3])}{more}" if found else ""
 
 
 def _check(file: Path, found: list[Agreement]) -> None:
@@ -121,11 +132,11 @@ def _check(file: Path, found: list[Agreement]) -> None:
         for one in found:
             reasons.update(one.left_out)
         raise DataError(
-            f"{file}: none of its {reasons.total():,} rows counts: {listed(reasons)}; "
-            f"a row needs score or winner (1, 2 or tie), and human{_fields(file)}"
+            f"{file}: none of its {reasons.total():,} rows can be used: {listed(reasons)}; "
+            f"a row needs human, and score or winner (1, 2 or tie){_fields(file)}"
         )
 
 
 def _fields(file: Path) -> str:
-    """What a row has instead, where it may be that a name is wrong."""
-    return "" if file.is_dir() else f"; the first has {', '.join(next(_rows(file)[1])[1])}"
+    """The fields of the first row, in case one is misspelt."""
+    return "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"

@@ -1,6 +1,7 @@
-"""The command line of jurygraph: its commands, each from a file of this folder, and how it ends.
+"""The command line of jurygraph: which commands there are, and how the program ends.
 
-A command's file is loaded when the command is asked for: most of them load far more than the others need.
+Each command is a function in a file of this folder. The file is imported only when its command is called: most of
+them import far more than the others need, and ``jurygraph --help`` needs none of it.
 """
 
 from __future__ import annotations
@@ -8,41 +9,137 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from ...state.errors import JurygraphError
 from .runtime import ALL_JUDGED, BAD_USAGE, INTERRUPTED
 
-FILES = {
-    **{name: name for name in ("run", "measure", "sweep", "report", "agree", "show", "journal")},
-    **dict.fromkeys(("graph", "protocols", "datasets"), "listing"),
+
+class _Command(NamedTuple):
+    """A command as ``jurygraph --help`` lists it.
+
+    Attributes:
+        file: the module beside this one that holds the function of the command's name.
+        panel: the group of commands it is listed in.
+        summary: what it does, in a sentence.
+        example: a call that works as it stands, on the bundled data; later ones use what earlier ones write.
+    """
+
+    file: str
+    panel: str
+    summary: str
+    example: str
+
+
+_JUDGE, _READ, _CATALOG, _ADMIN = "Judge", "Read results", "Protocols and datasets", "Maintenance"
+COMMANDS = {
+    "run": _Command(
+        "run",
+        _JUDGE,
+        "Judge a dataset with one or more protocols.",
+        "jurygraph run debate --data demo --limit 5 --out runs/demo",
+    ),
+    "sweep": _Command(
+        "sweep",
+        _JUDGE,
+        "Judge a dataset with every combination of some settings.",
+        "jurygraph sweep debate --axis n=1,2 --data demo --limit 5 --out runs/sweep",
+    ),
+    "measure": _Command(
+        "measure",
+        _JUDGE,
+        "Compute reference metrics such as ROUGE-L; no model is called.",
+        "jurygraph measure rouge-l --data demo --limit 5 --out runs/rouge",
+    ),
+    "report": _Command(
+        "report",
+        _READ,
+        "Compare judges: agreement with humans, cost, debate diagnostics.",
+        "jurygraph report runs/demo --html report.html",
+    ),
+    "show": _Command(
+        "show",
+        _READ,
+        "Print the debates on one item.",
+        "jurygraph show runs/demo lighthouse-good",
+    ),
+    "agree": _Command(
+        "agree",
+        _READ,
+        "Compute agreement with humans from a file of scores.",
+        "jurygraph agree runs/demo",
+    ),
+    "protocols": _Command(
+        "listing", _CATALOG, "List the protocols with their settings.", "jurygraph protocols"
+    ),
+    "datasets": _Command(
+        "listing", _CATALOG, "List the datasets that have a name, or describe one.", "jurygraph datasets demo"
+    ),
+    "graph": _Command("listing", _CATALOG, "Draw a protocol's graph.", "jurygraph graph debate"),
+    "journal": _Command(
+        "journal",
+        _ADMIN,
+        "Show what a run's journal of calls holds, or delete from it.",
+        "jurygraph journal runs/demo",
+    ),
 }
-"""Each command, and the file beside this one that holds the function of its name."""
+"""The commands in the order of the help."""
 
 
-class _Commands(TyperGroup):
+class _PlainFlags:
+    """Prints a flag in the help as a flag: typer puts the type of a value after it, which nobody types."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters of a command, ``--help`` among them."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+        return params
+
+
+class _LoadedCommand(_PlainFlags, TyperCommand):
+    """One command, with its options."""
+
+
+class _Commands(_PlainFlags, TyperGroup):
+    """All commands, listed from ``COMMANDS`` and imported when they are called."""
+
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(FILES)
+        """The names of all commands, in the order of the help."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return _loaded(cmd_name) if cmd_name in FILES else None
+        """A command's name and summary, for the help and for suggestions; ``resolve_command`` loads it."""
+        if cmd_name not in COMMANDS:
+            return None
+        about = COMMANDS[cmd_name]
+        return TyperCommand(
+            cmd_name, short_help=about.summary, rich_help_panel=about.panel, rich_markup_mode="rich"
+        )
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that was called, with its options, and the arguments that are left for it."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, name and _load(name), rest
 
 
-def _loaded(name: str) -> Any:
-    """A command by itself."""
+def _load(name: str) -> Any:
+    """Import a command with its options, its help ending in an example."""
     try:
-        function = getattr(import_module(f".{FILES[name]}", __package__), name)
+        function = getattr(import_module(f".{COMMANDS[name].file}", __package__), name)
     except KeyboardInterrupt:
+        # Importing takes long enough for somebody to press Ctrl-C in it.
         raise typer.Exit(INTERRUPTED) from None
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(name)(function)
+    alone.command(name, cls=_LoadedCommand, epilog=f"Example: {COMMANDS[name].example}")(function)
     return get_command(alone)
 
 
@@ -52,16 +149,31 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    epilog="Example: jurygraph run debate --data demo --limit 5\n\n"
+    "jurygraph COMMAND --help describes a command and its options.",
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from ... import __version__
+
+        typer.echo(f"jurygraph {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _about() -> None:
-    """Juries of language models that debate before they judge."""
+def _about(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Judge texts with language-model agents that debate, and measure how well they agree with humans."""
 
 
 def main() -> NoReturn:
-    """Entry point: errors that the caller can mend are told in a line, not in a traceback."""
+    """Run the program; an error that the user can fix is printed in one line, without a traceback."""
     try:
         app(prog_name="jurygraph")
     except JurygraphError as error:
@@ -71,7 +183,7 @@ def main() -> NoReturn:
 
         _fail(explain(error))
     except BrokenPipeError:
-        # Whoever reads our output has seen enough (``| head``).
+        # The reader of our output has closed it (``| head``): what is still buffered must not fail at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         _fail(f"{error.filename or 'file'}: {error.strerror or error}")

@@ -1,4 +1,4 @@
-"""``jurygraph journal``: what a journal holds and what was spent, and replies deleted on demand."""
+"""The command ``jurygraph journal``: show what a journal of calls holds and cost, or delete replies from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ...state.errors import UsageError
-from ..journal import JournalSummary, Totals, prune, summarize
+from ...state.usage import Usage
+from ..journal import JournalSummary, prune, summarize
+from ..tables.grid import money
 from .runtime import console
 
 FILE = "journal.sqlite"
@@ -24,33 +26,36 @@ def journal(
         typer.Argument(metavar="DIR|FILE|URL", help="The folder of a run, an SQLite file or a Postgres URL."),
     ],
     older_than: Annotated[
-        float | None, typer.Option(metavar="DAYS", min=0, help="Prune replies older than this.")
+        float | None, typer.Option(metavar="DAYS", min=0, help="Select replies older than this many days.")
     ] = None,
     run: Annotated[
-        str | None, typer.Option(metavar="ID", help="Prune replies that this run paid for.")
+        str | None, typer.Option(metavar="ID", help="Select replies that this run paid for.")
     ] = None,
     invalidated: Annotated[
-        bool, typer.Option("--disowned", help="Prune replies that could not be used.")
+        bool, typer.Option("--invalidated", help="Select replies that could not be used.")
     ] = False,
+    disowned: Annotated[bool, typer.Option("--disowned", hidden=True)] = False,
     delete: Annotated[
-        bool, typer.Option("--prune", help="Delete the replies that all the above name.")
+        bool, typer.Option("--prune", help="Delete the replies that match all of these options.")
     ] = False,
 ) -> None:
-    """Show what a journal holds and what was spent; with --prune, delete replies (their cost stays counted)."""
+    """Show what a journal of calls holds and what the calls cost.
+
+    With --prune, delete the selected replies; their cost stays counted.
+    """
     where = str(Path(target) / FILE) if Path(target).is_dir() else target
-    choice = older_than is not None or run is not None or invalidated
-    if choice != delete:
+    invalidated = invalidated or disowned
+    selected = older_than is not None or run is not None or invalidated
+    if selected != delete:
         raise UsageError(
-            "--older-than, --run and --disowned name what to delete: add --prune to delete it"
-            if choice
-            else "--prune needs --older-than DAYS, --run ID or --disowned, which name what to delete"
+            "--older-than, --run and --invalidated select what to delete: add --prune to delete it"
+            if selected
+            else "--prune needs to know what to delete: give --older-than DAYS, --run ID or --invalidated"
         )
     output = console()
     if delete:
         pruned = prune(where, older_than_days=older_than, run=run, invalidated=invalidated)
-        output.print(
-            f"deleted {pruned:,} {'reply' if pruned == 1 else 'replies'}; what was spent stays counted"
-        )
+        output.print(f"deleted {pruned:,} {'reply' if pruned == 1 else 'replies'}; their cost stays counted")
     for part in _view(summarize(where)):
         output.print(part)
 
@@ -59,26 +64,27 @@ def _view(summary: JournalSummary) -> list[str | Table]:
     span = f", from {_day(summary.oldest)} to {_day(summary.newest)}" if summary.spent.calls else ""
     about = (
         f"{summary.shown}: version {summary.version}, {decimal(summary.bytes)}, {summary.spent.calls:,} calls, "
-        f"{summary.replies:,} replies kept{span}; {summary.invalidated:,} disowned, {summary.claims:,} claimed now"
+        f"{summary.replies:,} replies cached{span}; {summary.invalidated:,} invalidated, "
+        f"{summary.claims:,} in flight now"
     )
     return [about, _spending("model", summary.by_model), _spending("run", summary.by_run, summary.spent)]
 
 
-def _spending(by: str, spent: Mapping[str, Totals], together: Totals | None = None) -> Table:
+def _spending(by: str, spent: Mapping[str, Usage], total: Usage | None = None) -> Table:
     table = Table(by)
-    for heading in ("calls", "input tokens", "of them cached", "output tokens", "USD"):
+    for heading in ("calls", "input tokens", "cached input", "output tokens", "cost"):
         table.add_column(heading, justify="right")
-    for name, totals in spent.items():
-        table.add_row(name, *_cells(totals))
-    if together:
+    for name, usage in spent.items():
+        table.add_row(name, *_cells(usage))
+    if total:
         table.add_section()
-        table.add_row("all", *_cells(together))
+        table.add_row("total", *_cells(total))
     return table
 
 
-def _cells(totals: Totals) -> list[str]:
-    counts = (totals.calls, totals.input_tokens, totals.cached_input_tokens, totals.output_tokens)
-    return [*(f"{n:,}" for n in counts), "unknown" if totals.cost_usd is None else f"{totals.cost_usd:.4f}"]
+def _cells(usage: Usage) -> list[str]:
+    counts = (usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
+    return [*(f"{n:,}" for n in counts), "unknown" if usage.cost_usd is None else money(usage.cost_usd)]
 
 
 def _day(seconds: int | None) -> str:

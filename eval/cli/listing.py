@@ -1,4 +1,4 @@
-"""Jurygraph protocols, datasets, graph."""
+"""The commands ``jurygraph protocols``, ``datasets`` and ``graph``: what there is to run, and how it is wired."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from ...state.errors import UsageError
 from ...state.settings import Settings
 from ..datasets.published.catalog import dataset_names, find_source
 from ..datasets.published.source import GitHub, HuggingFace, Source
+from ..tables.result_tables import LABELS
 from .runtime import console
 
 
 def graph(
-    protocol: Annotated[str, typer.Argument(help="A protocol.")],
-    svg: Annotated[Path | None, typer.Option(help="Write the drawing to this file.")] = None,
+    protocol: Annotated[str, typer.Argument(metavar="PROTOCOL", help="A protocol's name (see `protocols`).")],
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write an SVG picture to this file.")
+    ] = None,
 ) -> None:
-    """Draw a protocol's graph: as Mermaid text, or as a picture with --svg."""
+    """Draw a protocol's graph as Mermaid text, or with --svg as a picture."""
     if svg is None:
         typer.echo(mermaid(protocol))
         return
@@ -33,16 +36,18 @@ def graph(
 
 
 def protocols() -> None:
-    """List the protocols: what they judge, their roles and settings."""
+    """List the protocols: what they judge, their roles and their settings with defaults."""
     from ...graphs.registry import protocols as registered
 
-    table = Table("protocol", "judges", "roles", "settings (default)", "what it does", show_lines=True)
+    headings = ("protocol", "tasks", "roles", "settings (default)", "description")
+    # Folded, not cut: a setting's name is of no use without its end.
+    table = Table(*(Column(heading, overflow="fold") for heading in headings), show_lines=True)
     for name, module in registered().items():
         about = module.protocol
         own = _fields(about.settings, without=Settings.model_fields)
         does = f"{about.summary}; {about.source}"
         table.add_row(name, "\n".join(about.kinds), "\n".join(about.roles), own, does)
-    table.caption = f"all have the settings {', '.join(_fields(Settings).splitlines())}"
+    table.caption = f"every protocol also has the settings {', '.join(_fields(Settings).splitlines())}"
     table.caption_justify = "left"
     console().print(table)
 
@@ -50,28 +55,46 @@ def protocols() -> None:
 def datasets(
     name: Annotated[str | None, typer.Argument(help="All that is known of one dataset.")] = None,
 ) -> None:
-    """List the datasets that have a name: size, kind, aspects, scale, licence, citation."""
+    """List the datasets that have a name, or with NAME print all that is known of one."""
     if name is not None:
-        _tell_of(name)
+        _describe(name)
         return
     aspects = Column("aspects", min_width=len("understandability,"))
+<<<<<<< HEAD
     headings = (Column("dataset", no_wrap=True), "kind", "size", aspects, "scale", "licence", "cite")
     table = Table(*headings, box=box.HORIZONTALS, pad_edge=False)
     for source in filter(None, map(find_source, dataset_names())):
         cite = source.papers[0].cite if source.papers else "bundled" if source.file is None else ""
+=======
+    columns = (
+        Column("dataset", no_wrap=True),
+        Column("task"),
+        Column("size", overflow="fold"),
+        aspects,
+        *(Column(heading, overflow="fold") for heading in ("scale", "licence", "reference")),
+    )
+    table = Table(*columns, box=box.HORIZONTALS, pad_edge=False)
+    for source in SOURCES.values():
+        cite = source.papers[0].cite if source.papers else "bundled"
+>>>>>>> main
         judged = ", ".join(source.aspects) or "preference"
         row = (source.kind, source.size, judged, source.scale, source.licence, cite)
         table.add_row(source.name, *row, end_section=True)
     out = console()
     out.print(table)
     out.print(
-        "jurygraph datasets NAME tells all that is known of one; published ones are fetched (the extra hub) "
-        "or read from --data-dir"
+        "`jurygraph datasets NAME` describes one. Published datasets are downloaded (pip install 'jurygraph[hub]') "
+        "or read from --data-dir."
     )
 
 
+<<<<<<< HEAD
 def _tell_of(name: str) -> None:
     source = find_source(name)
+=======
+def _describe(name: str) -> None:
+    source = SOURCES.get(name)
+>>>>>>> main
     if source is None:
         raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
     table = Table.grid(padding=(0, 2))
@@ -89,7 +112,7 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     if source.aspects:
         yield "aspects", ", ".join(source.aspects)
     yield "scale", source.scale
-    yield "labels by", source.labels
+    yield "labels", LABELS[source.labels]
     yield "licence", source.terms or source.licence
     for paper in source.papers:
         yield "cite", f"{paper.cite}, {paper.title}"
@@ -100,8 +123,8 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     else:
         yield "home", source.home.address
         yield "files", "\n".join(source.forms[0].files)
-        yield "checked by", _checked_by(source.home)
-        yield "locally", f"--data-dir DIR with {source.wanted}; also .gz, also in DIR/{source.name}"
+        yield "checked with", _checked_by(source.home)
+        yield "local copy", f"--data-dir DIR with {source.wanted}; files may be .gz, and in DIR/{source.name}"
     for quirk in source.quirks:
         yield "note", quirk
 
@@ -109,7 +132,7 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
 def _checked_by(home: GitHub | HuggingFace) -> str:
     if isinstance(home, HuggingFace):
         return "\n".join(f"SHA-256 {digest}" for digest in home.sha256)
-    return "the content address that the commit gives each file, and by SHA-256 ever after"
+    return "each file's Git object id at that commit; later by its SHA-256"
 
 
 def _fields(settings: type[Settings], without: Collection[str] = ()) -> str:
@@ -126,7 +149,7 @@ def _field(name: str, field: FieldInfo) -> str:
 
 
 def mermaid(protocol: str) -> str:
-    """The graph in Mermaid's notation, which many editors and sites draw.
+    """The graph as Mermaid text, which many editors and sites draw.
 
     >>> "scorer" in mermaid("debate")
     True
@@ -139,12 +162,12 @@ def drawing(protocol: str) -> str:
     """The graph as an SVG picture.
 
     Raises:
-        UsageError: the package that draws is not installed; says how to install it.
+        UsageError: the package that draws is not installed; the message says how to install it.
     """
     source = mermaid(protocol)
     try:
         import mermaidx
     except ImportError as error:
-        raise UsageError("drawing pictures needs an extra: pip install 'jurygraph[draw]'") from error
+        raise UsageError("drawing pictures needs another package: pip install 'jurygraph[draw]'") from error
     picture: str = mermaidx.render(source).svg()
     return picture

@@ -1,4 +1,4 @@
-"""``jurygraph measure``: reference metrics over a dataset, as rows beside the judges."""
+"""The command ``jurygraph measure``: reference metrics over a dataset, in the format of a run's results."""
 
 from __future__ import annotations
 
@@ -11,38 +11,50 @@ import typer
 from ..datasets.dataset import MAX_CHARACTERS, load_dataset
 from ..metrics import measure as measure_all
 from .run import default_out, print_evaluation
-from .runtime import ALL_JUDGED, SOME_FAILED, console
+from .runtime import ALL_JUDGED, SOME_FAILED, Aspects, DataDir, MaxChars, console
 
 
 def measure(
     metrics: Annotated[
         str,
         typer.Argument(
+<<<<<<< HEAD
             help="One metric, or several with commas between: rouge-l, bleu-4, bertscore, moverscore, bartscore, "
             "unieval, gptscore, the name of one that another package registers, or a function of your own as "
             "module:function."
+=======
+            metavar="METRIC[,METRIC...]",
+            help="One metric, or several: rouge-l, bleu-4, bertscore, moverscore, bartscore, "
+            "unieval, gptscore, or your own function as module:function.",
+>>>>>>> main
         ),
     ],
-    data: Annotated[str, typer.Option(help="A dataset's name (see `datasets`), or a file.")],
-    aspect: Annotated[
-        list[str] | None, typer.Option(help="An aspect's name or a YAML file; default: all that have labels.")
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE", help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file."
+        ),
+    ],
+    aspect: Aspects = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Measure only the first N items.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The first so many items only.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with a published dataset's files.")] = None,
-    max_chars: Annotated[
-        int, typer.Option(min=1, help="The longest text that an item may have.")
-    ] = MAX_CHARACTERS,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Rename the results that the folder holds.")
+    data_dir: DataDir = None,
+    max_chars: MaxChars = MAX_CHARACTERS,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the results.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Rename the results that the folder holds and start anew.")
     ] = False,
+    replace: Annotated[bool, typer.Option("--replace", hidden=True)] = False,
 ) -> None:
-    """Compute reference metrics: results.jsonl and run.json as a run writes them. No model is called.
+    """Compute reference metrics over a dataset; no model is called.
+
+    Writes results.jsonl and run.json as `run` does, so that `report` compares metrics with judges.
 
     Exit codes: 0 all measured, 2 bad input, 3 something failed.
     """
     names = [name.strip() for name in metrics.split(",") if name.strip()]
-    sys.path.append(str(Path.cwd()))  # where one's own module may lie
+    sys.path.append(str(Path.cwd()))  # where the user's own module may be
     out_console = console()
     evaluation = measure_all(
         names,
@@ -50,10 +62,10 @@ def measure(
         aspects=aspect or [],
         limit=limit,
         out=out or default_out([name.partition("?")[0].replace(":", ".") for name in names], data),
-        replace=replace,
+        replace=overwrite or replace,
     )
     print_evaluation(out_console, evaluation)
     for name, reasons in evaluation.manifest["left_out"].items():
-        told = ", ".join(f"{count:,} items with {reason}" for reason, count in reasons.items())
-        out_console.print(f"{name}: left out {told}", soft_wrap=True)
+        left_out = ", ".join(f"{count:,} items with {reason}" for reason, count in reasons.items())
+        out_console.print(f"{name}: left out {left_out}", soft_wrap=True)
     raise typer.Exit(SOME_FAILED if evaluation.failed else ALL_JUDGED)

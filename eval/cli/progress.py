@@ -1,4 +1,4 @@
-"""How far a batch has come: live on a terminal, and once a minute in the log."""
+"""Progress of a run: live on a terminal, and once a minute in the log."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from ..tables.result_tables import money
 
 log = logging.getLogger("jurygraph.run")
 
-LOOKS_A_SECOND = 2
+REFRESHES_PER_SECOND = 2
 RECENT = 10.0
-"""Seconds over which the rate that is shown is taken."""
+"""Seconds over which the rate on the screen is averaged."""
 
 LOOKING_BACK = 600.0
-"""Seconds over which the speed is taken that the time left follows from: debates end in bursts, and seldom."""
+"""Seconds over which the speed behind the time left is averaged: long, since debates end rarely and in bursts."""
 
 LOGGED_EVERY = 60.0
 
 
 class LiveProgress:
-    """Two lines while a batch is on: a bar with the time gone and left; calls and their rate, tokens, cost.
+    """Shows two lines during a run: a bar with elapsed and remaining time; calls and their rate, tokens, cost.
 
-    It looks at the counts a few times a second, however many calls there are in between. Where there is no terminal,
-    nothing is drawn; the log gets a line a minute in any case.
+    It reads the counters a few times a second, however many calls are made in between. Without a terminal nothing is
+    drawn; the log gets a line every minute in any case.
     """
 
     def __init__(self, console: Console, counts: ProgressCounters, stop: StopSignal) -> None:
         self._bar = _Bar(console, counts, stop)
-        self._minutes = _Minutes(counts)
+        self._minutes = _LogEveryMinute(counts)
 
     def __enter__(self) -> Self:
         self._minutes.start()
@@ -57,7 +57,7 @@ class LiveProgress:
 
 
 class Rate:
-    """How many a second, lately.
+    """How much a counter grew per second, over the last few seconds.
 
     >>> clock = iter([0.0, 5.0, 10.0, 15.0, 20.0]).__next__
     >>> rate = Rate(seconds=10, clock=clock)
@@ -71,7 +71,7 @@ class Rate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def of(self, count: int) -> float:
-        """The rate, now that the count stands there."""
+        """Record the count of now and return the rate."""
         now = self._clock()
         self._seen.append((now, count))
         while len(self._seen) > 2 and self._seen[1][0] <= now - self._seconds:
@@ -81,7 +81,7 @@ class Rate:
 
 
 class _Bar:
-    """What is on the screen, drawn anew a few times a second."""
+    """The two lines on the screen, redrawn a few times a second."""
 
     def __init__(self, console: Console, counts: ProgressCounters, stop: StopSignal) -> None:
         self._counts = counts
@@ -102,7 +102,7 @@ class _Bar:
         self._screen = Live(
             console=console,
             get_renderable=self._drawn,
-            refresh_per_second=LOOKS_A_SECOND,
+            refresh_per_second=REFRESHES_PER_SECOND,
             transient=True,
         )
 
@@ -121,7 +121,7 @@ class _Bar:
 
     def _look(self, counts: ProgressCounters) -> None:
         if self._task is None:
-            # What earlier starts have done says nothing about how fast this one is.
+            # Verdicts of earlier starts count as done, but say nothing about the speed of this one.
             self._task = self._bar.add_task("", total=counts.wanted, completed=counts.resumed)
         self._bar.update(
             self._task,
@@ -136,24 +136,24 @@ class _Bar:
 
 
 def _figures(counts: ProgressCounters, rate: float) -> Text:
-    """The most telling first: what has no room at the end of the line is left out."""
+    """The second line, the most important figures first: a narrow terminal cuts off its end."""
     parts = (
         Text(f"{counts.failed:,} failed", "red") if counts.failed else None,
         f"{rate:,.1f} calls/s",
-        "cost unknown" if counts.cost_usd is None else money(counts.cost_usd),
-        f"{_short(counts.calls)} calls",
-        f"{_short(counts.tokens)} tokens",
-        f"{_short(counts.served)} kept" if counts.served else None,
+        "cost unknown" if counts.usage.cost_usd is None else money(counts.usage.cost_usd),
+        f"{_short(counts.usage.calls)} calls",
+        f"{_short(counts.usage.tokens)} tokens",
+        f"{_short(counts.served)} cached" if counts.served else None,
         f"{_short(counts.rounds)} rounds",
     )
-    told = [part if isinstance(part, Text) else Text(part) for part in parts if part]
-    line = Text(" · ").join(told)
+    shown = [part if isinstance(part, Text) else Text(part) for part in parts if part]
+    line = Text(" · ").join(shown)
     line.no_wrap, line.overflow = True, "ellipsis"
     return line
 
 
 def _short(count: int) -> str:
-    """A count in at most seven characters.
+    """Write a count in at most seven characters.
 
     >>> _short(99_999), _short(182_049), _short(2_638_772)
     ('99,999', '182k', '2.64M')
@@ -165,8 +165,8 @@ def _short(count: int) -> str:
     return f"{count / size:.3g}{letter}"
 
 
-class _Minutes:
-    """Tells the log every minute how far the batch has come: in the morning, one sees where the night was slow."""
+class _LogEveryMinute:
+    """Logs the counters every minute, so that the log shows when a long run was slow."""
 
     def __init__(self, counts: ProgressCounters, every: float = LOGGED_EVERY) -> None:
         self._counts = counts

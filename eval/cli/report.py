@@ -1,4 +1,4 @@
-"""``jurygraph report``: runs side by side, in tables, drawings, and a page with every debate."""
+"""The command ``jurygraph report``: compare runs in tables, charts and a page with every debate."""
 
 from __future__ import annotations
 
@@ -19,67 +19,86 @@ from .runtime import console
 if TYPE_CHECKING:
     from ..analysis import Study
 
-FIGURES, NUMBERS = "Where to", "Which figures"
+OUTPUT, STATISTICS, HUMANS = "Output", "Statistics", "Human annotation, for comparison"
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of runs.")],
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a page with every debate.", rich_help_panel=FIGURES),
+        typer.Option(
+            metavar="FILE",
+            help="Write an HTML page with all tables, charts and debates.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     open_page: Annotated[
-        bool, typer.Option("--open", help="Open the page that was written.", rich_help_panel=FIGURES)
+        bool, typer.Option("--open", help="Open the page in a browser.", rich_help_panel=OUTPUT)
     ] = False,
     markdown: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the tables as Markdown.", rich_help_panel=FIGURES),
+        typer.Option(metavar="FILE", help="Write all tables as Markdown.", rich_help_panel=OUTPUT),
     ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write a CSV file a table.", rich_help_panel=FIGURES),
+        typer.Option(
+            metavar="DIR", help="Write each table to a CSV file in this folder.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     latex: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the tables for LaTeX (booktabs).", rich_help_panel=FIGURES),
+        typer.Option(metavar="FILE", help="Write all tables as LaTeX (booktabs).", rich_help_panel=OUTPUT),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the drawings as SVG and PDF.", rich_help_panel=FIGURES),
+        typer.Option(metavar="DIR", help="Write the charts as SVG and PDF.", rich_help_panel=OUTPUT),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Print all tables, in detail.", rich_help_panel=FIGURES)
+        bool,
+        typer.Option("--all", help="Print all tables in full, not only the summary.", rich_help_panel=OUTPUT),
     ] = False,
     base: Annotated[
         str | None,
         typer.Option(
-            metavar="PROTOCOL",
-            help="Whom the others are compared with; default: single, else baseline, else the first.",
-            rich_help_panel=NUMBERS,
+            metavar="JUDGE",
+            help="Compare the other judges with this one. Default: single, else baseline, else the first.",
+            rich_help_panel=STATISTICS,
         ),
     ] = None,
     metric: Annotated[
-        str, typer.Option(help="spearman, pearson or kendall.", rich_help_panel=NUMBERS)
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The correlation of the leaderboard: spearman, pearson or kendall.",
+            rich_help_panel=STATISTICS,
+        ),
     ] = "spearman",
     resamples: Annotated[
-        int, typer.Option(min=1, help="Bootstrap resamples.", rich_help_panel=NUMBERS)
+        int, typer.Option(min=1, metavar="N", help="Bootstrap resamples.", rich_help_panel=STATISTICS)
     ] = 1000,
-    confidence: Annotated[float, typer.Option(help="Of intervals.", rich_help_panel=NUMBERS)] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Of resamples.", rich_help_panel=NUMBERS)] = 0,
+    confidence: Annotated[
+        float,
+        typer.Option(metavar="P", help="Confidence level of intervals.", rich_help_panel=STATISTICS),
+    ] = 0.95,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Random seed of the bootstrap.", rich_help_panel=STATISTICS),
+    ] = 0,
     ties: Annotated[
         str | None,
         typer.Option(
             metavar="RULE",
-            help="Of comparisons, what a human tie is: class, left_out or half; default: the data's own rule.",
-            rich_help_panel=NUMBERS,
+            help="In comparisons, count a human tie as a class, left_out or half right. Default: the dataset's rule.",
+            rich_help_panel=STATISTICS,
         ),
     ] = None,
     votes: Annotated[
         str | None,
         typer.Option(
             metavar="RULE",
-            help="Whether people's majority counts, or each of their votes: majority or each; likewise.",
-            rich_help_panel=NUMBERS,
+            help="In comparisons, compare with the majority of annotators or with each vote. "
+            "Default: the dataset's rule.",
+            rich_help_panel=STATISTICS,
         ),
     ] = None,
     human_price: Annotated[
@@ -87,33 +106,35 @@ def report(
         typer.Option(
             metavar="USD",
             min=0,
-            help="What a person's judgement costs: gives people a row.",
-            rich_help_panel=NUMBERS,
+            help="Cost of one human judgement; adds a row for humans to the cost table.",
+            rich_help_panel=HUMANS,
         ),
     ] = None,
     human_minutes: Annotated[
         float | None,
-        typer.Option(metavar="MINUTES", min=0, help="What it takes a person.", rich_help_panel=NUMBERS),
+        typer.Option(metavar="MINUTES", min=0, help="Time of one human judgement.", rich_help_panel=HUMANS),
     ] = None,
     annotators: Annotated[
-        int, typer.Option(min=1, help="How many people judge each item.", rich_help_panel=NUMBERS)
+        int,
+        typer.Option(min=1, metavar="N", help="Annotators who judge each item.", rich_help_panel=HUMANS),
     ] = 1,
 ) -> None:
-    """Compare the protocols of one or more runs: agreement with people, cost, and what the debates did.
+    """Compare the judges of one or more runs: agreement with humans, cost, debate diagnostics.
 
-    Prints what fits on a screen or two; files and the page have everything, as has --all.
-    With --html, one file that opens without network: tables, drawings, and every debate, to be searched and read.
+    Prints a summary of one or two screens; --all, the files and the page have every table.
+
+    --html writes one file that opens without a network, with every debate to search and read.
     """
     from ..analysis import People, Study
     from ..report.labels import METRICS
     from ..statistics.resampling import Resampling
 
     if metric not in METRICS:
-        raise UsageError(f"--metric {metric!r} is not one of {', '.join(METRICS)}")
+        raise UsageError(f"--metric {metric!r} is unknown; it is one of {', '.join(METRICS)}")
     if not 0 < confidence < 1:
-        raise UsageError(f"--confidence {confidence:g} is not between 0 and 1: 0.95 stands for 95%")
+        raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
     if open_page and html is None:
-        raise UsageError("--open opens the page: say with --html FILE where to write it")
+        raise UsageError("--open needs a page to open: write one with --html FILE")
     chosen = list(dict.fromkeys(folders))
     people = (
         People(human_price, human_minutes, annotators)
@@ -139,33 +160,42 @@ def report(
             write(path)
     if html is not None:
         writing.html(html, chosen)
-    # Whoever reads only the head of what is printed has the files all the same.
+    # Printed last, since a reader that closes our output (``| head``) ends the command.
     writing.show(console(), everything)
     if open_page and html is not None:
         webbrowser.open(html.resolve().as_uri())
 
 
 class _Writing:
-    """One study, written down in the forms that were asked for; what was written is told at the end of ``show``."""
+    """Writes one study in the formats that were asked for; ``show`` ends with the list of files written."""
 
     def __init__(self, study: Study, metric: str) -> None:
         self._study, self._metric = study, metric
         self._written: list[str] = []
 
     def show(self, out: Console, everything: bool) -> None:
-        """Print the tables, then once what holds for all of them: how intervals were made, and what was run."""
-        from ..report.labels import interval_note, signed
+        """Print the answer, the tables, then once the notes that hold for all tables."""
+        from ..report.headline import answers, headline
+        from ..report.labels import config_line, interval_note
         from ..report.sections import grids
-        from ..report.summary_tables import summary, without_marks
+        from ..report.summary_tables import summary, without_config
 
         for note in self._study.notes:
-            out.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
+            out.print(Text(f"Warning: {note}", style="yellow"), soft_wrap=True)
+        out.print(Text(headline(self._study, self._metric), style="bold"), soft_wrap=True)
+        for answer in answers(self._study, self._metric):
+            out.print(Text(answer), soft_wrap=True)
+        out.print()
         tables = grids(self._study, self._metric) if everything else summary(self._study, self._metric)
         for grid in tables:
-            out.print(to_lines(without_marks(grid), out.width))
+            out.print(to_lines(without_config(grid), out.width))
             out.print()
         more = (
-            [] if everything else ["intervals, all pairs, all correlations, diagnostics: --all, --html FILE"]
+            []
+            if everything
+            else [
+                "--all or --html FILE adds intervals, pairwise differences, all correlations and diagnostics"
+            ]
         )
         for note in (
             *more,
@@ -173,7 +203,7 @@ class _Writing:
             *self._study.leaderboard.notes,
             *self._study.comparison.notes,
             *self._study.matching.notes,
-            *map(signed, self._study.judges),
+            *map(config_line, self._study.judges),
         ):
             out.print(Text(note, style="dim"), soft_wrap=True)
         for line in self._written:
@@ -202,22 +232,24 @@ class _Writing:
         self._write(path, head + "\n" + "\n".join(map(to_latex, self._grids(full=True))))
 
     def csv(self, folder: Path) -> None:
-        """A CSV file a table.
+        """Each table in a CSV file of its own.
 
         Raises:
-            UsageError: the name of a file, not of a folder.
+            UsageError: ``folder`` is named like a file.
         """
         if folder.suffix == ".csv":
-            raise UsageError(f"--csv {folder} is the name of a file: there is one a table, so name a folder")
+            raise UsageError(
+                f"--csv {folder} names a file; name a folder, since each table gets a file of its own"
+            )
         from ..report.sections import file_name
         from ..tables import to_csv
 
         for number, grid in enumerate(self._grids(), start=1):
-            self._write(folder / f"{number:02d}-{file_name(grid.title)}.csv", to_csv(grid), told=False)
+            self._write(folder / f"{number:02d}-{file_name(grid.title)}.csv", to_csv(grid), listed=False)
         self._written.append(f"wrote {folder}/*.csv")
 
     def figures(self, folder: Path) -> None:
-        """Every drawing as SVG and PDF."""
+        """Every chart as SVG and PDF."""
         from ..report.chart_style import save
         from ..report.charts import pictures
         from ..report.sections import file_name
@@ -239,8 +271,8 @@ class _Writing:
         size = write_page(compose(self._study, self._metric, title), debates, path)
         self._written.append(f"wrote {path}: {len(debates):,} debates, {decimal(size)}")
 
-    def _write(self, path: Path, text: str, told: bool = True) -> None:
+    def _write(self, path: Path, text: str, listed: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", errors="replace")
-        if told:
+        if listed:
             self._written.append(f"wrote {path}")

@@ -1,4 +1,4 @@
-"""``jurygraph run``: judge a dataset."""
+"""The command ``jurygraph run``: judge a dataset with one or more protocols."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ..tables.result_tables import agreement_tables, money, overview_table
 from .progress import LiveProgress
 from .runtime import (
     ALL_JUDGED,
-    GOES_ON,
     KEPT,
     LIMITS,
+    RESUMES,
     Aspects,
     Attempts,
     Concurrency,
@@ -66,11 +66,14 @@ SHOWN_FAILURES = 10
 
 
 def run(
-    protocols: Annotated[str, typer.Argument(help="One protocol, or several with commas between.")],
+    protocols: Annotated[
+        str, typer.Argument(metavar="PROTOCOL[,PROTOCOL...]", help="One protocol, or several.")
+    ],
     data: Annotated[
         str | None,
         typer.Option(
-            help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file; not needed with --replies."
+            metavar="NAME|FILE",
+            help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file; optional with --replies.",
         ),
     ] = None,
     replies: Replies = None,
@@ -86,18 +89,17 @@ def run(
     journal: JournalAt = None,
     fresh: Annotated[
         bool,
-        typer.Option(
-            "--fresh", help="Judge everything anew, with no reply from before.", rich_help_panel=KEPT
-        ),
+        typer.Option("--fresh", help="Judge everything again and ignore the cache.", rich_help_panel=KEPT),
     ] = False,
-    replace: Annotated[
+    overwrite: Annotated[
         bool,
         typer.Option(
-            "--replace",
-            help="Rename the results that the folder holds and start a run.",
+            "--overwrite",
+            help="Start a new run in a folder that holds another; the old results are renamed.",
             rich_help_panel=KEPT,
         ),
     ] = False,
+    replace: Annotated[bool, typer.Option("--replace", hidden=True)] = False,
     verbose: Verbose = False,
     concurrency: Concurrency = 16,
     requests_per_minute: RequestsPerMinute = None,
@@ -109,7 +111,7 @@ def run(
         bool,
         typer.Option(
             "--batch",
-            help="Send calls of OpenAI's models through its Batch API: half the price, replies within a day.",
+            help="Call OpenAI's models through its Batch API: half the price, replies within a day.",
             rich_help_panel=LIMITS,
         ),
     ] = False,
@@ -118,11 +120,13 @@ def run(
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
 ) -> None:
-    """Judge a dataset: results.jsonl, run.json and a table of agreement with people.
+    """Judge a dataset with one or more protocols and print their agreement with humans.
 
-    The same command with the same --out goes on where it stopped, however it stopped.
+    Writes results.jsonl and run.json to the folder --out.
 
-    Ctrl-C or SIGTERM: calls in flight finish, then it ends; a second time, it ends at once.
+    The same command with the same --out resumes a run that stopped, whatever stopped it.
+
+    Ctrl-C or SIGTERM stops the run after the calls in flight have finished; the second one stops it at once.
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
@@ -141,11 +145,11 @@ def run(
             "max_cost": max_cost,
             "journal": journal,
             "fresh": fresh,
-            "replace": replace,
+            "replace": overwrite or replace,
             "batch": batch,
         }
     )
-    with interruptible("interrupted before the first call; nothing has begun"):
+    with interruptible("interrupted before the first call; nothing was started"):
         prepared = plan(
             names,
             None if data is None else load_dataset(data, data_dir, max_characters=max_chars),
@@ -166,12 +170,14 @@ def run(
         running.announce(dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
-    with interruptible(f"interrupted; what was done is kept. The same command with --out {folder} goes on."):
+    with interruptible(
+        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
+    ):
         running.until_the_end(verbose)
 
 
 class _Running:
-    """One call of the command."""
+    """One call of ``jurygraph run``: it prints what will be done, does it, and prints what came out."""
 
     def __init__(self, prepared: Plan, config: RunConfig, out: Console) -> None:
         self._prepared = prepared
@@ -179,7 +185,7 @@ class _Running:
         self._out = out
 
     def announce(self, dry: bool) -> None:
-        """Say what is to be judged and, where it costs money or is all that is wanted, what it will take.
+        """Print what will be judged and, if that costs money or is a dry run, an estimate of calls and cost.
 
         Raises:
             UsageError: the folder holds another run.
@@ -189,22 +195,24 @@ class _Running:
             self._out.print(part)
         if self._prepared.recording is not None:
             if dry:
-                self._out.print(f"{len(self._prepared) - sum(there.values()):,} verdicts to be made, no call")
+                self._out.print(
+                    f"{len(self._prepared) - sum(there.values()):,} verdicts to judge, no model call"
+                )
         elif dry or (self._prepared.costs_money and sum(there.values()) < len(self._prepared)):
             self._show(estimate(self._prepared, there))
 
     def until_the_end(self, verbose: bool) -> NoReturn:
-        """Run, and tell what came of it."""
+        """Carry out the run, print its results and exit with its code."""
         counts, stop = ProgressCounters(), StopSignal()
         errors = Console(stderr=True)
         with (
             logging_to(self._prepared.folder, errors if verbose else None),
-            traces_sent(),  # after the log, which gets the complaints of whoever sends them
+            traces_sent(),  # after the log, so that a failing exporter is logged
             LiveProgress(errors, counts, stop),
         ):
             evaluation = run_async(lambda: self._carry_out(counts, stop))
         print_evaluation(self._out, evaluation)
-        self._out.print(_spent(counts), soft_wrap=True)
+        self._out.print(total_usage(counts), soft_wrap=True)
         for line in _ending(evaluation, counts, stop):
             self._out.print(Text(line), soft_wrap=True)
         raise typer.Exit(exit_code(evaluation.stopped, len(evaluation.failed)))
@@ -221,40 +229,40 @@ class _Running:
         if expected.exceeds(
             max_calls=budget.max_calls, max_cost=budget.max_cost, max_tokens=budget.max_tokens
         ):
-            self._out.print(
-                "[yellow]the budget will not do for all of it: the run will stop when it is spent[/]"
-            )
+            self._out.print("[yellow]the budget may be too small: the run will stop when it is reached[/]")
 
 
 def _ending(evaluation: Evaluation, counts: ProgressCounters, stop: StopSignal) -> Iterator[str]:
-    """Why it ended before its work was done, and how to go on."""
+    """Lines that say why a run ended early and how to resume it; none if it is complete."""
     again = f"The same command with --out {evaluation.folder}"
     if evaluation.stopped:
         yield stop.explanation
-        how = GOES_ON.get(evaluation.stopped, "goes on")
-        yield f"{counts.judged:,} of {counts.wanted:,} verdicts are there, and kept. {again} {how}."
+        how = RESUMES.get(evaluation.stopped, "resumes")
+        yield f"{counts.judged:,} of {counts.wanted:,} verdicts are done and saved. {again} {how}."
     elif evaluation.failed:
-        yield f"{again} tries those that failed again."
+        yield f"{again} retries what failed."
 
 
-def _spent(counts: ProgressCounters) -> str:
-    cost = "cost unknown" if counts.cost_usd is None else money(counts.cost_usd)
-    served = f", {counts.served:,} answered from what was kept" if counts.served else ""
-    return f"paid in all: {counts.calls:,} calls, {counts.tokens:,} tokens, {cost}{served}"
+def total_usage(counts: ProgressCounters) -> str:
+    """The line that says what was spent since the run's first start, and how many calls the cache answered."""
+    usage = counts.usage
+    cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
+    cached = f"; {counts.served:,} more calls cached" if counts.served else ""
+    return f"total usage: {usage.calls:,} calls, {usage.tokens:,} tokens, {cost}{cached}"
 
 
 def default_out(protocols: list[str], data: str) -> Path:
-    """A folder of its own for each run."""
+    """A new folder below ``runs/``, named by protocols, data and time."""
     stem = Path(data).name.split(".")[0]
     return Path("runs") / f"{'-'.join(protocols)}-{stem}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def print_evaluation(out: Console, evaluation: Evaluation) -> None:
-    """What was judged, how well it agrees with people, what failed, and where to read on."""
+    """Print the verdicts' overview, agreement with humans, failures, and where the results are."""
     if not len(evaluation.results):
         return
-    out.print(overview_table(evaluation))
-    for table in agreement_tables(evaluation):
+    out.print(overview_table(evaluation, out.width))
+    for table in agreement_tables(evaluation, out.width):
         out.print(table)
     for signature in evaluation.manifest["signatures"].values():
         out.print(Text(signature, style="dim"), soft_wrap=True)
@@ -262,23 +270,23 @@ def print_evaluation(out: Console, evaluation: Evaluation) -> None:
     out.print(f"results: {evaluation.folder}/results.jsonl, run.json", soft_wrap=True)
     example = evaluation.most_worth_reading()
     if example and example.status == "ok" and example.transcript:
-        out.print(f"read a debate: {program()} show {evaluation.folder} {example.item}", soft_wrap=True)
+        out.print(f"to read a debate: {program()} show {evaluation.folder} {example.item}", soft_wrap=True)
 
 
 def _print_failures(out: Console, evaluation: Evaluation) -> None:
-    """Each reason once, with the first item that it befell and how many more there are."""
-    befallen: dict[str, str] = {}
+    """Print each reason once, with the first item that failed for it and how many more there are."""
+    first_of: dict[str, str] = {}
     times: Counter[str] = Counter()
     others = 0
     for result in evaluation.failed:
         reason = (result.error or "")[:600]
-        if reason not in befallen and len(befallen) == SHOWN_FAILURES:
+        if reason not in first_of and len(first_of) == SHOWN_FAILURES:
             others += 1
             continue
-        befallen.setdefault(reason, " · ".join(filter(None, (result.item, result.aspect, result.protocol))))
+        first_of.setdefault(reason, " · ".join(filter(None, (result.item, result.aspect, result.protocol))))
         times[reason] += 1
-    for reason, what in befallen.items():
+    for reason, item in first_of.items():
         more = f" and {times[reason] - 1:,} more" if times[reason] > 1 else ""
-        out.print(Text.assemble((f"failed: {what}{more}: ", "red"), reason), soft_wrap=True)
+        out.print(Text.assemble((f"failed: {item}{more}: ", "red"), reason), soft_wrap=True)
     if others:
-        out.print(f"... and {others:,} more, see {evaluation.folder}", soft_wrap=True)
+        out.print(f"... and {others:,} more failures, see {evaluation.folder}/results.jsonl", soft_wrap=True)

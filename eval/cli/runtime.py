@@ -1,4 +1,4 @@
-"""What commands share: options, console, event loop, Ctrl-C, exit codes."""
+"""What all commands share: options, console, event loop, Ctrl-C and exit codes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ PIPED_WIDTH = 120
 
 
 def console() -> Console:
-    """Where results are printed; wide enough for the tables where it is no terminal."""
+    """The console that results are printed on; outside a terminal it is wide enough for the tables."""
     found = Console()
     return found if found.is_terminal or "COLUMNS" in os.environ else Console(width=PIPED_WIDTH)
 
 
 def program() -> str:
-    """The program as its user can call it again: by its name, or by the path it was called with."""
+    """How the user can call this program again: its name, or the path that it was called with."""
     return "jurygraph" if shutil.which("jurygraph") else sys.argv[0]
 
 
 def settings_of(pairs: list[str]) -> dict[str, Any]:
-    """Settings by name; ``inner.n=2`` sets one of those that a setting holds."""
+    """Parse ``KEY=VALUE`` pairs to settings by name; ``inner.n=2`` sets the field ``n`` of the setting ``inner``."""
     settings: dict[str, Any] = {}
     for key, value in (_pair(pair, "--set KEY=VALUE") for pair in pairs):
         *outer, name = key.split(".")
@@ -43,14 +43,16 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
         for part in outer:
             held = held.setdefault(part, {})
             if not isinstance(held, dict):
-                raise UsageError(f"--set {key}={value}: {part} was given as a whole before; give one of them")
+                raise UsageError(
+                    f"--set {key}={value}: {part} already has a value of its own; give one of the two"
+                )
         held[name] = value
     return settings
 
 
-def models_of(everybody: str | None, pairs: list[str]) -> dict[str, ModelSpec]:
-    """Role to model; ``"*"`` for all."""
-    named = {"*": everybody} if everybody else {}
+def models_of(default: str | None, pairs: list[str]) -> dict[str, ModelSpec]:
+    """Parse ``--model`` and ``--role-model`` to a model for each role; ``"*"`` stands for all other roles."""
+    named = {"*": default} if default else {}
     named.update(_pair(pair, "--role-model ROLE=NAME") for pair in pairs)
     return {role: ModelSpec.parse(name) for role, name in named.items()}
 
@@ -63,16 +65,18 @@ def _pair(text: str, form: str) -> tuple[str, str]:
 
 
 T = TypeVar("T")
-GOES_ON = {
-    "budget": "goes on with a higher limit",
-    "provider": "goes on when that is mended",
-    "journal": "goes on when that is mended",
-    "disk": "goes on when there is room",
+RESUMES = {
+    "budget": "resumes with a higher limit",
+    "provider": "resumes once that is fixed",
+    "journal": "resumes once that is fixed",
+    "disk": "resumes once there is room",
 }
+"""By the reason why a run stopped: what the same command does next."""
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """On a fast event loop where there is one; what has been loaded by now is no garbage."""
+    """Run a coroutine to its end, on uvloop where it is installed."""
+    # What is loaded by now lives until the end: frozen, it is not walked in every later collection.
     gc.collect()
     gc.freeze()
     with asyncio.Runner(loop_factory=_new_loop) as runner:
@@ -88,62 +92,75 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 @contextmanager
-def interruptible(told: str) -> Iterator[None]:
-    """What Ctrl-C and SIGTERM are answered with as long as no loop is there to hear them."""
+def interruptible(message: str) -> Iterator[None]:
+    """End with a message on Ctrl-C and SIGTERM, for the parts of a command that no event loop watches over."""
     try:
         with sigterm_interrupts():
             yield
     except KeyboardInterrupt:
-        Console(stderr=True).print(told, soft_wrap=True)
+        Console(stderr=True).print(message, soft_wrap=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
 def exit_code(stopped: str | None, failed: int) -> int:
-    """How a command ends, by why it stopped and how many items have no verdict."""
+    """The exit code of a command, from why it stopped and how many items have no verdict."""
     codes = {"budget": BUDGET_REACHED, "interrupted": INTERRUPTED}
     if stopped in codes:
         return codes[stopped]
     return SOME_FAILED if stopped or failed else ALL_JUDGED
 
 
-SPEED, LIMITS, KEPT = "How fast", "For how much", "What is kept"
+SPEED, LIMITS, KEPT = "Concurrency and limits", "Budget", "Output and cache"
 Aspects = Annotated[
-    list[str] | None, typer.Option(help="An aspect's name or a YAML file; default: all that have labels.")
+    list[str] | None,
+    typer.Option(
+        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels."
+    ),
 ]
-Model = Annotated[str | None, typer.Option(help="The model of all roles, such as openai:gpt-4o-mini.")]
-RoleModels = Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="The model of one role.")]
+Model = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The model of all roles, such as openai:gpt-4o-mini.")
+]
+RoleModels = Annotated[
+    list[str] | None, typer.Option(metavar="ROLE=NAME", help="The model of one role; repeatable.")
+]
 Pairs = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="A setting of the protocols; PROTOCOL.KEY=VALUE: of one alone."
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting of all protocols, or with PROTOCOL.KEY=VALUE of one; repeatable.",
     ),
 ]
 Replies = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|DIR",
-        help="Recorded replies, or the folder of a past run, to be scored again without a call.",
+        help="Score recorded replies, or the folder of a past run, again without calling a model.",
     ),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Judge the first so many items only.")]
-Repeats = Annotated[int, typer.Option(min=1, help="Judge everything so many times.")]
-DataDir = Annotated[Path | None, typer.Option(help="Folder with a published dataset's files.")]
-MaxChars = Annotated[int, typer.Option(min=1, help="The longest text that an item may have.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Judge only the first N items.")]
+Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Judge everything N times.")]
+DataDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with a published dataset's files.")]
+MaxChars = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Refuse items with a text of more than N characters.")
+]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder for the results; the same one again resumes.", rich_help_panel=KEPT),
+    typer.Option(
+        metavar="DIR", help="Folder for the results; a run in the same folder resumes.", rich_help_panel=KEPT
+    ),
 ]
 JournalAt = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|URL",
-        help="Where finished calls are kept, so that none is paid twice: a file, or postgresql://...; "
-        "default: in the folder.",
+        help="Cache of finished calls, so that none is paid twice: a file, or postgresql://... "
+        "Default: a file in the results folder.",
         rich_help_panel=KEPT,
     ),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Print what the log file gets, and more.", rich_help_panel=KEPT)
+    bool, typer.Option("--verbose", help="Print log events to standard error.", rich_help_panel=KEPT)
 ]
 Concurrency = Annotated[
     int, typer.Option(min=1, help="Model calls in flight, at most.", rich_help_panel=SPEED)

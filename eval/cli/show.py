@@ -1,4 +1,4 @@
-"""Jurygraph show, and a judged item as a person reads it."""
+"""The command ``jurygraph show``: print the debates on one item, with the texts and the label."""
 
 from __future__ import annotations
 
@@ -29,11 +29,15 @@ from .runtime import console
 
 def show(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
-    item: Annotated[str, typer.Argument(help="The id of an item.")],
-    protocol: Annotated[str | None, typer.Option(help="This protocol's debate only.")] = None,
-    aspect: Annotated[str | None, typer.Option(help="This aspect's debate only.")] = None,
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of an item.")],
+    protocol: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show only the debates of this protocol.")
+    ] = None,
+    aspect: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show only the debates on this aspect.")
+    ] = None,
 ) -> None:
-    """Print the debates on one item, beside each other and beside people's score."""
+    """Print the debates on one item: who said what in each round, the verdict and the label."""
     manifest = read_manifest(folder)
     chosen = _chosen(ResultsFile(folder), item, protocol, aspect)
     out = console()
@@ -45,7 +49,7 @@ def show(
     else:
         where = manifest["data"]["location"]
         out.print(
-            f"Its texts are not shown: they are not to be found again ({where}).",
+            f"The texts of this item are not shown, since the data can no longer be read from {where}.",
             markup=False,
             soft_wrap=True,
         )
@@ -56,16 +60,16 @@ def _chosen(results: ResultsFile, item: str, protocol: str | None, aspect: str |
     of_item = results.of_item(item)
     if not of_item:
         some = ", ".join(dict.fromkeys(result.item for result in islice(results.read(), 20)))
-        raise UsageError(f"no item {item!r} in this run; it has {some}, ...")
+        raise UsageError(f"no item {item!r} in this run; its items are {some}, ...")
     chosen = [r for r in of_item if protocol in (None, r.protocol) and aspect in (None, r.aspect)]
     if not chosen:
         there = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
-        raise UsageError(f"item {item!r} was judged by {there} only")
+        raise UsageError(f"no such debate on item {item!r}; it has those of {there}")
     return chosen
 
 
 def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
-    """The texts of an item, where the data is still where the run found it."""
+    """The texts of an item; ``None`` if the data is no longer where the run read it."""
     data = manifest["data"]
     try:
         return find_item(load_again(data["name"], data["location"]), item)
@@ -82,7 +86,7 @@ BRIEF = 40
 
 
 def item_view(item: Item) -> Iterator[RenderableType]:
-    """The texts that were judged."""
+    """Panels with the texts that were judged."""
     if isinstance(item, ScoreItem):
         yield _boxed("source", item.source)
         if item.fact:
@@ -94,7 +98,7 @@ def item_view(item: Item) -> Iterator[RenderableType]:
 
 
 def debates_view(results: Sequence[Result], width: int) -> RenderableType:
-    """The debates on one item: beside each other where there is room, else one below the other."""
+    """Panels with the debates on one item: side by side if the width allows it, else one below the other."""
     debates = [_debate(result) for result in results]
     column = width // max(1, len(debates)) - 1
     if len(debates) > 1 and column >= NARROWEST:
@@ -129,7 +133,7 @@ def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableTy
 
 
 def _say_little(samples: Sequence[Turn]) -> bool:
-    """Whether samples hold a value and no more, or all the same words."""
+    """Whether samples are short, or all the same: then they are printed in one line."""
     said = {turn["content"] for turn in samples}
     return len(said) == 1 or max(map(len, said)) <= BRIEF
 
@@ -139,13 +143,13 @@ def _samples(turns: Sequence[Turn], kind: RoleKind) -> RenderableType:
     head = Text(speaker(first["agent"]), style=f"bold {COLORS.get(kind, 'blue')}")
     head.append(f"  {len(turns)} samples", style="bold")
     head.append(f"  {first['model']}", style="dim")
-    values = ", ".join(shown_value(turn["value"]) or "unread" for turn in turns)
+    values = ", ".join(shown_value(turn["value"]) or "unreadable" for turn in turns)
     words = "" if len(first["content"]) <= BRIEF else f"{first['content']}\n"
     return Group(head, Text(f"{words}{values}\n"))
 
 
 def _heading(turn: Turn) -> str:
-    """Which round this is, and of what: of one judge of a cascade, of one repeat, of one order of the answers."""
+    """The heading of a round; in wrappers also the judge of a cascade, the repeat, the order of the answers."""
     parts = [turn.get("stage", ""), f"run {turn['repeat'] + 1}" if "repeat" in turn else ""]
     parts.append({1: "as given", 2: "answers swapped"}.get(turn.get("order", 0), ""))
     parts.append("opening" if turn["round"] == 0 else f"round {turn['round']}")
@@ -164,7 +168,7 @@ def _turn(turn: Turn, kind: RoleKind) -> RenderableType:
 
 
 def speaker(agent: str) -> str:
-    """An agent's name for people.
+    """Write an agent's name for readers.
 
     >>> speaker("tie_breaker"), speaker("referee_2"), speaker("advocate_1_3")
     ('Tie breaker', 'Referee 2', 'Advocate 1.3')
@@ -174,7 +178,7 @@ def speaker(agent: str) -> str:
 
 
 def shown_value(value: Any) -> str | None:
-    """What was read from a turn, in short.
+    """Write the value that was parsed from a turn's reply; ``None`` if there is none.
 
     >>> shown_value(4.0), shown_value([8.0, 6.5]), shown_value(True), shown_value(False)
     ('4', '8 : 6.5', 'no issue', 'objects')
@@ -198,15 +202,17 @@ def _verdict(result: Result) -> RenderableType:
     if result.human is not None:
         human = result.human if isinstance(result.human, str) else f"{result.human:.3g}"
         text.append(f"   label  {human}", style="bold")
-    if result.rounds is None:  # a metric's
+    if result.rounds is None:  # the result of a metric: no debate
         return text
     path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
-    text.append(f"\n{result.stop_reason} after {result.rounds} round(s), scores {path}", style="dim")
+    text.append(
+        f"\nstop reason {result.stop_reason} after {result.rounds} round(s), score by round {path}",
+        style="dim",
+    )
     cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
-    tokens = result.input_tokens + result.output_tokens
-    text.append(f"\n{result.calls} calls, {tokens:,} tokens, {cost}", style="dim")
+    text.append(f"\n{result.calls} calls, {result.tokens:,} tokens, {cost}", style="dim")
     for warning in result.warnings:
-        text.append(f"\n! {warning}", style="yellow")
+        text.append(f"\nWarning: {warning}", style="yellow")
     return text
 
 
@@ -215,6 +221,6 @@ def _boxed(title: str, text: str) -> RenderableType:
 
 
 def head(manifest: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """What stands at the head of everything printed about a run."""
+    """Lines that are printed above everything about a run: its warning, if it has one."""
     if note := manifest.get("note"):
-        yield Text(f"! {note}", style="yellow")
+        yield Text(f"Warning: {note}", style="yellow")

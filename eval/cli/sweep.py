@@ -1,4 +1,4 @@
-"""``jurygraph sweep``: judge a dataset in every combination of settings, or after a ready-made plan."""
+"""The command ``jurygraph sweep``: judge a dataset with every combination of settings, or by a ready-made plan."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
 from ..tables import to_lines
 from ..tables.result_tables import money
 from .progress import LiveProgress
-from .run import default_out
+from .run import default_out, total_usage
 from .runtime import (
     ALL_JUDGED,
-    GOES_ON,
+    RESUMES,
     Aspects,
     Attempts,
     Concurrency,
@@ -71,12 +71,14 @@ SHOWN_FAILURES = 10
 
 def sweep(
     protocol: Annotated[
-        str | None, typer.Argument(help="The protocol of cells whose axes name none; a plan has its own.")
+        str | None,
+        typer.Argument(metavar="PROTOCOL", help="The protocol to vary; a ready-made plan has its own."),
     ] = None,
     data: Annotated[
         str | None,
         typer.Option(
-            help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file; not needed with --replies."
+            metavar="NAME|FILE",
+            help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file; optional with --replies.",
         ),
     ] = None,
     replies: Replies = None,
@@ -84,15 +86,16 @@ def sweep(
         list[str] | None,
         typer.Option(
             metavar="KEY=V1,V2,...",
-            help="A setting, `protocol`, `model` or `model.ROLE`, and its values; KEY=[...] takes a JSON list.",
+            help="A setting, `protocol`, `model` or `model.ROLE`, and its values; KEY=[...] takes a JSON list; "
+            "repeatable.",
             rich_help_panel=PLAN,
         ),
     ] = None,
     plan: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A ready-made plan.", rich_help_panel=PLAN)
+        str | None, typer.Option(metavar="NAME", help="Run a ready-made plan.", rich_help_panel=PLAN)
     ] = None,
     plans: Annotated[
-        bool, typer.Option("--plans", help="List the ready-made plans, and do nothing.", rich_help_panel=PLAN)
+        bool, typer.Option("--plans", help="List the ready-made plans and exit.", rich_help_panel=PLAN)
     ] = False,
     aspect: Aspects = None,
     model: Model = None,
@@ -116,9 +119,11 @@ def sweep(
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
 ) -> None:
-    """Judge a dataset in every combination of settings: a table, figures, and a run folder for each combination.
+    """Judge a dataset with every combination of some settings and compare the results.
 
-    What combinations have in common is paid once. The same command with the same --out goes on where it stopped.
+    Writes a run folder for each combination, a table and figures. Calls that combinations share are made once.
+
+    The same command with the same --out resumes a sweep that stopped.
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
@@ -129,7 +134,7 @@ def sweep(
     if protocol in {*ablations(), FAIR}:
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
     if data is None and replies is None:
-        raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
+        raise UsageError("nothing to judge: give a dataset with --data, or recorded replies with --replies")
     folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
     config = RunConfig.of(
         {
@@ -145,7 +150,7 @@ def sweep(
             "journal": journal,
         }
     )
-    with interruptible("interrupted before the first call; nothing has begun"):
+    with interruptible("interrupted before the first call; nothing was started"):
         dataset = None if data is None else load_dataset(data, data_dir, max_characters=max_chars)
         options: SweepOptions = {
             "aspects": aspect or [],
@@ -162,7 +167,7 @@ def sweep(
             ablation, planned = plan_ablation(plan, dataset, axes, protocol, **options)
         elif protocol is None:
             raise UsageError(
-                "which protocol? Name one, or a ready-made plan with --plan (--plans lists them)"
+                "no protocol given: name one, or a ready-made plan with --plan (--plans lists them)"
             )
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
@@ -170,12 +175,14 @@ def sweep(
         sweeping.announce(dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
-    with interruptible(f"interrupted; what was done is kept. The same command with --out {folder} goes on."):
+    with interruptible(
+        f"interrupted; finished results are saved. The same command with --out {folder} resumes."
+    ):
         sweeping.until_the_end(verbose)
 
 
 class _Sweeping:
-    """One call of the command."""
+    """One call of ``jurygraph sweep``: it prints what will be done, does it, and prints what came out."""
 
     def __init__(
         self, planned: SweepPlan, ablation: Ablation | None, config: RunConfig, out: Console
@@ -186,7 +193,7 @@ class _Sweeping:
         self._out = out
 
     def announce(self, dry: bool) -> None:
-        """Say what is to be judged, and what it will take as far as that can be known.
+        """Print what will be judged, and an estimate of the calls it takes.
 
         Raises:
             UsageError: a cell's folder holds another run; a limit that cannot be kept.
@@ -195,14 +202,14 @@ class _Sweeping:
         self._config.budget.check(planned.models)
         done = planned.done(self._config)
         if note := planned.cells[0].plan.manifest.get("note"):
-            self._out.print(Text(f"! {note}", style="yellow"))
+            self._out.print(Text(f"Warning: {note}", style="yellow"))
         if self._ablation:
             self._out.print(
                 Text(f"{self._ablation.name}: {self._ablation.question} ({self._ablation.source})")
             )
         if planned.is_replay:
             self._out.print(
-                f"{len(planned.cells)} cells, {len(planned) - sum(done):,} verdicts to be made, no call"
+                f"{len(planned.cells)} cells, {len(planned) - sum(done):,} verdicts to judge, no model call"
             )
             return
         known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
@@ -211,12 +218,10 @@ class _Sweeping:
             for line in _in_words(known):
                 self._out.print(line, soft_wrap=True)
             if (most := self._config.budget.max_calls) is not None and known.bounds.least > most:
-                self._out.print(
-                    "[yellow]the budget will not do for all of it: the sweep will stop when it is spent[/]"
-                )
+                self._out.print("[yellow]the budget is too small: the sweep will stop when it is reached[/]")
 
     def until_the_end(self, verbose: bool) -> NoReturn:
-        """Carry it out, and tell what came of it."""
+        """Carry out the sweep, print its results and exit with its code."""
         counts, stop = SweepCounts(), StopSignal()
         errors = Console(stderr=True)
         with (
@@ -257,37 +262,33 @@ class _Sweeping:
         except UsageError as error:
             self._out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
         self._out.print(
-            f"all cells on a page: {program()} report {folder}/cells/* --html FILE", soft_wrap=True
+            f"to compare all cells on a page: {program()} report {folder}/cells/* --html FILE", soft_wrap=True
         )
         for one in reversed(done.cells):
             reading = one.evaluation.most_worth_reading()
             if reading and reading.status == "ok":
                 where = f"show '{one.evaluation.folder}' {reading.item}"
-                self._out.print(f"read a debate: {program()} {where}", soft_wrap=True)
+                self._out.print(f"to read a debate: {program()} {where}", soft_wrap=True)
                 break
 
     def _ending(self, done: Sweep, counts: SweepCounts, stop: StopSignal) -> list[str]:
-        cost = "cost unknown" if counts.cost_usd is None else money(counts.cost_usd)
-        lines = [
-            f"paid in all: {counts.calls:,} calls, {counts.tokens:,} tokens, {cost}; "
-            f"{counts.served:,} answered from what was kept"
-        ]
+        lines = [total_usage(counts)]
         again = f"The same command with --out {done.folder}"
         if done.stopped:
             lines.append(stop.explanation)
-            how = GOES_ON.get(done.stopped, "goes on")
+            how = RESUMES.get(done.stopped, "resumes")
             lines.append(
-                f"{counts.judged:,} of {counts.wanted:,} verdicts are there, and kept. {again} {how}."
+                f"{counts.judged:,} of {counts.wanted:,} verdicts are done and saved. {again} {how}."
             )
         elif done.failed:
-            lines.append(f"{again} tries those that failed again.")
+            lines.append(f"{again} retries what failed.")
         return lines
 
 
 def plans_table() -> Table:
-    """The ready-made plans: what each answers, where it is from, what it varies."""
+    """A table of the ready-made plans: what each varies, which question it answers, where it is from."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("plan", "protocol", "what varies", "answers", "source", "data"):
+    for column in ("plan", "protocol", "varies", "question", "source", "data"):
         table.add_column(column, no_wrap=column == "plan", overflow="fold")
     for one in (*ablations().values(), fair(DEFAULT, "score")):
         varies = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in one.axes)
@@ -297,7 +298,7 @@ def plans_table() -> Table:
 
 
 def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Table:
-    """The cells, and what each would take alone."""
+    """A table of the cells, with the calls that each would take alone."""
     table = Table(
         title=f"{len(planned.cells)} cells, {len(planned):,} verdicts",
         title_justify="left",
@@ -308,7 +309,7 @@ def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Table:
     )
     for axis in planned.axes:
         table.add_column(Text(axis.name), overflow="fold")
-    for column in ("protocol", "still to judge", "calls alone"):
+    for column in ("protocol", "to judge", "calls alone"):
         table.add_column(column, justify="left" if column == "protocol" else "right", no_wrap=True)
     for one, left, calls in list(zip(planned.cells, known.verdicts, known.alone, strict=True))[:SHOWN_CELLS]:
         table.add_row(*map(Text, one.cell.labels.values()), one.protocol, f"{left:,}", _between(calls))
@@ -318,27 +319,25 @@ def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Table:
 
 
 def _in_words(known: ExpectedCalls) -> list[str]:
-    """What it will take, and how that is known."""
+    """Sentences on the calls and the cost that are expected, and how that is known."""
     lines = [
-        f"one by one the cells take {_between(known.one_by_one)} calls, repairs of unreadable replies aside; "
-        f"together they never take more, and no fewer than {known.bounds.least:,}"
+        f"one by one the cells take {_between(known.one_by_one)} calls, not counting repairs of unreadable replies; "
+        f"sharing calls, the sweep takes no more than that and at least {known.bounds.least:,}"
     ]
     if not known.sampled:
         return lines
-    saved = (
-        f"which saves {_between(known.saved)}" if known.saved.most else "since they have nothing in common"
-    )
+    saved = f"which saves {_between(known.saved)}" if known.saved.most else "since the cells share no calls"
     items = "1 item" if known.sampled == 1 else f"{known.sampled} items"
     lines.append(
-        f"together about {_between(known.together)} calls, {saved}: rehearsed on {items} a cell with "
-        "the offline judge, as it ends debates and with Critics that never give in; a real model's debates may end "
-        "elsewhere"
+        f"expected: about {_between(known.together)} calls, {saved}; estimated by a dry run of {items} per cell with "
+        "the offline judge, once as it ends debates and once with Critics that never agree; "
+        "a real model's debates may be shorter or longer"
     )
     if known.cost is None:
-        lines.append("what that costs is unknown: a model has no known price")
+        lines.append("expected cost: unknown, since the price of a model is not known")
     elif known.cost.most:
         lines.append(
-            f"that costs about {money(known.cost.least)} to {money(known.cost.most)}; it may well be off by half"
+            f"expected cost: about {money(known.cost.least)} to {money(known.cost.most)}, which may be off by half"
         )
     return lines
 

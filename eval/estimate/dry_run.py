@@ -134,7 +134,7 @@ def with_reply_shape(call: Call, reply: Reply) -> Reply:
         lowest = f"{call.metadata['low']:g}"
         reply = replace(reply, text=lowest, tokens=[{"token": lowest, "logprob": 0.0}])
     further = int(call.parameters.get(SEVERAL, 1)) - 1
-    return replace(reply, others=(replace(reply, requests=0),) * further)
+    return replace(reply, others=(reply.without_usage(),) * further)
 
 
 def objecting(reply: Reply) -> Reply:

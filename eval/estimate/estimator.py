@@ -26,6 +26,7 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
 from ...state.call_counts import CallRange, Range, exactly, total
 from ...state.tasks import TaskKind
+from ...state.usage import Usage, total_usage
 from ..datasets.items import Item, ScoreItem
 from ..plan import Plan
 from ..tables.result_tables import money
@@ -150,27 +151,21 @@ def _shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Ite
         yield Part(
             protocol=protocol,
             model=model,
-            calls=own,
-            input_tokens=_whole(own.least * prompt.least, own.most * prompt.most),
-            output_tokens=_whole(output.least, output.most),
-            cost_usd=_cost(model, own, prompt, output),
+            least=_usage(model, own.least, prompt.least, output.least),
+            most=_usage(model, own.most, prompt.most, output.most),
         )
 
 
-def _whole(least: float, most: float) -> CallRange:
-    return CallRange(round(least), round(most))
-
-
-def _cost(model: str, calls: CallRange, prompt: Range[float], output: Range[float]) -> Range[float] | None:
-    """Call by call, since a long prompt may have another price than two short ones."""
-    least = _price(model, calls.least, prompt.least, output.least)
-    most = _price(model, calls.most, prompt.most, output.most)
-    return None if least is None or most is None else Range(least, most)
-
-
-def _price(model: str, calls: int, prompt: float, output: float) -> float | None:
+def _usage(model: str, calls: int, prompt: float, output: float) -> Usage:
+    """Return what calls take that have a prompt of so many tokens each, and so many tokens of output together."""
+    # Priced call by call, since a long prompt may have another price than two short ones.
     price = prices.cost_usd(model, round(prompt), 0, round(output / calls) if calls else 0)
-    return None if price is None else price * calls
+    return Usage(
+        calls=calls,
+        input_tokens=round(calls * prompt),
+        output_tokens=round(output),
+        cost_usd=None if price is None else price * calls,
+    )
 
 
 @dataclass(frozen=True)
@@ -178,18 +173,35 @@ class Part:
     """What a run asks of one model for one protocol; or of several, where they are added up.
 
     Attributes:
-        calls: requests that are answered.
-        input_tokens: tokens of all prompts.
-        output_tokens: tokens of all replies.
-        cost_usd: dollars; ``None`` where a price is unknown.
+        least: what it takes at least; cached and reasoning tokens, and time, are not estimated and stand at 0.
+        most: what it takes at most, likewise.
     """
 
     protocol: str
     model: str
-    calls: CallRange
-    input_tokens: CallRange
-    output_tokens: CallRange
-    cost_usd: Range[float] | None
+    least: Usage
+    most: Usage
+
+    @property
+    def calls(self) -> CallRange:
+        """Requests that are answered."""
+        return Range(self.least.calls, self.most.calls)
+
+    @property
+    def input_tokens(self) -> CallRange:
+        """Tokens of all prompts."""
+        return Range(self.least.input_tokens, self.most.input_tokens)
+
+    @property
+    def output_tokens(self) -> CallRange:
+        """Tokens of all replies."""
+        return Range(self.least.output_tokens, self.most.output_tokens)
+
+    @property
+    def cost_usd(self) -> Range[float] | None:
+        """US dollars; ``None`` where a price is unknown."""
+        least, most = self.least.cost_usd, self.most.cost_usd
+        return None if least is None or most is None else Range(least, most)
 
 
 @dataclass(frozen=True)
@@ -227,7 +239,7 @@ class Estimate:
         Of models whose price is unknown the cost is left out; ``max_tokens`` is of prompts and replies together.
         """
         total = self.total
-        tokens = total.input_tokens.least + total.output_tokens.least
+        tokens = total.least.tokens
         dollars = sum(part.cost_usd.least for part in self.parts if part.cost_usd is not None)
         found = []
         if max_calls is not None and total.calls.least > max_calls:
@@ -240,24 +252,14 @@ class Estimate:
 
 
 def _discounted(part: Part, share: float) -> Part:
-    cost = part.cost_usd
-    return replace(part, cost_usd=None if cost is None else cost * share)
+    return replace(part, least=part.least.discounted(share), most=part.most.discounted(share))
 
 
 def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
     """Several parts as one; the cost is unknown where that of any is."""
     parts = tuple(parts)
-    nothing = CallRange(0, 0)
-    costs = [part.cost_usd for part in parts]
-    known = [cost for cost in costs if cost is not None]
-    return Part(
-        protocol=protocol,
-        model=model,
-        calls=sum((part.calls for part in parts), start=nothing),
-        input_tokens=sum((part.input_tokens for part in parts), start=nothing),
-        output_tokens=sum((part.output_tokens for part in parts), start=nothing),
-        cost_usd=sum(known, start=Range(0.0, 0.0)) if len(known) == len(costs) else None,
-    )
+    least = total_usage(part.least for part in parts)
+    return Part(protocol, model, least, total_usage(part.most for part in parts))
 
 
 def estimate_table(estimate: Estimate) -> Table:

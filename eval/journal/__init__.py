@@ -2,6 +2,6 @@
 
 from .admin import JournalSummary, prune, summarize
 from .call_journal import Journal
-from .records import Batch, Entry, JournalError, Totals
+from .records import Batch, Entry, JournalError
 
-__all__ = ["Batch", "Entry", "Journal", "JournalError", "JournalSummary", "Totals", "prune", "summarize"]
+__all__ = ["Batch", "Entry", "Journal", "JournalError", "JournalSummary", "prune", "summarize"]

@@ -10,6 +10,7 @@ from typing import TypeVar
 from sqlalchemy import ColumnElement, Connection, exists, func, select, text, update
 
 from ...state.errors import UsageError
+from ...state.usage import Usage
 from .database import (
     SUMS,
     VERSION,
@@ -22,9 +23,9 @@ from .database import (
     metadata,
     now,
     openings,
-    totals_from,
+    usage_from,
 )
-from .records import JournalError, Totals
+from .records import JournalError
 from .store import persevere
 
 T = TypeVar("T")
@@ -43,7 +44,7 @@ class JournalSummary:
         spent: all its calls together.
         by_model: the same, for each model.
         by_run: the same, for each run.
-        replies: how many replies it still has, those of disowned calls among them.
+        replies: how many replies it still has, those of invalidated calls among them.
         invalidated: calls whose replies could not be used.
         claims: calls that somebody is making now, or was when it was killed.
         oldest, newest: when its first and its last call were written, in seconds since 1970.
@@ -52,9 +53,9 @@ class JournalSummary:
     shown: str
     version: int
     bytes: int
-    spent: Totals
-    by_model: Mapping[str, Totals]
-    by_run: Mapping[str, Totals]
+    spent: Usage
+    by_model: Mapping[str, Usage]
+    by_run: Mapping[str, Usage]
     replies: int
     invalidated: int
     claims: int
@@ -98,7 +99,7 @@ def prune(
     """
     if older_than_days is None and run is None and not invalidated:
         raise UsageError(
-            "nothing says which replies to delete: older than so many days, of a run, or disowned"
+            "nothing says which replies to delete: older than so many days, of a run, or invalidated"
         )
     there = journal_location(where)
 
@@ -128,7 +129,7 @@ def _chosen(
             raise UsageError(f"{there.shown}: no run {run!r}; it has {', '.join(_runs(connection)[:5])}")
         chosen.append(exists().where(openings.c.run == run, WRITTEN_BY))
     if invalidated:
-        chosen.append(calls.c.disowned.is_(True))
+        chosen.append(calls.c.invalidated.is_(True))
     return chosen
 
 
@@ -147,13 +148,13 @@ def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
         shown=there.shown,
         version=VERSION,
         bytes=_bytes(connection, there),
-        spent=totals_from(connection.execute(select(*SUMS)).one()),
+        spent=usage_from(connection.execute(select(*SUMS)).one()),
         by_model={
-            row[0]: totals_from(row[1:]) for row in connection.execute(by_model.order_by(calls.c.model))
+            row[0]: usage_from(row[1:]) for row in connection.execute(by_model.order_by(calls.c.model))
         },
-        by_run={row[0]: totals_from(row[1:]) for row in connection.execute(by_run.order_by(openings.c.run))},
+        by_run={row[0]: usage_from(row[1:]) for row in connection.execute(by_run.order_by(openings.c.run))},
         replies=connection.scalar(select(func.count(calls.c.reply))) or 0,
-        invalidated=connection.scalar(select(count).where(calls.c.disowned.is_(True))) or 0,
+        invalidated=connection.scalar(select(count).where(calls.c.invalidated.is_(True))) or 0,
         claims=connection.scalar(select(count).select_from(claims)) or 0,
         oldest=oldest,
         newest=newest,

@@ -8,19 +8,18 @@ import json
 import struct
 from collections.abc import Iterable, Mapping
 from itertools import count
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .database import COUNTER_BITS, ROW, journal_location
-from .records import Batch, Entry, Totals
+from ...state.usage import Usage
+from .database import COUNTER_BITS, journal_location
+from .records import Batch, Entry, usage_values
 from .store import Store
 from .worker import Keep, Reserve, Worker
 
 T = TypeVar("T")
 SQLITE_PATIENCE, POSTGRES_PATIENCE = 60.0, 600.0
 _EXIT_PATIENCE = 30.0
-_fields = attrgetter(*ROW[2:])
 
 
 class Journal:
@@ -33,7 +32,7 @@ class Journal:
     >>> async def twice(file: str) -> list[bytes | None]:
     ...     journal = await Journal.open(file, run="6b1f")
     ...     before = await journal.reserve(bytes(16))
-    ...     await journal.keep(bytes(16), Entry("m", b'{"text": "4"}', 1, 90, 0, 5, 0, 0.001, 0.8))
+    ...     await journal.keep(bytes(16), Entry("m", b'{"text": "4"}', Usage(1, 90, 0, 5)))
     ...     after = await journal.reserve(bytes(16))
     ...     await journal.close()
     ...     return [before, after]
@@ -42,10 +41,10 @@ class Journal:
     [None, b'{"text": "4"}']
     """
 
-    def __init__(self, worker: Worker, store: Store, totals: Totals, seen: KeyFilter | None) -> None:
+    def __init__(self, worker: Worker, store: Store, usage: Usage, seen: KeyFilter | None) -> None:
         self._worker = worker
         self._store = store
-        self._totals = totals
+        self._usage = usage
         self._seen = seen
         self._loop = asyncio.get_running_loop()
         self._numbers = count(store.opening << COUNTER_BITS)
@@ -59,7 +58,7 @@ class Journal:
         run: str,
         fresh: bool = False,
         shared: bool | None = None,
-        retry_policy: float | None = None,
+        retry_seconds: float | None = None,
         lease: float = 60.0,
     ) -> Journal:
         """Open a journal; where there is none, make one.
@@ -81,11 +80,11 @@ class Journal:
         there = journal_location(where)
         claiming = there.named_by_url if shared is None else shared
         waiting = (
-            (SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE) if retry_policy is None else retry_policy
+            (SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE) if retry_seconds is None else retry_seconds
         )
 
         def opening() -> Store:
-            return Store(there, run, shared=claiming, fresh=fresh, retry_policy=waiting, lease=lease)
+            return Store(there, run, shared=claiming, fresh=fresh, retry_seconds=waiting, lease=lease)
 
         worker = Worker(opening, shared=claiming, lease=lease)
         try:
@@ -134,8 +133,8 @@ class Journal:
         """
         if self._seen:
             self._seen.add(key)
-        self._totals = self._totals.plus(entry)
-        row = (next(self._numbers), key, *_fields(entry))
+        self._usage += entry.usage
+        row = (next(self._numbers), key, entry.model, entry.reply, *usage_values(entry.usage))
         await self._worker.put(Keep(row, self._loop.create_future()))
 
     async def release(self, key: bytes) -> None:
@@ -148,9 +147,9 @@ class Journal:
         unusable = list(keys)
         await self._worker.do(lambda store: store.invalidate(unusable))
 
-    def totals(self) -> Totals:
+    def totals(self) -> Usage:
         """What this run has spent so far, in earlier openings as well."""
-        return self._totals
+        return self._usage
 
     async def note_batch(self, name: str, about: Mapping[str, Any]) -> None:
         """Note a batch that the provider has, or something new about it; ``about`` is plain JSON."""

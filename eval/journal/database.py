@@ -48,7 +48,8 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.sql.elements import ColumnElement
 
 from ...state.errors import UsageError
-from .records import Totals
+from ...state.usage import USAGE_FIELDS, Usage
+from .records import USAGE_NAMES
 
 POSSIBLE = "a file such as runs/journal.sqlite, sqlite:///FILE or postgresql://USER@HOST:PORT/DATABASE"
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
@@ -175,7 +176,11 @@ calls = Table(
     Column("reasoning_tokens", Integer, nullable=False),
     Column("cost_usd", Float),
     Column("seconds", Float, nullable=False),
+<<<<<<< HEAD
     # The column keeps its first name: journals that exist have it.
+=======
+    # The column has kept its first name, so that journals of earlier versions can be read.
+>>>>>>> main
     Column("disowned", Boolean, key="invalidated", nullable=False, server_default=false()),
     Column("reply", LargeBinary),
 )
@@ -240,33 +245,28 @@ def is_there(connection: Connection, place: JournalLocation) -> bool:
 
 KEPT_AT_ONCE = 64
 
-ROW = (
-    "number", "key", "model", "reply", "requests", "input_tokens", "cached_input_tokens", "output_tokens",
-    "reasoning_tokens", "cost_usd", "seconds",
-)  # fmt: skip
+ROW = ("number", "key", "model", "reply", *USAGE_NAMES)
 """What is given for a call; the rest of a row the database adds."""
-_COUNTED = ("requests", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
 _FIRST = cast(openings.c.number, BigInteger) * (1 << COUNTER_BITS)
 
 WRITTEN_BY = calls.c.number.between(_FIRST, _FIRST + ((1 << COUNTER_BITS) - 1))
 """Which opening a call belongs to; over the primary key, so that one run's calls are read and no others."""
 
 SUMS: tuple[ColumnElement[Any], ...] = (
-    func.count(calls.c.number),
-    *(func.sum(calls.c[name]) for name in _COUNTED),
-    func.sum(calls.c.cost_usd),
-    func.count(calls.c.cost_usd),
+    func.count(calls.c.number) - func.count(calls.c.cost_usd),
+    *(func.coalesce(func.sum(calls.c[name]), 0) for name in USAGE_NAMES),
 )
-"""The columns that :func:`totals_from` reads."""
+"""The columns that :func:`usage_from` reads."""
 
 
-def totals_from(row: Sequence[Any]) -> Totals:
-    """Totals from the columns of :data:`SUMS`."""
-    number, *counted, cost, priced = row
-    known = float(cost or 0) if priced == number else None
-    return Totals(
-        number, cost_usd=known, **{name: int(n or 0) for name, n in zip(_COUNTED, counted, strict=True)}
-    )
+def usage_from(row: Sequence[Any]) -> Usage:
+    """Read a usage from the columns of :data:`SUMS`."""
+    unpriced, *sums = row
+    totals = dict(zip(USAGE_FIELDS, sums, strict=True))
+    cost, seconds = float(totals.pop("cost_usd")), float(totals.pop("seconds"))
+    # SQL leaves unknown costs out of a sum, where one of them is to make the whole unknown.
+    counts = {name: int(count) for name, count in totals.items()}
+    return Usage(**counts, cost_usd=None if unpriced else cost, seconds=seconds)
 
 
 class Statements:
@@ -282,7 +282,7 @@ class Statements:
         adding = _insert_for(dialect)
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
         first = since << COUNTER_BITS
-        self.served = calls.c.disowned.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
+        self.served = calls.c.invalidated.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
         self.look_up = (
             select(calls.c.key, calls.c.reply)
             .where(calls.c.key.in_(keys), self.served)

@@ -1,15 +1,17 @@
-"""What a journal holds, and replies as it keeps them."""
+"""What a journal holds: finished calls and batches, and replies as bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 import orjson
 
 from ...nodes.models.call import Reply
 from ...state.errors import JurygraphError
+from ...state.usage import USAGE_FIELDS, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,55 +21,12 @@ class Entry:
     Attributes:
         model: the name of the model.
         reply: the whole reply, as JSON.
-        requests: how many requests it took at the provider.
-        input_tokens: tokens sent, those from the provider's cache among them.
-        cached_input_tokens: how many of them came from the provider's cache.
-        output_tokens: tokens received, those of reasoning among them.
-        reasoning_tokens: how many of them were reasoning.
-        cost_usd: its price; ``None`` where it is unknown.
-        seconds: how long it took.
+        usage: what it took; its ``calls`` are the requests that the provider answered.
     """
 
     model: str
     reply: bytes
-    requests: int
-    input_tokens: int
-    cached_input_tokens: int
-    output_tokens: int
-    reasoning_tokens: int
-    cost_usd: float | None
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What calls cost together; ``cost_usd`` is ``None`` as soon as one call's price is unknown.
-
-    >>> call = Entry("m", b"{}", 1, 100, 0, 20, 0, 0.002, 1.5)
-    >>> Totals().plus(call).plus(call).cost_usd
-    0.004
-    """
-
-    calls: int = 0
-    requests: int = 0
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-    cost_usd: float | None = 0.0
-
-    def plus(self, entry: Entry) -> Totals:
-        """The totals with one more call."""
-        unknown = self.cost_usd is None or entry.cost_usd is None
-        return Totals(
-            self.calls + 1,
-            self.requests + entry.requests,
-            self.input_tokens + entry.input_tokens,
-            self.cached_input_tokens + entry.cached_input_tokens,
-            self.output_tokens + entry.output_tokens,
-            self.reasoning_tokens + entry.reasoning_tokens,
-            None if unknown else (self.cost_usd or 0.0) + (entry.cost_usd or 0.0),
-        )
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +56,26 @@ class JournalError(JurygraphError, RuntimeError):
 
 
 def to_bytes(reply: Reply) -> bytes:
-    """A whole reply, without what is as it is by default."""
+    """Return a whole reply as JSON; fields with their default value are left out."""
     return orjson.dumps(_plain(reply))
 
 
 def from_bytes(kept: bytes) -> Reply:
-    """The reply again, word for word and figure for figure."""
+    """Read a reply from the JSON of :func:`to_bytes`; it is equal to the one that was written."""
     return _reply(orjson.loads(kept))
 
+
+USAGE_NAMES = ("requests", *USAGE_FIELDS[1:])
+"""How a journal names the fields of a usage, in its columns and in its replies: its calls are ``requests`` there."""
+
+usage_values = attrgetter(*USAGE_FIELDS)
+"""The values of a usage in the order of :data:`USAGE_NAMES`."""
 
 _DEFAULTS = {
     "fields": None,
     "cut_off": False,
     "refused": False,
+    "requests": 1,
     "cached_input_tokens": 0,
     "reasoning_tokens": 0,
     **{field.name: field.default for field in fields(Reply) if field.default is not MISSING},
@@ -117,7 +83,10 @@ _DEFAULTS = {
 
 
 def _plain(reply: Reply) -> dict[str, Any]:
-    plain = {name: value for name, value in vars(reply).items() if _DEFAULTS.get(name, MISSING) != value}
+    # Journals written before replies had a usage of their own hold its fields beside the others, and so do these.
+    held = {**vars(reply), **dict(zip(USAGE_NAMES, usage_values(reply.usage), strict=True))}
+    del held["usage"]
+    plain = {name: value for name, value in held.items() if _DEFAULTS.get(name, MISSING) != value}
     if reply.tokens is not None:
         plain["tokens"] = [_token(token) for token in reply.tokens]
     if reply.others:
@@ -127,6 +96,7 @@ def _plain(reply: Reply) -> dict[str, Any]:
 
 def _reply(plain: dict[str, Any]) -> Reply:
     given = {**_DEFAULTS, **plain}
+    given["usage"] = Usage(*map(given.pop, USAGE_NAMES))
     given["dropped"] = tuple(given["dropped"])
     given["others"] = tuple(_reply(other) for other in given["others"])
     if given["tokens"] is not None:

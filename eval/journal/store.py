@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from ...state.errors import UsageError
+from ...state.usage import Usage
 from .database import (
     KEPT_AT_ONCE,
     SUMS,
@@ -27,9 +28,9 @@ from .database import (
     create,
     now,
     openings,
-    totals_from,
+    usage_from,
 )
-from .records import Batch, JournalError, Totals
+from .records import Batch, JournalError
 
 T = TypeVar("T")
 
@@ -57,19 +58,19 @@ class Store:
         *,
         shared: bool,
         fresh: bool,
-        retry_policy: float,
+        retry_seconds: float,
         lease: float,
     ) -> None:
         self._place = place
         self._run = run
         self._shared = shared
-        self._retry_policy = min(retry_policy, _EDGE_PATIENCE)
+        self._retry_seconds = min(retry_seconds, _EDGE_PATIENCE)
         self._lease = lease
         self._engine = place.engine()
         self._connection: Connection | None = None
         self._inode: int | None = None
         self.opening = self._first()
-        self._retry_policy = retry_policy
+        self._retry_seconds = retry_seconds
         since = self.transact(self._first_of_run) if fresh else 0
         self._statements = Statements(self._engine.dialect, self.opening, since=since)
 
@@ -94,7 +95,7 @@ class Store:
             JournalError: a fault that lasts.
         """
         begin = self._place.file is not None and not one_statement
-        return persevere(lambda: self._once(action, begin), self._place, lambda: self._retry_policy)
+        return persevere(lambda: self._once(action, begin), self._place, lambda: self._retry_seconds)
 
     def _once(self, action: Callable[[Connection], T], begin: bool) -> T:
         try:
@@ -127,7 +128,7 @@ class Store:
 
     def hurry(self) -> None:
         """Wait out no fault for long any more, the present one included."""
-        self._retry_policy = min(self._retry_policy, _EDGE_PATIENCE)
+        self._retry_seconds = min(self._retry_seconds, _EDGE_PATIENCE)
 
     def close(self) -> None:
         """Free our claims and disconnect."""
@@ -158,11 +159,11 @@ class Store:
         assert isinstance(number, int)
         return number
 
-    def totals(self) -> Totals:
+    def totals(self) -> Usage:
         """What this run's calls have cost, over all its openings."""
         mine = openings.join(calls, WRITTEN_BY)
         statement = select(*SUMS).select_from(mine).where(openings.c.run == self._run)
-        return totals_from(self.transact(lambda connection: connection.execute(statement).one()))
+        return usage_from(self.transact(lambda connection: connection.execute(statement).one()))
 
     def note_keys(self, note: Callable[[bytes], None]) -> None:
         """Call a function with every key there is, without holding them all."""
@@ -247,7 +248,7 @@ class Store:
 
     def invalidate(self, keys: Sequence[bytes]) -> None:
         """Serve the replies of these keys no more."""
-        statement = update(calls).where(calls.c.key.in_(keys)).values(disowned=True)
+        statement = update(calls).where(calls.c.key.in_(keys)).values(invalidated=True)
         self.transact(lambda connection: connection.execute(statement) and None)
 
     def note_batch(self, name: str, about: str) -> None:
@@ -297,7 +298,7 @@ _REMEDIES = {
 }
 
 
-def persevere(action: Callable[[], T], place: JournalLocation, retry_policy: Callable[[], float]) -> T:
+def persevere(action: Callable[[], T], place: JournalLocation, retry_seconds: Callable[[], float]) -> T:
     """Do it, again and again while the fault may pass, for so many seconds; who waits may lose patience.
 
     Raises:
@@ -306,14 +307,14 @@ def persevere(action: Callable[[], T], place: JournalLocation, retry_policy: Cal
     retrying = Retrying(
         retry=retry_if_exception(passes),
         wait=wait_random_exponential(multiplier=0.05, max=_WAIT_AT_MOST),
-        stop=lambda state: (state.seconds_since_start or 0.0) >= retry_policy(),
-        before_sleep=lambda state: _warn(state, place, retry_policy()),
+        stop=lambda state: (state.seconds_since_start or 0.0) >= retry_seconds(),
+        before_sleep=lambda state: _warn(state, place, retry_seconds()),
         reraise=True,
     )
     try:
         return retrying(action)
     except DBAPIError as error:
-        waited = f" (for {retry_policy():g} s)" if passes(error) else ""
+        waited = f" (for {retry_seconds():g} s)" if passes(error) else ""
         raise JournalError(f"journal {place.shown}: {explain(error)}{waited}") from error
 
 
@@ -346,10 +347,10 @@ def _is_operational(error: DBAPIError) -> bool:
     return type(error.orig).__name__ in ("OperationalError", "InterfaceError")
 
 
-def _warn(state: RetryCallState, place: JournalLocation, retry_policy: float) -> None:
+def _warn(state: RetryCallState, place: JournalLocation, retry_seconds: float) -> None:
     fault = state.outcome.exception() if state.outcome else None
     if isinstance(fault, DBAPIError) and state.next_action:
         logger.warning(
             "journal %s: %s; trying again in %.1f s, for %g s at most",
-            place.shown, explain(fault), state.next_action.sleep, retry_policy,
+            place.shown, explain(fault), state.next_action.sleep, retry_seconds,
         )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...nodes.models.call import Call, Reply, Send
 from ...state.errors import JurygraphError
+from ...state.usage import NO_USAGE
 from ..journal import Journal
 from ..run.call_pipeline import CallPipeline, current_judgement
 from ..run.config import RunConfig
@@ -72,13 +73,7 @@ class ReplayPipeline(CallPipeline):
             fields=None,
             cut_off=False,
             refused=False,
-            input_tokens=0,
-            cached_input_tokens=0,
-            output_tokens=0,
-            reasoning_tokens=0,
-            cost_usd=0.0,
-            seconds=0.0,
-            requests=0,
+            usage=NO_USAGE,
             model=said.model,
         )
 

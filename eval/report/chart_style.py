@@ -1,7 +1,7 @@
-"""How figures look: one palette and one frame for paper, screen and dark screen; no global state is touched.
+"""The style of all charts: one palette and one frame for paper and for light and dark pages.
 
-A figure is drawn in the light theme's colours. On a page each of them becomes a CSS variable, so that a drawing
-follows the page from light to dark; in a file it stays as it is.
+A chart is drawn in the colours of the light theme. On a page each of them becomes a CSS variable, so that a chart
+follows the page from light to dark; in a file it stays light. No global state of matplotlib is changed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 INK, MUTED, RULE, PAPER = "#1d2127", "#5c6570", "#d5d9de", "#fefefe"
 SERIES = ("#0b63a8", "#c04f15", "#0b7d61", "#8a4799", "#8a6400", "#4f5d73", "#b3325f", "#3d7a1f")
-"""Lines and marks: told apart by people who see few colours, and readable on white (each at least 4.5 to 1)."""
+"""Colours of series: distinct for colour-blind readers, and with a contrast to white of at least 4.5 to 1."""
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "h")
-"""Shapes that go with the colours, for those who see none of them."""
+"""Marker shapes that go with the colours, for print in black and white."""
 PEOPLE = "#3b3f46"
-"""People, where judges stand beside them."""
+"""The colour of human labels beside judges."""
 
 _DARK = {
     **{INK: "#e7eaee", MUTED: "#a2abb6", RULE: "#3a414b", PAPER: "#15181d", PEOPLE: "#d0d5dc"},
@@ -52,7 +52,7 @@ _LINK = "http://www.w3.org/1999/xlink"
 
 
 def theme(dark: bool = False) -> str:
-    """The declarations of the CSS variables that themed drawings use.
+    """The declarations of the CSS variables that charts on a page use.
 
     >>> theme().splitlines()[0]
     '--figure-ink: #1d2127;'
@@ -63,7 +63,7 @@ def theme(dark: bool = False) -> str:
 def new_figure(
     width: float = 6.4, height: float = 4.0, columns: int = 1, **subplots: Any
 ) -> tuple[Figure, Any]:
-    """An empty figure in the house's style, and its axes (an array of them where there are several columns).
+    """Make an empty figure in this style, and its axes (an array of them if there are several columns).
 
     Args:
         width: in inches.
@@ -77,7 +77,7 @@ def new_figure(
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise UsageError('figures need matplotlib: pip install "jurygraph[report]"') from error
+        raise UsageError('charts need matplotlib: pip install "jurygraph[report]"') from error
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(1, columns, **subplots)
     for each in [axes] if columns == 1 else axes.flat:
@@ -100,7 +100,7 @@ def _frame(axes: Axes) -> None:
 
 
 def look(number: int) -> tuple[str, str]:
-    """Colour and mark of the so-manieth series, from 0; after eight they come again.
+    """Colour and marker of series ``number``, from 0; after eight they repeat.
 
     >>> look(0)
     ('#0b63a8', 'o')
@@ -109,7 +109,7 @@ def look(number: int) -> tuple[str, str]:
 
 
 def plain(text: str, most: int = 40) -> str:
-    """A name as a figure can hold it: one line, no formula, not longer than there is room for.
+    """Shorten a name to one line of at most ``most`` characters, without what matplotlib takes for a formula.
 
     >>> plain("costs $5 or $6")
     'costs \\\\$5 or \\\\$6'
@@ -120,16 +120,18 @@ def plain(text: str, most: int = 40) -> str:
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure, in the form that the file's name ends in: ``.svg``, ``.pdf`` or ``.png``.
+    """Write a figure in the format of the file's suffix: ``.svg``, ``.pdf`` or ``.png``.
 
-    The same figure gives the same file: no date is written into it.
+    The same figure gives the same file, since no date is written into it.
 
     Raises:
-        UsageError: another ending.
+        UsageError: the suffix is another one.
     """
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES:
-        raise UsageError(f"{path}: figures are written as {', '.join(_SUFFIXES)}; give a name that ends so")
+        raise UsageError(
+            f"{path}: charts are written as {', '.join(_SUFFIXES)}; choose a file name with one of these suffixes"
+        )
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix.lower()]
     path.parent.mkdir(parents=True, exist_ok=True)
     with _settings():
@@ -138,14 +140,14 @@ def save(figure: Figure, path: str | Path) -> Path:
 
 
 def themed_svg(figure: Figure, title: str, description: str) -> str:
-    """A drawing to be put into a page: its colours are the page's (see ``theme``), its text is text.
+    """Write a figure as SVG to be embedded in a page: its colours are CSS variables (see ``theme``), its text is text.
 
-    It needs no styles of its own, asks for nothing from outside, and says what it shows to those who do not see it.
+    It has no style sheet, loads nothing from outside, and describes itself to screen readers.
 
     Args:
         figure: drawn in this module's colours.
-        title: what it is, in a few words.
-        description: what is to be seen in it, in a sentence or two.
+        title: what it shows, in a few words.
+        description: its content, in a sentence or two.
     """
     text = StringIO()
     with _settings():
@@ -174,7 +176,7 @@ def _settings() -> Iterator[None]:
 
 
 def _strip(root: ElementTree.Element) -> None:
-    """Drop metadata and the style sheet, which would hold for the whole page."""
+    """Drop metadata and the style sheet, which would apply to the whole page."""
     for child in list(root):
         if child.tag == "metadata" or (child.tag == "defs" and child.find("style") is not None):
             root.remove(child)
@@ -183,7 +185,7 @@ def _strip(root: ElementTree.Element) -> None:
 
 
 def _rename(root: ElementTree.Element, mark: str) -> None:
-    """Names that are referred to become the drawing's own; the others go: a page holds several drawings."""
+    """Make the ids that are referred to unique to this chart and drop the others, since a page holds several charts."""
     link = f"{{{_LINK}}}href"
     referred = set()
     for element in root.iter():
@@ -199,7 +201,7 @@ def _rename(root: ElementTree.Element, mark: str) -> None:
 
 
 def _style_to_attributes(element: ElementTree.Element) -> None:
-    """A page that forbids styles in attributes (by its Content-Security-Policy) still shows the colours."""
+    """Turn style attributes, which the page's Content-Security-Policy forbids, into presentation attributes."""
     for declaration in filter(None, element.attrib.pop("style", "").split(";")):
         name, _, value = (part.strip() for part in declaration.partition(":"))
         if name == "font":

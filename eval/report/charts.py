@@ -1,4 +1,4 @@
-"""The drawings of a study, with what is said about them to those who see them and to those who do not."""
+"""The charts of a study, each with a caption and a description in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..analysis import Frontier, Round, Study
 from ..statistics.resampling import Statistic
-from .labels import judges_on
+from .labels import HUMANS, judges_on
 from .leaderboard_tables import best_first
 from .ranking_tables import people_of, shares_of
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Picture(NamedTuple):
-    """A drawing.
+    """A chart.
 
     Attributes:
-        figure: drawn in the house's style.
-        title: what it is.
-        description: what is to be seen in it, for those who do not see it.
-        caption: what stands under it.
+        figure: the matplotlib figure.
+        title: what it shows.
+        description: its content in words, for screen readers.
+        caption: the text below it.
     """
 
     figure: Figure
@@ -32,7 +32,7 @@ class Picture(NamedTuple):
 
 
 def pictures(study: Study) -> Iterator[Picture]:
-    """All drawings.
+    """All charts of a study.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -43,7 +43,7 @@ def pictures(study: Study) -> Iterator[Picture]:
 
 
 def frontiers(study: Study) -> Iterator[Picture]:
-    """Agreement over cost, for each subject."""
+    """A chart of agreement over cost for each subject."""
     return (_frontier(frontier) for frontier in study.frontiers if frontier.points)
 
 
@@ -57,19 +57,19 @@ def _frontier(frontier: Frontier) -> Picture:
         if point.agreement.value is not None
     )
     best = ", ".join(point.label for point in frontier.frontier)
-    curves = " Dashed: ensembles of single judges, 1, 2, 3 and so on." if frontier.curves else ""
-    crowded = " Names that find no room are left out." if len(frontier.points) > MANY else ""
+    curves = " Dashed: ensembles of 1, 2, 3, ... single judges." if frontier.curves else ""
+    crowded = " Names without room are left out." if len(frontier.points) > MANY else ""
     left = "".join(f" {label} is not drawn: {reason}." for label, reason in frontier.left_out.items())
     return Picture(
         frontier_figure(frontier),
         title,
-        f"{points}. Nobody beats at their price: {best}.",
-        f"{title}. On the line, in bold: nobody agrees better for less.{curves}{crowded}{left}",
+        f"{points}. On the Pareto frontier: {best}.",
+        f"{title}. Line and bold names: Pareto frontier, no judge agrees better for less.{curves}{crowded}{left}",
     )
 
 
 def rounds(study: Study) -> Iterator[Picture]:
-    """Agreement after each round, for each subject that was debated in rounds."""
+    """A chart of agreement by round for each subject with debates of several rounds."""
     for subject in study.subjects:
         debated = [each for each in study.diagnoses if each.subject == subject.label and len(each.rounds) > 1]
         if debated:
@@ -79,13 +79,13 @@ def rounds(study: Study) -> Iterator[Picture]:
 def _rounds(subject: str, debates: dict[str, tuple[Round, ...]], measure: str) -> Picture:
     from .frontier_charts import rounds_figure
 
-    title = f"Agreement after each round, {subject}"
-    said = "; ".join(f"{name}: {_path(held)}" for name, held in debates.items())
+    title = f"Agreement by round, {subject}"
+    values = "; ".join(f"{name}: {_path(held)}" for name, held in debates.items())
     return Picture(
         rounds_figure(debates, measure, subject),
         title,
-        f"From the first verdict on: {said}.",
-        f"{title}, had every debate ended there. Vertical lines are intervals.",
+        f"From the first verdict on: {values}.",
+        f"{title}, if every debate had ended there. Vertical lines are intervals.",
     )
 
 
@@ -98,7 +98,7 @@ MOST_BARS = 4
 
 
 def distributions(study: Study) -> Iterator[Picture]:
-    """How often each score was given, or each answer won: people beside the judges that agree best with them."""
+    """A chart for each subject of how often each score was given, by humans and by the best judges."""
     for subject in study.subjects:
         judges = {
             each.label: shares
@@ -110,13 +110,13 @@ def distributions(study: Study) -> Iterator[Picture]:
         if chosen:
             points = list(shares_of_first(study, subject.label))
             people = _values(people_of(study, subject.label)) or []
-            everybody = judges_on(study, (subject.data, subject.digest))
-            numbers = {each.label: number for number, each in enumerate(everybody)}
+            all_judges = judges_on(study, (subject.data, subject.digest))
+            numbers = {each.label: number for number, each in enumerate(all_judges)}
             yield _bars(subject.label, points, people, chosen, numbers)
 
 
 def shares_of_first(study: Study, subject: str) -> list[str]:
-    """The points of a subject's scale, as the first judge that has any was counted by them."""
+    """The names of the points of a subject's scale, or of the winners."""
     standings = (each for each in study.leaderboard.standings if each.subject == subject)
     return next((list(shares) for each in standings if (shares := shares_of(each))), [])
 
@@ -135,12 +135,16 @@ def _bars(
 ) -> Picture:
     from .series_charts import bars_figure
 
-    title = f"Distribution of verdicts, {subject}"
+    title = f"Score distribution, {subject}"
     said = "; ".join(
         f"{name}: " + ", ".join(f"{point} {share:.0%}" for point, share in zip(points, shares, strict=True))
-        for name, shares in {**({"people": people} if people else {}), **judges}.items()
+        for name, shares in {**({HUMANS: people} if people else {}), **judges}.items()
     )
-    some = f" The {len(judges)} judges that agree best with people." if len(judges) < len(numbers) else ""
+    some = (
+        f" Of {len(numbers)} judges, the {len(judges)} with the best agreement."
+        if len(judges) < len(numbers)
+        else ""
+    )
     return Picture(
         bars_figure(points, people, judges, subject, numbers), title, f"{said}.", f"{title}.{some}"
     )

@@ -1,15 +1,14 @@
-"""The fair comparison, the comparison at equal cost, and what everybody costs, as tables."""
+"""Tables that compare judges: differences on the same rows, the equal-cost baseline, and costs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from ..analysis import EvaluationTarget, PairwiseComparison, Study
 from ..tables import CellValue, Column, Grid, text_column
-from .labels import MEASURES, interval_note, main_measure, signatures
+from .labels import HUMANS, MEASURES, config_notes, interval_note, main_measure
 
-_P = Column("p", form="p", about="two-sided, of the paired bootstrap")
+_P = Column("p", form="p", about="two-sided p-value of the paired bootstrap")
 _HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
 _TESTS = {
     "williams": "Williams",
@@ -20,26 +19,26 @@ _TESTS = {
 }
 
 
-def comparisons(study: Study, metric: str, everybody: bool = False) -> Iterator[Grid]:
-    """For each subject, every contender less the base on the rows that both judged; or all pairs."""
+def comparisons(study: Study, metric: str, all_judges: bool = False) -> Iterator[Grid]:
+    """For each subject, the difference of each judge to the base, or of all pairs, on the rows that both judged."""
     for subject in study.subjects:
         pairwise = [pair for pair in study.comparison.pairwise if pair.subject == subject.label]
         base = study.bases.get(subject.label)
-        if not everybody and base:
+        if not all_judges and base:
             pairwise = [pair for pair in pairwise if pair.second == base] or pairwise
         if pairwise:
-            yield _comparison(study, subject, pairwise, metric, everybody)
+            yield _comparison(study, subject, pairwise, metric, all_judges)
 
 
 def all_pairs(study: Study, metric: str) -> Iterator[Grid]:
-    """The comparison of everybody with everybody, where that says more than the one with the base."""
-    for grid in comparisons(study, metric, everybody=True):
+    """The differences of all pairs of judges, for subjects that have more than one pair."""
+    for grid in comparisons(study, metric, all_judges=True):
         if len(grid.rows) > 1:
-            yield replace(grid, title=f"{grid.title}, all pairs")
+            yield grid
 
 
 def _comparison(
-    study: Study, subject: EvaluationTarget, pairwise: list[PairwiseComparison], metric: str, everybody: bool
+    study: Study, subject: EvaluationTarget, pairwise: list[PairwiseComparison], metric: str, all_judges: bool
 ) -> Grid:
     measure = main_measure(subject, metric)
     tests = {
@@ -49,15 +48,19 @@ def _comparison(
         if any(name in pair.tests for pair in pairwise)
     }
     base = study.bases.get(subject.label)
-    to_base = not everybody and all(pair.second == base for pair in pairwise)
-    against = f"less {base}" if to_base else "less each other"
+    to_base = not all_judges and all(pair.second == base for pair in pairwise)
+    versus = f"difference vs. {base} (Δ)" if to_base else "pairwise differences (Δ)"
     return Grid(
-        title=f"{subject.label}: {MEASURES[measure]}, {against}, on the same rows",
+        title=f"{subject.label}: {MEASURES[measure]}, {versus}, same rows",
         columns=(
             text_column("judge"),
-            *([] if to_base else [text_column("less")]),
-            Column("rows", about="that both judged and people labelled"),
-            *(Column("its own"), Column("the other's"), Column("difference", best="high")),
+            *([] if to_base else [text_column("compared with")]),
+            Column("rows", about="rows with a label and a verdict of both judges"),
+            *(
+                Column("value", about="of the judge"),
+                Column(f"{base}'s value" if to_base else "other's value"),
+            ),
+            Column("Δ", best="high", about="difference of the two values"),
             *(_P, _HOLM),
             *(
                 Column(f"p {heading}", form="p", about=_about(pairwise, name))
@@ -76,7 +79,7 @@ def _comparison(
             interval_note(study),
             study.comparison.family,
             *([str(subject.rule)] if subject.kind == "compare" else []),
-            *signatures(study, [label for pair in pairwise for label in (pair.first, pair.second)]),
+            *config_notes(study, [label for pair in pairwise for label in (pair.first, pair.second)]),
         ),
     )
 
@@ -99,15 +102,13 @@ def _pair_cells(
 
 
 def matchings(study: Study) -> Iterator[Grid]:
-    """For each subject, every contender beside the ensemble of single judges that costs no more than it."""
+    """For each subject, each judge against the largest ensemble of single judges that costs no more than it."""
     for subject in study.subjects:
         matches = [match for match in study.matching.matches if match.subject == subject.label]
         if not matches:
             continue
         unit = matches[0].unit
-        spent = Column(
-            f"its {unit}", digits=2, form="money" if unit == "cost" else "plain", about="a judgement"
-        )
+        spent = Column(unit, digits=2, form="money" if unit == "cost" else "plain", about="per judgement")
         rows = []
         for match in matches:
             found = match.pairwise.differences.get(match.ensemble.measure)
@@ -125,38 +126,38 @@ def matchings(study: Study) -> Iterator[Grid]:
                 )
             )
         yield Grid(
-            title=f"{subject.label}: beside single judges that cost as much",
+            title=f"{subject.label}: equal-cost baseline (compute-matched ensemble of single judges)",
             columns=(
                 *(text_column("judge"), spent, text_column("ensemble")),
-                Column(f"the ensemble's {unit}", digits=2, form=spent.form, about="a judgement"),
-                *(Column("rows"), Column(MEASURES[matches[0].ensemble.measure]), Column("the ensemble's")),
-                *(Column("difference", best="high"), _P),
+                Column(f"ensemble's {unit}", digits=2, form=spent.form, about="per judgement"),
+                *(Column("rows"), Column(MEASURES[matches[0].ensemble.measure]), Column("ensemble's value")),
+                *(Column("Δ", best="high", about="difference of the two values"), _P),
             ),
             rows=tuple(rows),
-            notes=(interval_note(study), *signatures(study, (match.judge for match in matches))),
+            notes=(interval_note(study), *config_notes(study, (match.judge for match in matches))),
         )
 
 
 def costs(study: Study) -> Grid:
-    """What each way of judging takes, with a row for people where their price or time is known."""
+    """Calls, tokens, cost and time of each judge, with a row for humans if their price or time was given."""
     several = len({row.data for row in study.costs.rows}) > 1
     return Grid(
-        title="Cost",
+        title="Cost per judgement and in total",
         columns=(
             text_column("judge"),
             *([text_column("data")] if several else []),
-            *(Column("judgements"), Column("calls each", digits=1), Column("tokens each", form="short")),
-            *(Column("cost each", form="money"), Column("seconds each", digits=2)),
-            *(Column("cost in all", form="money"), Column("minutes in all", digits=1)),
+            *(Column("judgements"), Column("calls", digits=1), Column("tokens", form="short")),
+            *(Column("cost", form="money"), Column("seconds", digits=2)),
+            *(Column("total cost", form="money"), Column("total minutes", digits=1)),
         ),
         rows=tuple(
             (
-                row.label,
+                HUMANS if row.is_people else row.label,
                 *([row.data] if several else []),
                 *(row.judgements, row.calls_each, row.tokens_each, row.cost_each, row.seconds_each),
                 *(row.cost_usd, None if row.seconds is None else row.seconds / 60),
             )
             for row in study.costs.rows
         ),
-        notes=(*study.costs.notes, *signatures(study, (row.label for row in study.costs.rows))),
+        notes=(*study.costs.notes, *config_notes(study, (row.label for row in study.costs.rows))),
     )

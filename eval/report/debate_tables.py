@@ -1,4 +1,4 @@
-"""What the debates did; score gaps."""
+"""Tables of debate diagnostics, and of the score gap of the courtroom protocols."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis import Courtroom, Diagnosis, Study
 from ..tables import CellValue, Column, Grid, text_column
-from .labels import MEASURES, interval_note, signatures
+from .labels import MEASURES, config_notes, interval_note
 
 if TYPE_CHECKING:
     from ..statistics.score_differentiation import IterationComplexity, ScoreDifferentiation
@@ -17,7 +17,7 @@ Rows = Iterable[tuple[CellValue, ...]]
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:
-    """All tables of diagnostics that have something in them."""
+    """All tables of diagnostics that are not empty."""
     for make in (changes, rounds, score_changes, conformity, spending, positions, lengths, replies):
         grid = make(study)
         if grid.rows:
@@ -25,7 +25,7 @@ def diagnoses(study: Study) -> Iterator[Grid]:
 
 
 def notes(study: Study) -> tuple[str, ...]:
-    """What a reader should know of the diagnostics, each thing once, with whom and what it is about."""
+    """The notes on the diagnostics, each once, with the judges and aspects that it holds for."""
     found: dict[str, list[str]] = {}
     for each in study.diagnoses:
         for note in each.notes:
@@ -38,24 +38,24 @@ def _grid(
 ) -> Grid:
     several = len({each.subject for each in study.diagnoses}) > 1
     held = [(each, row) for each in study.diagnoses for row in rows(each)]
-    # Scores and preferences have figures of their own: a column that is empty for all says nothing.
-    told = [place for place in range(len(columns)) if any(row[place] is not None for _, row in held)]
+    # Scores and preferences do not have the same statistics: columns that are empty for all are left out.
+    kept = [place for place in range(len(columns)) if any(row[place] is not None for _, row in held)]
     return Grid(
         title=title,
         columns=(
-            *(text_column("judge"), *([text_column("of")] if several else [])),
-            *(columns[place] for place in told),
+            *(text_column("judge"), *([text_column("aspect")] if several else [])),
+            *(columns[place] for place in kept),
         ),
         rows=tuple(
-            (each.judge, *([each.subject] if several else []), *(row[place] for place in told))
+            (each.judge, *([each.subject] if several else []), *(row[place] for place in kept))
             for each, row in held
         ),
-        notes=(*notes, *signatures(study, (each.judge for each, _ in held))),
+        notes=(*notes, *config_notes(study, (each.judge for each, _ in held))),
     )
 
 
 def changes(study: Study) -> Grid:
-    """Whether talking changed verdicts, and for the better."""
+    """How many verdicts changed in the debate, and whether for the better."""
 
     def rows(each: Diagnosis) -> Rows:
         if (found := each.changes) is not None:
@@ -66,15 +66,15 @@ def changes(study: Study) -> Grid:
 
     return _grid(
         study,
-        "What the debate changed, from the first verdict to the last",
+        "Verdict changes from the first to the last verdict",
         (
             *(Column("verdicts"), Column("changed", form="percent", digits=0)),
-            Column("helpful", about="changes that ended nearer to people"),
-            Column("harmful", about="changes that ended farther from people"),
+            Column("helpful", about="changes towards the label"),
+            Column("harmful", about="changes away from the label"),
             Column("neither"),
             Column("p", form="p", about="sign test of helpful against harmful"),
-            Column("distance", about="mean change of the distance to people: below zero is nearer"),
-            Column("and back", about="moved on the way and came back"),
+            Column("Δ error", about="mean change of the absolute error: below zero is better"),
+            Column("returned", about="changed on the way and returned to the first verdict"),
             *(Column("up"), Column("down")),
         ),
         rows,
@@ -83,7 +83,7 @@ def changes(study: Study) -> Grid:
 
 
 def rounds(study: Study) -> Grid:
-    """Agreement had every debate ended after each round."""
+    """Agreement if every debate had ended after this round."""
 
     def rows(each: Diagnosis) -> Rows:
         for one in each.rounds:
@@ -95,24 +95,24 @@ def rounds(study: Study) -> Grid:
     measures = dict.fromkeys(MEASURES.get(each.measure, each.measure) for each in study.diagnoses)
     return _grid(
         study,
-        "After each round",
+        "Agreement by round",
         (
-            *(Column("round"), Column("debated", about="verdicts that gave a score in this round")),
-            Column("agreement", about=f"with people, had all ended here: {', '.join(measures)}"),
-            Column("gain", about="over the round before"),
-            Column("calls", digits=2, about="a judgement, up to here"),
-            Column("gain a call", digits=4),
+            *(Column("round"), Column("active", about="verdicts with a score in this round")),
+            Column("agreement", about=f"if all had ended here: {', '.join(measures)}"),
+            Column("gain", about="over the previous round"),
+            Column("calls", digits=2, about="per judgement, up to this round"),
+            Column("gain per call", digits=4),
             *(Column("changed"), Column("helpful"), Column("harmful")),
-            Column("distance", about="mean distance to people; of two answers the share of wrong winners"),
+            Column("absolute error", about="mean over verdicts; in comparisons the share of wrong winners"),
         ),
         rows,
-        f"agreement: {', '.join(measures)}, had every debate ended here; who was done before keeps the last score",
+        f"agreement: {', '.join(measures)}, if every debate had ended here; finished debates keep their last score",
         interval_note(study),
     )
 
 
 def score_changes(study: Study) -> Grid:
-    """After whose word verdicts changed."""
+    """After which agent's turn verdicts changed."""
 
     def rows(each: Diagnosis) -> Rows:
         for one in each.score_changes:
@@ -120,17 +120,17 @@ def score_changes(study: Study) -> Grid:
 
     return _grid(
         study,
-        "Whose word moved the score",
+        "Score changes by agent",
         (
-            *(text_column("agent"), Column("turns"), Column("moves")),
-            *(Column("mean move", digits=2), Column("helpful"), Column("harmful")),
+            *(text_column("agent"), Column("turns"), Column("changes")),
+            *(Column("mean change", digits=2), Column("helpful"), Column("harmful")),
         ),
         rows,
     )
 
 
 def conformity(study: Study) -> Grid:
-    """Whether referees give in to each other."""
+    """Whether referees move towards the scores of others."""
 
     def rows(each: Diagnosis) -> Rows:
         if (found := each.conformity) is not None:
@@ -142,24 +142,28 @@ def conformity(study: Study) -> Grid:
 
     return _grid(
         study,
-        "Whether referees give in to each other",
+        "Conformity among referees",
         (
             *(
                 Column("verdicts"),
                 Column("changes"),
-                Column("towards", about="nearer to what the others had said"),
+                Column("towards", about="changes towards the other referees' scores"),
             ),
-            *(Column("away"), Column("p", form="p", about="sign test"), Column("towards last")),
-            Column("same at first", form="percent", digits=0),
-            Column("same at last", form="percent", digits=0),
-            text_column("spread turn by turn"),
+            *(
+                Column("away"),
+                Column("p", form="p", about="sign test"),
+                Column("towards previous", about="changes towards the previous speaker's score"),
+            ),
+            Column("equal at start", form="percent", digits=0),
+            Column("equal at end", form="percent", digits=0),
+            text_column("sd by turn", about="mean standard deviation between referees"),
         ),
         rows,
     )
 
 
 def spending(study: Study) -> Grid:
-    """How long debates were, and why they ended."""
+    """How many rounds and calls debates took, and why they ended."""
 
     def rows(each: Diagnosis) -> Rows:
         found = each.spending
@@ -171,8 +175,8 @@ def spending(study: Study) -> Grid:
         "Rounds and calls",
         (
             *(Column("rounds", digits=2), Column("calls", digits=2)),
-            Column("unresolved", form="percent", digits=0, about="ended since the rounds were used up"),
-            *(text_column("rounds: debates"), text_column("ended by")),
+            Column("unresolved", form="percent", digits=0, about="stopped by the round limit"),
+            *(text_column("debates by round count"), text_column("stop reason")),
         ),
         rows,
     )
@@ -187,7 +191,7 @@ def _counts(counts: object) -> str:
 
 
 def positions(study: Study) -> Grid:
-    """Whether the order of two answers decides."""
+    """Whether the order of two answers changes the winner."""
 
     def rows(each: Diagnosis) -> Rows:
         if (found := each.positions) is not None and found.n:
@@ -195,13 +199,13 @@ def positions(study: Study) -> Grid:
 
     return _grid(
         study,
-        "Whether the order of the answers decides",
+        "Position bias",
         (
             *(
                 Column("verdicts"),
-                Column("consistent", about="both orders gave one winner", form="percent", digits=0),
+                Column("consistent", about="both orders gave the same winner", form="percent", digits=0),
             ),
-            *(Column("for the first shown"), Column("for the second shown"), Column("ties")),
+            *(Column("first shown wins"), Column("second shown wins"), Column("ties")),
             Column("p", form="p", about="sign test of first against second"),
         ),
         rows,
@@ -210,7 +214,7 @@ def positions(study: Study) -> Grid:
 
 
 def lengths(study: Study) -> Grid:
-    """Whether length decides."""
+    """Whether longer texts get better verdicts."""
 
     def rows(each: Diagnosis) -> Rows:
         if (found := each.length) is not None and found.n:
@@ -218,19 +222,19 @@ def lengths(study: Study) -> Grid:
 
     return _grid(
         study,
-        "Whether length decides",
+        "Length bias",
         (
             Column("verdicts"),
-            Column("with length", about="Spearman's rho of scores with the candidate's length"),
-            Column("people held", about="the same with people's score held constant"),
-            Column("people's", about="Spearman's rho of people's score with length"),
+            Column("rho with length", about="Spearman's rho of scores with the candidate's length"),
+            Column("partial rho", about="the same, controlled for the label"),
+            Column("label's rho", about="Spearman's rho of the label with length"),
             Column(
-                "for the longer",
+                "longer wins",
                 form="percent",
                 digits=0,
                 about="share of winners that are the longer answer",
             ),
-            Column("people's for it", form="percent", digits=0),
+            Column("longer wins by label", form="percent", digits=0),
         ),
         rows,
         interval_note(study),
@@ -238,7 +242,7 @@ def lengths(study: Study) -> Grid:
 
 
 def replies(study: Study) -> Grid:
-    """How well models kept to their forms: only where something went wrong."""
+    """Replies that did not have the requested format; only judges that have some."""
 
     def rows(each: Diagnosis) -> Rows:
         found = each.replies
@@ -248,13 +252,13 @@ def replies(study: Study) -> Grid:
 
     return _grid(
         study,
-        "Replies that were not as asked for",
+        "Malformed replies",
         (
-            Column("repaired", about="judgements with a reply that was asked for again"),
+            Column("repaired", about="judgements with a repair request"),
             *(
-                Column("unread", about="judgements with samples left out"),
+                Column("unreadable", about="judgements without some samples, which could not be read"),
                 Column("failed"),
-                text_column("why"),
+                text_column("reason"),
             ),
         ),
         rows,
@@ -262,18 +266,18 @@ def replies(study: Study) -> Grid:
 
 
 _BOUND = (
-    "the paper's bound of that chance, 1 - 4 Var / eps^2: it does not apply where the model's mean is not above "
-    "1 - eps / 2, and is vacuous where it is not above 0"
+    "the paper's bound on that probability, 1 - 4 Var / eps^2: it does not apply if the model's mean is not above "
+    "1 - eps / 2, and is vacuous if it is not above 0"
 )
 
 
 def gaps(study: Study) -> Iterator[Grid]:
-    """All tables of all subjects: gaps by round, gaps beside each other, and rounds that they took."""
+    """All tables of the score gap: by round, compared between protocols, and rounds until it is reached."""
     for found in study.courtrooms:
         name = _name(study, found)
         yield _by_round(study, found, name)
         if found.differentiation is not None:
-            yield _beside_each_other(study, found.differentiation, name)
+            yield _compared(study, found.differentiation, name)
         if found.complexity is not None:
             yield _rounds_taken(study, found.complexity, name)
 
@@ -284,13 +288,17 @@ def _name(study: Study, found: Courtroom) -> str:
 
 def _by_round(study: Study, found: Courtroom, name: str) -> Grid:
     return Grid(
-        title=f"{name}: the gap between both answers' scores, round by round",
+        title=f"{name}: score gap by round",
         columns=(
-            *(text_column("judge"), Column("round"), Column("cases", about="that were held so long")),
-            Column("gap", about="mean, as a share of the widest possible one (114 points of the totals)"),
-            Column("growths", digits=2, about="mean number of rounds in which it had grown"),
+            *(text_column("judge"), Column("round"), Column("cases", about="that lasted this long")),
             Column(
-                "chance", about=f"exact chance of a gap of {1 - found.eps:g} or more, under the paper's model"
+                "gap",
+                about="mean difference of the two answers' scores, as a share of the largest possible one (114 points)",
+            ),
+            Column("growths", digits=2, about="mean number of rounds in which the gap grew"),
+            Column(
+                "probability",
+                about=f"exact probability of a gap of {1 - found.eps:g} or more under the paper's model",
             ),
             *(Column("bound holds", about=_BOUND), Column("vacuous"), Column("does not apply")),
         ),
@@ -311,10 +319,10 @@ def _by_round(study: Study, found: Courtroom, name: str) -> Grid:
         ),
         notes=(
             *_models(found),
-            f"the last columns count cases by what becomes of {_BOUND}",
+            f"the last three columns count cases by the outcome of {_BOUND}",
             *_left_out({judge: held.left_out for judge, held in found.gaps.items()}),
             interval_note(study),
-            *signatures(study, found.gaps),
+            *config_notes(study, found.gaps),
         ),
     )
 
@@ -323,20 +331,21 @@ def _models(found: Courtroom) -> Iterator[str]:
     held = next(iter(found.gaps.values()), None)
     if held is not None:
         yield (
-            f"chance: of a gap of {1 - found.eps:g} or more (eps {found.eps:g}) where after i rounds, w of which "
-            f"made it grow, it is Beta({held.prior[0]:g} + w, {held.prior[1]:g} + i - w)"
+            f"probability: of a gap of {1 - found.eps:g} or more (eps {found.eps:g}), if after i rounds, in w of which "
+            f"it grew, it is distributed as Beta({held.prior[0]:g} + w, {held.prior[1]:g} + i - w)"
         )
 
 
-def _beside_each_other(study: Study, held: ScoreDifferentiation, name: str) -> Grid:
+def _compared(study: Study, held: ScoreDifferentiation, name: str) -> Grid:
     first = next(iter(held.gaps))
     return Grid(
-        title=f"{name}: how far apart the scores end (Theorem 1)",
+        title=f"{name}: final score gap (Theorem 1)",
         columns=(
-            *(text_column("judge"), Column("items", about="that all of them judged")),
-            Column("gap", best="high", about="mean, as a share of the widest possible one"),
+            *(text_column("judge"), Column("items", about="that all protocols judged")),
+            Column("gap", best="high", about="mean, as a share of the largest possible one"),
             Column(
-                f"{first} less it", about="mean difference on the same items, with the t-test's own interval"
+                f"Δ vs. {first}",
+                about=f"{first}'s gap minus this one, mean over the items, with the t-test's interval",
             ),
             *(Column("p t", form="p", about="paired t-test"), Column("p (Holm)", form="p")),
         ),
@@ -354,7 +363,7 @@ def _beside_each_other(study: Study, held: ScoreDifferentiation, name: str) -> G
         notes=(
             *_reasons("left out", held.left_out),
             interval_note(study),
-            *signatures(study, held.gaps),
+            *config_notes(study, held.gaps),
         ),
     )
 
@@ -362,14 +371,15 @@ def _beside_each_other(study: Study, held: ScoreDifferentiation, name: str) -> G
 def _rounds_taken(study: Study, held: IterationComplexity, name: str) -> Grid:
     first = next(iter(held.protocols))
     return Grid(
-        title=f"{name}: rounds until the gap reaches {held.eps:g} (Theorem 2)",
+        title=f"{name}: rounds until the score gap reaches {held.eps:g} (Theorem 2)",
         columns=(
             *(text_column("judge"), Column("items"), Column("reached", form="percent", digits=0)),
-            *(Column("never"), Column("mean round", digits=2, about="of the items on which it was reached")),
-            text_column("round: items"),
+            *(Column("never"), Column("mean round", digits=2, about="over the items that reached it")),
+            text_column("items by round"),
             *(
                 Column(
-                    f"{first} sooner", about="items on which it was there sooner; never is later than ever"
+                    f"{first} sooner",
+                    about=f"items on which {first} reached it sooner; never counts as latest",
                 ),
                 *(Column("later"), Column("same"), Column("p", form="p", about="sign test")),
                 Column("p (Holm)", form="p"),
@@ -388,10 +398,10 @@ def _rounds_taken(study: Study, held: IterationComplexity, name: str) -> Grid:
             for judge, one in held.protocols.items()
         ),
         notes=(
-            "the mean round is of the items on which the gap was reached alone: the others would have taken longer",
+            "mean round: only over the items that reached the gap; the others would have taken longer",
             *_reasons("left out", held.left_out),
             interval_note(study),
-            *signatures(study, held.protocols),
+            *config_notes(study, held.protocols),
         ),
     )
 
@@ -402,6 +412,6 @@ def _left_out(reasons: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def _reasons(lead: str, found: Mapping[str, int]) -> Iterator[str]:
-    told = [f"{count:,} {reason}" for reason, count in found.items() if count]
-    if told:
-        yield f"{lead} {', '.join(told)}"
+    reasons = [f"{count:,} {reason}" for reason, count in found.items() if count]
+    if reasons:
+        yield f"{lead} {', '.join(reasons)}"

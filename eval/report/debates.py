@@ -1,4 +1,4 @@
-"""Every debate and its texts in compressed blocks."""
+"""The debates and judged texts of a report in compressed blocks, with an index of all verdicts."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _LEFT_OUT_WHERE_EMPTY = ("order", "sample", "repeat", "stage")
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run whose debates are to be read.
+    """A run whose debates are put on the page.
 
     Attributes:
-        name: how it is called on the page.
-        folder: where its results are.
-        manifest: what was run.
+        name: its name on the page.
+        folder: the folder with its results.
+        manifest: its ``run.json``.
     """
 
     name: str
@@ -55,13 +55,13 @@ class ReportedRun:
 
 
 class Numbers:
-    """Names, each with a number, in the order in which they come up."""
+    """Numbers names in the order in which they first appear."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
 
     def of(self, name: Any) -> int:
-        """The number of a name; -1 for ``None``."""
+        """The number of a name, a new one if the name is new; -1 for ``None``."""
         return -1 if name is None else self._numbers.setdefault(name, len(self._numbers))
 
     def names(self) -> list[Any]:
@@ -70,9 +70,9 @@ class Numbers:
 
 
 class Debates:
-    """Blocks first (``blocks``), then the index of what is in them (``index``), which is known when they are done.
+    """Writes blocks first (``blocks``), then the index of what is in them (``index``).
 
-    Of each verdict a row of numbers is kept; of transcripts and texts, a block at a time.
+    In memory are a row of numbers for each verdict, and one block of transcripts or texts at a time.
     """
 
     def __init__(self, runs: Sequence[ReportedRun]) -> None:
@@ -92,10 +92,10 @@ class Debates:
         return len(self._columns["run"])
 
     def blocks(self) -> Iterator[Block]:
-        """Every transcript, then every text, each block as soon as it is full.
+        """Yield blocks with all transcripts, then with all texts, each as soon as it is full.
 
         Raises:
-            DataError: a line that is no result; names file and line.
+            DataError: a line is not a result; the message names file and line.
         """
         for number, run in enumerate(self._runs):
             scales = _scales(run.manifest)
@@ -107,7 +107,7 @@ class Debates:
         yield from self._text_blocks()
 
     def index(self) -> dict[str, Any]:
-        """What the page must know at once, as plain JSON; call it after ``blocks``."""
+        """The index that the page loads at once, as plain JSON; call it after ``blocks``."""
         items = self._items.names()
         nowhere = (-1, -1)
         return {
@@ -140,12 +140,12 @@ class Debates:
             "value": result.score if result.scores is None else result.scores,
             "winner": result.winner,
             "human": result.human,
-            **_apart(result, scale),
+            **_error(result, scale),
             "moved": _moved(result),
             "rounds": result.rounds,
             "reason": self._reasons.of(result.stop_reason),
             "calls": result.calls,
-            "tokens": result.input_tokens + result.output_tokens,
+            "tokens": result.tokens,
             "cost": result.cost_usd,
             "block": place.block,
             "place": place.place,
@@ -154,7 +154,7 @@ class Debates:
             self._columns[name].append(value)
 
     def _text_blocks(self) -> Iterator[Block]:
-        """The texts of each dataset once, however many runs judged it."""
+        """Yield blocks with the texts of each dataset, once even if several runs judged it."""
         read: dict[str, Dataset | str] = {}
         for number, run in enumerate(self._runs):
             digest = _digest(run.manifest)
@@ -164,7 +164,7 @@ class Debates:
                     yield from self._texts_of(found, digest)
             found = read[digest]
             self._without[number] = (
-                found if isinstance(found, str) else "The texts are not shown: the data holds no such item."
+                found if isinstance(found, str) else "The texts are not shown: the data has no such item."
             )
 
     def _texts_of(self, dataset: Dataset, digest: str) -> Iterator[Block]:
@@ -182,7 +182,7 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def _scales(manifest: Mapping[str, Any]) -> dict[str | None, float]:
-    """How long each aspect's scale is."""
+    """The length of each aspect's scale, from its lowest to its highest score."""
     return {
         aspect["name"]: aspect["high"] - aspect["low"]
         for aspect in manifest.get("aspects") or ()
@@ -190,10 +190,10 @@ def _scales(manifest: Mapping[str, Any]) -> dict[str | None, float]:
     }
 
 
-def _apart(result: Result, scale: float | None) -> dict[str, float | None]:
-    """How far a verdict is from people's, in points, and as a part of the most it could be: what lists are ordered by.
+def _error(result: Result, scale: float | None) -> dict[str, float | None]:
+    """The absolute error of a verdict: ``distance`` in points, and ``gap`` as a share of the scale.
 
-    Of two answers: nothing where the same won, half where one side says tie, all where the other won.
+    In comparisons ``gap`` is 0 for the same winner, 0.5 if one of the two is a tie, and 1 for the other winner.
     """
     if result.status == "failed" or result.human is None:
         return {"distance": None, "gap": None}
@@ -207,7 +207,7 @@ def _apart(result: Result, scale: float | None) -> dict[str, float | None]:
 
 
 def _moved(result: Result) -> float | None:
-    """How far the last score is from the first one; of two answers, the gap between their scores."""
+    """The absolute change from the first to the last score; in comparisons, of the difference of the two scores."""
     if len(result.score_by_round) < 2:
         return None
     first, last = result.score_by_round[0], result.score_by_round[-1]
@@ -219,7 +219,7 @@ def _gap(score: float | tuple[float, float]) -> float:
 
 
 def _debate(result: Result) -> dict[str, Any]:
-    """What is read of a verdict when it is opened; what is empty is left out."""
+    """The part of a result that the page shows when it is opened, without empty fields."""
     kind_of = kind_of_turns(result)
     debate = {
         "error": result.error,
@@ -239,7 +239,7 @@ def _turn(turn: Turn, kind: str) -> dict[str, Any]:
 
 
 def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[ReportedRun]:
-    """Runs with a name each: the folder's last part, or as much of its path as tells it from the others.
+    """Give each run a name: the last part of its folder, or the whole path if others end alike.
 
     >>> [run.name for run in run_folders([(Path("a/tc"), {}), (Path("b/tc"), {}), (Path("fe"), {})])]
     ['a/tc', 'b/tc', 'fe']
@@ -253,14 +253,14 @@ def run_folders(folders: Iterable[tuple[Path, Mapping[str, Any]]]) -> list[Repor
 
 
 def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
-    """The dataset of a run; or why it is not to be had, in a sentence for readers."""
+    """Load the dataset of a run again, or say in a sentence for readers why that is impossible."""
     data = manifest.get("data") or {}
     name, location = data.get("name"), data.get("location")
     if not name or not location:
-        return "The texts are not shown: the run did not write down where its data was."
+        return "The texts are not shown: the run did not record where its data was."
     where = Path(location)
     if name not in ("demo", "demo-pairs") and not where.exists():
-        return f"The texts are not shown: {where.name} is no longer where the run found it."
+        return f"The texts are not shown: {where.name} is no longer where the run read it."
     try:
         found = load_again(name, location)
     except (JurygraphError, OSError):
@@ -271,7 +271,7 @@ def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
 
 
 def fields_of(item: Item) -> Iterator[tuple[str, str]]:
-    """What a reader needs to see of an item, in the order of reading."""
+    """The names and texts of an item's fields, in the order of reading."""
     named: tuple[tuple[str, str | None], ...]
     if isinstance(item, ScoreItem):
         named = (("source", item.source), ("fact", item.fact), ("candidate", item.candidate))
@@ -284,7 +284,7 @@ def fields_of(item: Item) -> Iterator[tuple[str, str]]:
 
 
 class TextPacker:
-    """Items' texts in blocks; within a block, a text that several items share is kept once."""
+    """Packs the texts of items into blocks; a text that several items of a block share is stored once."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -294,16 +294,16 @@ class TextPacker:
 
     @property
     def full(self) -> bool:
-        """Whether the block that is being filled should be taken."""
+        """Whether the current block is large enough to be taken."""
         return self._size >= FULL
 
     def add(self, item: Item) -> TextPosition:
-        """Put in an item's texts; gives where they are to be found."""
+        """Add the texts of an item and return where they are stored."""
         self._items.append([(name, self._place(text)) for name, text in fields_of(item)])
         return TextPosition(self.count, len(self._items) - 1)
 
     def take(self) -> list[Block]:
-        """The block that was being filled: one, or none where nothing was put in."""
+        """Return the current block and begin a new one; an empty list if it holds nothing."""
         if not self._items:
             return []
         held = {"items": self._items, "strings": list(self._strings)}
@@ -320,7 +320,7 @@ class TextPacker:
 
 
 def wanted(dataset: Dataset, ids: Container[str]) -> Iterator[Item]:
-    """The items of a dataset that were judged; a file that changes meanwhile ends it early."""
+    """Yield the items with these ids; end early if the file changes while it is read."""
     try:
         yield from (item for item in dataset if item.id in ids)
     except JurygraphError:
@@ -328,25 +328,25 @@ def wanted(dataset: Dataset, ids: Container[str]) -> Iterator[Item]:
 
 
 FULL = 1 << 18
-"""So many bytes of JSON fill a block: small enough to be unpacked at once, big enough to be compressed well."""
+"""The size of a block in bytes of JSON: small enough to unpack at once, large enough to compress well."""
 
 
 class TextPosition(NamedTuple):
-    """Where something is to be found: which block, and the how-manieth in it."""
+    """Where something is stored: the number of the block, and the index in it."""
 
     block: int
     place: int
 
 
 class Block(NamedTuple):
-    """A compressed block, as text."""
+    """A compressed block, as text that HTML can hold."""
 
     id: str
     text: str
 
 
 def as_json(value: Any) -> bytes:
-    """JSON in UTF-8; half a character, which UTF-8 has no form for, becomes a question mark.
+    """Write JSON in UTF-8; a lone surrogate, which UTF-8 cannot hold, becomes a question mark.
 
     >>> as_json({"said": "\\ud83d!"})
     b'{"said":"?!"}'
@@ -359,7 +359,7 @@ def as_json(value: Any) -> bytes:
 
 
 def for_script(value: Any) -> str:
-    """JSON as a ``script`` element can hold it: nothing in it ends the element or begins a comment.
+    """Write JSON that a ``script`` element can hold: nothing in it ends the element or begins a comment.
 
     >>> for_script("</script>")
     '"\\\\u003c/script>"'
@@ -368,12 +368,12 @@ def for_script(value: Any) -> str:
 
 
 def packed(content: bytes) -> str:
-    """Compressed, in letters; the same content gives the same letters."""
+    """Compress and encode as base64; the same content always gives the same text."""
     return base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
 
 
 class Packer:
-    """Gathers values into blocks. Take the block whenever it is ``full``, and the last one at the end."""
+    """Packs values into blocks. Take the block whenever it is ``full``, and the last one at the end."""
 
     def __init__(self, prefix: str) -> None:
         self.count = 0
@@ -383,18 +383,18 @@ class Packer:
 
     @property
     def full(self) -> bool:
-        """Whether the block that is being filled should be taken."""
+        """Whether the current block is large enough to be taken."""
         return self._size >= FULL
 
     def add(self, value: Any) -> TextPosition:
-        """Put in a value; gives where it is to be found."""
+        """Add a value and return where it is stored."""
         content = as_json(value)
         self._held.append(content)
         self._size += len(content)
         return TextPosition(self.count, len(self._held) - 1)
 
     def take(self) -> list[Block]:
-        """The block that was being filled: one, or none where nothing was put in."""
+        """Return the current block and begin a new one; an empty list if it holds nothing."""
         if not self._held:
             return []
         block = Block(f"{self._prefix}{self.count}", packed(b"[" + b",".join(self._held) + b"]"))

@@ -1,4 +1,4 @@
-"""Agreement over cost and by round, with labels that do not collide."""
+"""Charts of agreement over cost and of agreement by round, with labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..analysis.diagnostics import Round
 
 
-UNITS = {"cost": "US dollars a judgement", "calls": "model calls a judgement"}
+UNITS = {"cost": "US dollars per judgement", "calls": "model calls per judgement"}
 AXES = {
     "spearman": "Spearman's rho",
     "pearson": "Pearson's r",
@@ -25,9 +25,9 @@ AXES = {
 
 
 def frontier_figure(frontier: Frontier, title: bool = True) -> Figure:
-    """Each contender with its interval, the line of those whom nobody beats at their price, ensembles as a curve.
+    """Draw agreement over cost: each judge with its interval, the Pareto frontier as a line, ensembles as curves.
 
-    The horizontal axis is logarithmic where prices differ more than tenfold.
+    The horizontal axis is logarithmic if costs differ more than tenfold.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -46,7 +46,7 @@ def frontier_figure(frontier: Frontier, title: bool = True) -> Figure:
     axes.set_ylabel(AXES.get(frontier.measure, frontier.measure))
     if title:
         axes.set_title(plain(frontier.subject), loc="left")
-    names = told_apart([point.label for point in frontier.points])
+    names = distinguishing_names([point.label for point in frontier.points])
     named = [
         (point.spent, point.agreement.value, plain(name, 40), point.on_frontier)
         for point, name in zip(frontier.points, names, strict=True)
@@ -60,12 +60,12 @@ def frontier_figure(frontier: Frontier, title: bool = True) -> Figure:
     return figure
 
 
-def told_apart(labels: Sequence[str]) -> list[str]:
-    """Names without what all of them say: of a sweep's cells only what differs is worth its room.
+def distinguishing_names(labels: Sequence[str]) -> list[str]:
+    """Shorten names to what differs between them, such as the settings of a sweep's cells.
 
-    >>> told_apart(["debate (n=1,persona=plain)", "debate (n=2,persona=plain)"])
+    >>> distinguishing_names(["debate (n=1,persona=plain)", "debate (n=2,persona=plain)"])
     ['n=1', 'n=2']
-    >>> told_apart(["single", "debate (n2)"])
+    >>> distinguishing_names(["single", "debate (n2)"])
     ['single', 'debate (n2)']
     """
     parts = [(head, tail[:-1].split(",")) for head, _, tail in (label.partition(" (") for label in labels)]
@@ -81,7 +81,7 @@ def told_apart(labels: Sequence[str]) -> list[str]:
 
 
 def _same(one: Point, other: Point) -> bool:
-    """An ensemble of all its judges is the contender itself."""
+    """Whether an ensemble is the same point as a judge: an ensemble of all its judges is that judge."""
     return (one.spent, one.agreement.value) == (other.spent, other.agreement.value)
 
 
@@ -154,7 +154,7 @@ def _value(point: Point) -> float:
 _SIZE = 9
 
 MANY = 10
-"""Points of which each is sure to get its name."""
+"""Up to this many points, each gets a label even if it overlaps another."""
 _AROUND = (
     *((7, 5, "left", "bottom"), (-7, 5, "right", "bottom"), (7, -5, "left", "top"), (-7, -5, "right", "top")),
     *((9, 0, "left", "center"), (-9, 0, "right", "center")),
@@ -174,15 +174,15 @@ _AROUND = (
 
 
 def place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[float, float | None, str, bool]]) -> None:
-    """Write names beside points.
+    """Write labels beside points.
 
-    Each name takes the first free place around its point that is inside the axes; where there is none, the first. Of
-    many points those that do not count most stay without a name where there is no room.
+    Each label takes the first free place around its point that is inside the axes; if there is none, the first. With
+    more than ``MANY`` points, a label without a free place is left out, unless it is of the frontier.
 
     Args:
-        figure: that the axes belong to.
-        axes: with everything else drawn, scales set.
-        named: for each point, its place in data, its name, and whether it is one of those that count most.
+        figure: the figure of the axes.
+        axes: the axes, with everything else drawn and the scales set.
+        named: for each point its coordinates, its label, and whether it is on the frontier.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -192,7 +192,7 @@ def place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[float, float 
     frame = axes.get_window_extent(renderer)
     points = [axes.transData.transform((x, y)) for x, y, _, _ in named if y is not None]
     taken: list[Any] = []
-    # Those that count most choose first.
+    # The frontier's labels choose first.
     for x, y, name, counts in sorted(named, key=lambda each: not each[3]):
         tried = _tries(axes, (x, y), name, counts)
         fitting = None
@@ -234,11 +234,11 @@ def _tries(axes: Axes, at: tuple[float, float | None], name: str, counts: bool) 
 
 
 def rounds_figure(debates: Mapping[str, Sequence[Round]], measure: str, title: str = "") -> Figure:
-    """A line a judge, with its intervals; rounds are counted from the first verdict, which is 0.
+    """Draw agreement by round, a line with intervals for each judge; round 0 is the first verdict.
 
     Args:
-        debates: by the judge's name, its rounds in order.
-        measure: what agreement is measured in.
+        debates: the rounds of each judge, by its name.
+        measure: the measure of agreement.
         title: what was judged.
 
     Raises:

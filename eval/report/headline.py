@@ -1,4 +1,4 @@
-"""Which judge agrees best, by how much, at what cost."""
+"""The answer of a report in sentences: which judge agrees best, how sure that is, and what it costs."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from ..analysis.comparison import FEW
 from ..statistics.resampling import Statistic
 from ..tables import Column
 from ..tables.grid import money, written
-from .labels import LABELS, MEASURES, by_data, main_measure, measure_of
+from .labels import MEASURES, by_data, labels_of, main_measure, measure_of
 from .leaderboard_tables import best_first, overall
 
 
 def headline(study: Study, metric: str) -> str:
-    """The answer in a line, a claim a dataset, which says no more than the comparison holds."""
+    """The answer in one line, a claim for each dataset, no stronger than the tests of the comparison allow."""
     found = [(subjects, ranked) for subjects, ranked in _ranked(study, metric) if ranked]
     if not found:
-        return "No judge can be compared with people here"
+        return "No judge can be compared with human labels here"
     if len(found) == 1:
         return _capital_of_sentence(_claim(study, *found[0], metric))
     if len(found) > _DATASETS:
-        return f"{len(found)} datasets, each with an answer of its own"
+        return f"{len(found)} datasets; the answer for each is below"
     return "; ".join(
         f"{subjects[0].data}: {_claim(study, subjects, ranked, metric)}" for subjects, ranked in found
     )
 
 
 _DATASETS = 2
-"""Whose claims have room in one line."""
+"""The most datasets whose claims are put into one line."""
 
 
 def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str) -> str:
-    """What can be said of who comes first on a dataset."""
-    best, whom = ranked[0], "people" if subjects[0].labels == "people" else "the labels"
+    """What can be claimed about the judge that ranks first on a dataset."""
+    best, whom = ranked[0], "humans" if subjects[0].labels == "people" else "the synthetic labels"
     if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
-        return f"no judge is seen to agree with {whom} more than by chance"
+        return f"no judge agrees with {whom} significantly better than chance"
     if len(ranked) == 1:
-        return f"{best.label}, the only judge, agrees with {whom} more than by chance"
+        return f"{best.label}, the only judge, agrees with {whom} significantly better than chance"
     leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
     if any(one.few for one in leads):
-        return f"{best.label} comes first, on too little data to say that it is better"
+        return f"{best.label} ranks first, but the data is too little to tell whether it is better"
     if leads and all(one.holds for one in leads):
         return f"{best.label} agrees best with {whom}"
     base = study.bases.get(subjects[0].label)
     if any(one.holds and one.over == base for one in leads) and ranked[1].label != base:
-        return f"{best.label} comes first, and {ranked[1].label} may be as good"
-    return f"{best.label} comes first, and that may be chance"
+        return f"{best.label} ranks first, but {ranked[1].label} may be as good"
+    return f"{best.label} ranks first, but the lead may be due to chance"
 
 
 def _is_agreement(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> bool:
-    """Whether the interval of its correlation, or of its kappa, lies above zero."""
+    """Whether the interval of the judge's correlation, or of its kappa, lies above zero."""
     figure = overall(study, best, subjects, metric)
     if subjects[0].kind == "compare":
         figure = measure_of(study.leaderboard.standing(best.label, subjects[0].label), "kappa")
@@ -63,7 +63,7 @@ def _is_agreement(study: Study, subjects: list[EvaluationTarget], best: Judge, m
 def _leads(
     study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str
 ) -> tuple[LeadOverRunnerUp | None, ...]:
-    """Of the first judge: over the runner-up; and over the base, if that is neither of them."""
+    """The lead of the first judge over the second, and over the base if that is neither of them."""
     best, runner_up = ranked[0].label, ranked[1].label
     base = study.bases.get(subjects[0].label)
     others = [runner_up, *([base] if base not in (None, best, runner_up) else [])]
@@ -71,7 +71,7 @@ def _leads(
 
 
 def answers(study: Study, metric: str) -> Iterator[str]:
-    """How sure the answer is and what it costs: some sentences a dataset."""
+    """For each dataset some sentences: the agreement, the lead over others with its p-value, and the cost."""
     found = _best(study, metric)
     for number, (subjects, best) in enumerate(found):
         where = f"On {subjects[0].data}, {best.label}: " if len(found) > 1 and number else ""
@@ -82,19 +82,19 @@ def answers(study: Study, metric: str) -> Iterator[str]:
                     _sure(study, subjects, best, metric),
                     _equals(study, subjects, best, metric),
                     _against(study, subjects, metric),
-                    _price(best),
+                    _cost_of(best),
                 ),
             )
         )
     if not found:
         yield (
-            "There are no labels, no verdicts, or no figure that tells judges apart: "
-            "the tables below say how many rows counted, and why others did not."
+            "There are no labels, no verdicts, or no correlation that is defined: "
+            "the tables below say how many rows were used, and why others were left out."
         )
 
 
 def caveats(study: Study) -> tuple[str, ...]:
-    """What makes the answer less sure than it reads: what the comparison has to say of itself."""
+    """The notes of the comparison, which make the answer less certain."""
     return tuple(
         f"Caution: {note}." if not note.endswith(".") else f"Caution: {note}"
         for note in study.comparison.notes
@@ -102,17 +102,17 @@ def caveats(study: Study) -> tuple[str, ...]:
 
 
 def subtitle(study: Study) -> str:
-    """What this is a report of."""
+    """What the report covers: datasets, judges, verdicts."""
     judges = len(study.judges)
     data = ", ".join(dict.fromkeys(subject.data for subject in study.subjects)) or "nothing judged"
     verdicts = sum(judge.judged for judge in study.judges)
     failed = sum(judge.failed for judge in study.judges)
-    told = f", {failed:,} without" if failed else ""
-    return f"{data} · {judges} {'judge' if judges == 1 else 'judges'} · {verdicts:,} verdicts{told}"
+    missing = f", {failed:,} failed" if failed else ""
+    return f"{data} · {judges} {'judge' if judges == 1 else 'judges'} · {verdicts:,} verdicts{missing}"
 
 
 def _ranked(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], list[Judge]]]:
-    """Each dataset's subjects with those who have a figure on them, the best first."""
+    """For each dataset its subjects, and the judges that have a value on them, the best first."""
     found = []
     for subjects in by_data(study).values():
         figures = (
@@ -123,24 +123,24 @@ def _ranked(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], lis
 
 
 def _best(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], Judge]]:
-    """Each dataset's subjects with who comes first on them; datasets in which nobody has a figure are left out."""
+    """For each dataset its subjects and the judge that ranks first; datasets without any value are left out."""
     return [(subjects, ranked[0]) for subjects, ranked in _ranked(study, metric) if ranked]
 
 
 def _sure(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> str:
     figure = overall(study, best, subjects, metric)
     measure = MEASURES[main_measure(subjects[0], metric)]
-    labels = LABELS[subjects[0].labels]
+    labels = labels_of(subjects[0])
     if len(subjects) == 1:
         standing = study.leaderboard.standing(best.label, subjects[0].label)
         rows = getattr(standing and standing.agreement, "n", None)
         of = f" over {rows:,} rows" if rows else ""
-        return f"{_capital(measure)} with {labels} is {_shown(figure)}{of}."
-    return f"{_capital(measure)} with {labels} is {_shown(figure)}, the mean over {len(subjects)} aspects."
+        return f"{_capital(measure)} with {labels}: {_shown(figure)}{of}."
+    return f"{_capital(measure)} with {labels}: {_shown(figure)}, the mean over {len(subjects)} aspects."
 
 
 def _equals(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> str:
-    """Who agrees just as well, for more calls."""
+    """The judges with exactly the same agreement, which take no fewer calls."""
     figure = overall(study, best, subjects, metric)
     ranked = best_first(study, subjects, metric)
     same = [
@@ -153,47 +153,51 @@ def _equals(study: Study, subjects: list[EvaluationTarget], best: Judge, metric:
         and other.value is not None
         and abs(other.value - figure.value) < 1e-9
     ]
-    return f"So is that of {', '.join(same)}, with no fewer calls." if same else ""
+    return f"Equal agreement, with no fewer calls: {', '.join(same)}." if same else ""
 
 
 def _against(study: Study, subjects: list[EvaluationTarget], metric: str) -> str:
-    """By how much it is ahead of the runner-up and of the base, and whether that is more than chance."""
+    """The lead over the second judge and over the base, and whether it is significant."""
     ranked = next(ranked for held, ranked in _ranked(study, metric) if held == subjects)
     if len(ranked) < 2:
-        return "There is nobody here to hold it against."
+        return "There is no other judge to compare it with."
     base = study.bases.get(subjects[0].label)
-    # Who is level with it has been named before.
+    # Judges with equal agreement have been named by ``_equals``.
     leads = [
         one
         for one in _leads(study, subjects, ranked, metric)
         if one and abs(one.difference.value or 0) > 1e-9
     ]
     told = [
-        f"{one.over} ({_BASE if one.over == base else _RUNNER_UP}) by {_shown(one.difference)}, {_judged(one)}"
+        f"{one.over} ({_BASE if one.over == base else _RUNNER_UP}): {_shown(one.difference)}, {_judged(one)}"
         for one in leads
     ]
-    return f"{ranked[0].label} is ahead of {'; and of '.join(told)}." if told else ""
+    return f"{ranked[0].label}'s lead over {'; over '.join(told)}." if told else ""
 
 
 _P = Column("p", form="p")
-_BASE, _RUNNER_UP = "what the others are measured by", "the runner-up"
+_BASE, _RUNNER_UP = "the base", "second"
 
 
 def _judged(found: LeadOverRunnerUp) -> str:
     if found.p is None:
-        return "which may be chance or not: there is no p"
-    p = f"p {written(found.p, _P).text} by Holm's method"
+        return "without a p-value"
+    p = f"Holm-adjusted p {_with_sign(written(found.p, _P).text)}"
     if found.few:
-        return f"on too few groups or items to trust its p ({p})"
-    return f"more than chance would give ({p})" if found.holds else f"which may be chance ({p})"
+        return f"from too few groups or items to trust the p-value ({p})"
+    return f"significant ({p})" if found.holds else f"not significant ({p})"
 
 
-def _price(judge: Judge) -> str:
+def _with_sign(p: str) -> str:
+    return p if p.startswith("<") else f"= {p}"
+
+
+def _cost_of(judge: Judge) -> str:
     usage = judge.usage
     if usage.calls_each is None:
         return ""
-    price = "at an unknown price" if usage.cost_each is None else f"for {money(usage.cost_each)}"
-    return f"A judgement takes {usage.calls_each:.1f} calls, {price}."
+    cost = "at unknown cost" if usage.cost_each is None else f"and costs {money(usage.cost_each)}"
+    return f"A judgement takes {usage.calls_each:.1f} calls {cost}."
 
 
 def _shown(figure: Statistic | None) -> str:
@@ -205,7 +209,7 @@ def _shown(figure: Statistic | None) -> str:
 
 
 def _capital_of_sentence(text: str) -> str:
-    """A sentence begins with a capital, a judge's name stays as it is."""
+    """Begin a sentence with a capital, unless it begins with a judge's name."""
     return _capital(text) if text.startswith("no judge") else text
 
 
@@ -214,17 +218,17 @@ def _capital(text: str) -> str:
 
 
 LEVEL = 0.05
-"""Below which a Holm-adjusted p-value counts."""
+"""The significance level: a Holm-adjusted p-value below it counts."""
 
 
 class LeadOverRunnerUp(NamedTuple):
-    """One judge's figure less another's on the same rows.
+    """The difference of the first judge's agreement to another's on the same rows.
 
     Attributes:
         over: the other's label.
         difference: with its interval.
         p: adjusted by Holm's method; ``None`` where there is none.
-        few: whether resamples were drawn of so few units that ``p`` is too small.
+        few: whether there are so few units to resample that ``p`` is too small.
     """
 
     over: str
@@ -234,14 +238,17 @@ class LeadOverRunnerUp(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether it is more than chance would give."""
+        """Whether the lead is significant."""
         return not self.few and (self.difference.value or 0.0) > 0 and self.p is not None and self.p < LEVEL
 
 
 def lead(
     study: Study, subjects: Sequence[EvaluationTarget], ahead: str, over: str, metric: str
 ) -> LeadOverRunnerUp | None:
-    """On the only subject, or on average over all of a dataset's; none where they were not compared."""
+    """The lead of one judge over another; ``None`` if they were not compared.
+
+    It is that on the only subject, or that of the averages over all subjects of a dataset.
+    """
     measure = main_measure(subjects[0], metric)
     for first, second in ((ahead, over), (over, ahead)):
         found, units = _compared(study, subjects, first, second, measure)

@@ -1,14 +1,17 @@
-"""How measures and contenders are called in tables, and what stands under every one of them."""
+"""Names of measures, labels and judges in tables, and the notes below every table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
-from ..analysis import EvaluationTarget, Judge, LeaderboardEntry, Study
 from ..statistics.resampling import Statistic
 from ..tables import Grid
+
+if TYPE_CHECKING:
+    from ..analysis import EvaluationTarget, Judge, LeaderboardEntry, Study
 
 MEASURES = {
     "pearson": "Pearson's r",
@@ -19,48 +22,51 @@ MEASURES = {
 }
 SHORT = {"pearson": "r", "spearman": "rho", "kendall": "tau", "accuracy": "accuracy", "kappa": "kappa"}
 METRICS = ("pearson", "spearman", "kendall")
-SIGNED = "signed "
+CONFIG = "config hash: "
 INTERVAL = "[ ] "
 _MANY = 12
-"""Marks that a line under a table has room for."""
-LABELS = {"people": "people", "construction": "labels by construction", "none": "no labels"}
+"""How many config hashes a note below a table lists."""
+HUMANS = "humans"
+"""The row, or the series in a chart, that holds the human labels."""
 
 
-def mark(signature: str) -> str:
-    """A short name of a signature, to be found again in the list of them: equal marks, equal signatures.
+def config_hash(signature: str) -> str:
+    """The first digits of a signature's hash: equal hashes, equal configurations.
 
-    >>> mark("protocol:debate|n:4")
+    >>> config_hash("protocol:debate|n:4")
     '6ca77e'
     """
     return sha256(signature.encode(errors="replace")).hexdigest()[:6]
 
 
-def signed(judge: Judge) -> str:
-    """A contender's signature with its mark."""
-    return f"#{mark(judge.signature)} {judge.label}: {judge.signature}"
+def config_line(judge: Judge) -> str:
+    """A judge's config hash with the configuration that it stands for."""
+    return f"#{config_hash(judge.signature)} {judge.label}: {judge.signature}"
 
 
-def signatures(study: Study, labels: Iterable[str], full: bool = False) -> tuple[str, ...]:
-    """The note under a table that says what was run: marks in a line, or each signature whole."""
+def config_notes(study: Study, labels: Iterable[str], full: bool = False) -> tuple[str, ...]:
+    """The notes below a table that say what was run: the judges' config hashes in a line, or whole configurations."""
     named = {judge.label: judge for judge in study.judges}
     chosen = [named[label] for label in dict.fromkeys(labels) if label in named]
     if full:
-        return tuple(signed(judge) for judge in chosen)
+        return tuple(config_line(judge) for judge in chosen)
     if len(chosen) > _MANY:
-        return (f"{SIGNED}as listed at the end, all {len(chosen)}",)
-    return (SIGNED + ", ".join(f"{each.label} #{mark(each.signature)}" for each in chosen),) if chosen else ()
-
-
-def interval_note(study: Study) -> str:
-    """How intervals were made."""
-    how = study.resampling
+        return (f"{CONFIG}all {len(chosen)} are listed at the end",)
     return (
-        f"{INTERVAL}{how.confidence:.0%} interval from {how.resamples:,} bootstrap resamples, seed {how.seed}"
+        (CONFIG + ", ".join(f"{each.label} #{config_hash(each.signature)}" for each in chosen),)
+        if chosen
+        else ()
     )
 
 
+def interval_note(study: Study) -> str:
+    """The note that says how intervals were computed."""
+    how = study.resampling
+    return f"{INTERVAL}{how.confidence:.0%} confidence interval, {how.resamples:,} bootstrap resamples, seed {how.seed}"
+
+
 def without_idle_notes(grid: Grid) -> Grid:
-    """The same table; how intervals were made is left out where it has none."""
+    """The same table without the note on intervals, if it has no interval."""
     has_intervals = any(
         isinstance(cell, Statistic) and cell.low is not None for row in grid.rows for cell in row
     )
@@ -68,18 +74,25 @@ def without_idle_notes(grid: Grid) -> Grid:
     return replace(grid, notes=notes)
 
 
+def labels_of(subject: EvaluationTarget) -> str:
+    """What a subject's labels are, for titles such as ``agreement with human ratings``."""
+    if subject.labels == "people":
+        return "human preferences" if subject.kind == "compare" else "human ratings"
+    return "synthetic labels" if subject.labels == "construction" else "no labels"
+
+
 def main_measure(subject: EvaluationTarget, metric: str) -> str:
-    """The measure that a subject's contenders are ordered by."""
+    """The measure that judges are ranked by on this subject."""
     return "accuracy" if subject.kind == "compare" else metric
 
 
 def measure_of(standing: LeaderboardEntry | None, name: str) -> Statistic | None:
-    """A standing's figure, if there is one."""
+    """The value of a measure in a leaderboard entry; ``None`` if there is none."""
     return None if standing is None else standing.measures.get(name)
 
 
 def by_data(study: Study) -> dict[tuple[str, str], list[EvaluationTarget]]:
-    """The subjects of each dataset (by name and digest), in order."""
+    """The subjects (aspects, or the preference) of each dataset, by the dataset's name and digest."""
     found: dict[tuple[str, str], list[EvaluationTarget]] = {}
     for subject in study.subjects:
         found.setdefault((subject.data, subject.digest), []).append(subject)
@@ -87,5 +100,5 @@ def by_data(study: Study) -> dict[tuple[str, str], list[EvaluationTarget]]:
 
 
 def judges_on(study: Study, data: tuple[str, str]) -> list[Judge]:
-    """Who judged a dataset."""
+    """The judges of a dataset, by its name and digest."""
     return [each for each in study.judges if (each.data, each.digest) == data]

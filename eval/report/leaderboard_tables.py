@@ -1,4 +1,4 @@
-"""The leaderboard, and each subject's agreement in full, as tables."""
+"""Tables of agreement: the leaderboard, all correlations, gains over the base, variation over repeats."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from ..analysis import Average, EvaluationTarget, Judge, LeaderboardEntry, Study
 from ..statistics.resampling import Statistic
 from ..tables import CellValue, Column, Grid, text_column
 from .labels import (
-    LABELS,
     MEASURES,
     SHORT,
     by_data,
+    config_notes,
     interval_note,
     judges_on,
+    labels_of,
     main_measure,
     measure_of,
-    signatures,
 )
 
-CALLS = Column("calls", digits=1, best="low", about="model calls a judgement")
-COST = Column("cost", form="money", best="low", about="US dollars a judgement")
+CALLS = Column("calls", digits=1, best="low", about="model calls per judgement")
+COST = Column("cost", form="money", best="low", about="US dollars per judgement")
 JUDGED = Column("judged", about="verdicts")
 FAILED = Column("failed", about="judgements without a verdict")
 
 
 def leaderboards(study: Study, metric: str) -> Iterator[Grid]:
-    """For each dataset, who agrees best with people, the best first."""
+    """For each dataset, the judges ranked by their agreement with the labels."""
     for data, subjects in by_data(study).items():
         judges = judges_on(study, data)
         if subjects[0].kind == "compare":
@@ -36,9 +36,9 @@ def leaderboards(study: Study, metric: str) -> Iterator[Grid]:
 
 
 def best_first(study: Study, subjects: Sequence[EvaluationTarget], metric: str) -> list[Judge]:
-    """The contenders on a dataset's subjects in the order of the leaderboard.
+    """The judges of a dataset in the order of the leaderboard.
 
-    Of equal ones the one with fewer calls comes first; who has no figure comes last.
+    Of judges with equal agreement the one with fewer calls comes first; judges without a value come last.
     """
     judges = judges_on(study, (subjects[0].data, subjects[0].digest))
 
@@ -53,7 +53,7 @@ def best_first(study: Study, subjects: Sequence[EvaluationTarget], metric: str) 
 def overall(
     study: Study, judge: Judge, subjects: Sequence[EvaluationTarget], metric: str
 ) -> Statistic | None:
-    """What contenders on a dataset are ordered by: the only subject's figure, or the average over all."""
+    """The value that judges are ranked by: agreement on the only subject, or the average over all subjects."""
     if len(subjects) == 1:
         standing = study.leaderboard.standing(judge.label, subjects[0].label)
         return measure_of(standing, main_measure(subjects[0], metric))
@@ -62,7 +62,7 @@ def overall(
 
 
 def average_of(study: Study, judge: Judge, subjects: Sequence[EvaluationTarget]) -> Average | None:
-    """A contender's average over all of a dataset's subjects; none where it did not judge them all."""
+    """A judge's average over all subjects of a dataset; ``None`` if it did not judge them all."""
     names = {subject.label for subject in subjects}
     return next(
         (a for a in study.leaderboard.averages if a.judge == judge.label and set(a.subjects) == names),
@@ -78,9 +78,9 @@ def _score_board(study: Study, subjects: list[EvaluationTarget], judges: list[Ju
         standings = [study.leaderboard.standing(judge.label, subject.label) for subject in subjects]
         figures: list[CellValue] = [measure_of(standing, metric) for standing in standings]
         average: list[CellValue] = [overall(study, judge, subjects, metric)] if several else []
-        rows.append((judge.label, *average, *figures, *_taken(judge)))
+        rows.append((judge.label, *average, *figures, *_usage(judge)))
     return Grid(
-        title=f"{subjects[0].data}: {MEASURES[metric]} with {LABELS[subjects[0].labels]}, over rows",
+        title=f"{subjects[0].data}: {MEASURES[metric]} with {labels_of(subjects[0])}, over rows",
         columns=(
             text_column("judge"),
             *([Column("average", best="high", about="mean over the aspects")] if several else []),
@@ -106,15 +106,18 @@ def _preference_board(study: Study, subject: EvaluationTarget, judges: list[Judg
                 measure_of(standing, "kappa"),
                 getattr(standing and standing.agreement, "n", None),
                 getattr(standing and standing.agreement, "ties", None),
-                *_taken(judge),
+                *_usage(judge),
             )
         )
     return Grid(
-        title=f"{subject.data}: which answer is better, with {LABELS[subject.labels]}",
+        title=f"{subject.data}: agreement with {labels_of(subject)}",
         columns=(
             text_column("judge"),
             *(Column("accuracy", best="high"), Column("kappa", best="high", about="Cohen's kappa")),
-            *(Column("rows", about="that have a verdict and a label"), Column("judge's ties")),
+            *(
+                Column("rows", about="rows with a verdict and a label"),
+                Column("ties", about="verdicts of a tie"),
+            ),
             *(JUDGED, FAILED, CALLS, COST),
         ),
         rows=tuple(rows),
@@ -122,18 +125,18 @@ def _preference_board(study: Study, subject: EvaluationTarget, judges: list[Judg
     )
 
 
-def _taken(judge: Judge) -> tuple[CellValue, ...]:
+def _usage(judge: Judge) -> tuple[CellValue, ...]:
     return judge.judged, judge.failed, judge.usage.calls_each, judge.usage.cost_each
 
 
 def notes_of(study: Study, judges: Iterable[Judge], measures: Iterable[str] = ()) -> tuple[str, ...]:
-    """How the figures of a table were made, and who is in it."""
+    """The notes on intervals, if there are measures with intervals, and on configurations."""
     some = [interval_note(study)] if any(True for _ in measures) else []
-    return (*some, *signatures(study, (each.label for each in judges)))
+    return (*some, *config_notes(study, (each.label for each in judges)))
 
 
 def agreements(study: Study) -> Iterator[Grid]:
-    """For each score subject: all correlations, over rows and within groups."""
+    """For each aspect with scores: all correlations, over rows and within groups."""
     for subject in study.subjects:
         standings = [s for s in study.leaderboard.standings if s.subject == subject.label]
         if subject.kind == "score" and standings:
@@ -157,10 +160,10 @@ def _agreement(study: Study, subject: EvaluationTarget, standings: list[Leaderbo
             )
         )
     return Grid(
-        title=f"{subject.label}: agreement with {LABELS[subject.labels]}",
+        title=f"{subject.label}: agreement with {labels_of(subject)}",
         columns=(
             text_column("judge"),
-            Column("rows", about="that have a verdict and a label"),
+            Column("rows", about="rows with a verdict and a label"),
             *(Column(SHORT[name], best="high", about=f"{MEASURES[name]} over all rows") for name in names),
             *(
                 Column(
@@ -171,7 +174,7 @@ def _agreement(study: Study, subject: EvaluationTarget, standings: list[Leaderbo
                 for name in within
             ),
             *(
-                [Column("groups"), Column("skipped", about="groups where either side is constant")]
+                [Column("groups"), Column("skipped", about="groups in which either side is constant")]
                 if grouped
                 else []
             ),
@@ -180,7 +183,7 @@ def _agreement(study: Study, subject: EvaluationTarget, standings: list[Leaderbo
         notes=(
             interval_note(study),
             *left_out(standings),
-            *signatures(study, (s.judge for s in standings)),
+            *config_notes(study, (s.judge for s in standings)),
         ),
     )
 
@@ -192,7 +195,7 @@ def _groups(standing: LeaderboardEntry) -> tuple[CellValue, CellValue]:
 
 
 def left_out(standings: Iterable[LeaderboardEntry]) -> Iterator[str]:
-    """Why rows did not count, a line a judge that has some."""
+    """Why rows were left out, a line for each judge that has some."""
     for standing in standings:
         reasons = getattr(standing.agreement, "left_out", None)
         told = [f"{count:,} {reason}" for reason, count in reasons.items() if count] if reasons else []
@@ -201,7 +204,7 @@ def left_out(standings: Iterable[LeaderboardEntry]) -> Iterator[str]:
 
 
 def gains(study: Study, metric: str) -> Iterator[Grid]:
-    """For each dataset, what each judge gains over the base: on each aspect, and on average."""
+    """For each dataset, the gain of each judge over the base, in points and in percent."""
     for data, subjects in by_data(study).items():
         base = study.bases.get(subjects[0].label)
         judges = [each for each in judges_on(study, data) if each.label != base]
@@ -222,30 +225,33 @@ def gains(study: Study, metric: str) -> Iterator[Grid]:
             *(subject.aspect or subject.label for subject in subjects),
         ]
         yield Grid(
-            title=f"{subjects[0].data}: gain over {base} in {MEASURES[measure]}",
+            title=f"{subjects[0].data}: {MEASURES[measure]}, gain over {base}, each judge on its own rows",
             columns=(
                 text_column("judge"),
                 *(
                     column
                     for name in names
                     for column in (
-                        Column(name, best="high", about="its figure less the base's"),
+                        Column(name, best="high", about="the judge's value minus the base's"),
                         Column(
-                            f"{name} %", form="percent", digits=0, about="the same as a part of the base's"
+                            f"{name} %",
+                            form="percent",
+                            digits=0,
+                            about="the same, as a share of the base's value",
                         ),
                     )
                 ),
             ),
             rows=tuple(rows),
             notes=(
-                "figures on each one's own rows; the comparison holds them against each other on the same rows",
-                *signatures(study, [base, *(each.label for each in judges)]),
+                "computed on all rows of each judge; the comparison uses the rows that both judges have",
+                *config_notes(study, [base, *(each.label for each in judges)]),
             ),
         )
 
 
 def repeats(study: Study) -> Iterator[Grid]:
-    """Figures over repeats of the same thing: mean and standard deviation (ChatEval, table 1; DEBATE, E.1)."""
+    """Mean and standard deviation of each measure over repeats (ChatEval, table 1; DEBATE, E.1)."""
     rows: list[tuple[CellValue, ...]] = []
     for standing in study.leaderboard.standings:
         for name, found in standing.repeats.items():
@@ -256,15 +262,15 @@ def repeats(study: Study) -> Iterator[Grid]:
                 rows.append((standing.judge, standing.subject, of, found.mean, found.deviation, each))
     if rows:
         yield Grid(
-            "Over repeats",
+            "Variation over repeats",
             (
-                *(text_column("judge"), text_column("of"), text_column("measure")),
+                *(text_column("judge"), text_column("aspect"), text_column("measure")),
                 *(
                     Column("mean"),
-                    Column("deviation", about="sample standard deviation"),
+                    Column("sd", about="sample standard deviation"),
                     text_column("each repeat"),
                 ),
             ),
             tuple(rows),
-            signatures(study, (str(row[0]) for row in rows)),
+            config_notes(study, (str(row[0]) for row in rows)),
         )

@@ -1,4 +1,4 @@
-"""One file that opens without network: tables, drawings, and every debate."""
+"""The HTML page of a report: one file with tables, charts and every debate, which opens without a network."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ color-scheme: dark;
 
 @dataclass(frozen=True)
 class Drawing:
-    """A themed drawing with the words under it."""
+    """A chart as SVG in the page's colours, with its caption."""
 
     svg: str
     caption: str
@@ -47,12 +47,12 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Whiskers:
-    """Intervals drawn beside a table's column, all on one scale.
+    """Intervals drawn beside a column of a table, all on one scale.
 
     Attributes:
-        place: of the column.
-        drawn: for each row, its value and interval as parts of the scale (0 to 1); ``None`` where there is none.
-        zero: where zero is on that scale, if it is on it.
+        place: the index of the column.
+        drawn: for each row its value, low and high end on that scale (0 to 1); ``None`` if there is no interval.
+        zero: where zero is on that scale, if it is within.
     """
 
     place: int
@@ -60,7 +60,7 @@ class Whiskers:
     zero: float | None = None
 
     def svg(self, row: int) -> Markup:
-        """The drawing of a row: only numbers go into it."""
+        """A row's interval as SVG. It is safe as markup, since only numbers are put into it."""
         found = self.drawn[row]
         if found is None:
             return Markup()
@@ -82,7 +82,7 @@ _NARROW, _MANY_ROWS = 68, 20
 
 @dataclass(frozen=True)
 class Table:
-    """A table on the page."""
+    """A table on the page, with drawn intervals, folded or not."""
 
     grid: Grid
     whiskers: Whiskers | None = None
@@ -90,27 +90,27 @@ class Table:
 
     @property
     def long(self) -> bool:
-        """Whether it is opened on demand: it was asked for, or there are more rows than can be taken in."""
+        """Whether it is shown closed, to be opened by a click: on request, or for its many rows."""
         return self.folded or len(self.grid.rows) > _MANY_ROWS
 
     @property
     def wide(self) -> bool:
-        """Whether it needs the page's whole width."""
+        """Whether it needs the whole width of the page."""
         return width_of(self.grid) > (_NARROW - 16 if self.whiskers else _NARROW)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: what it is about, in a heading and a sentence, then tables, drawings and notes.
+    """A section of the page: a heading, a sentence on how to read it, then tables, charts and notes.
 
     Attributes:
-        id: its address.
-        short: what it is called where there is little room.
+        id: the fragment of its address.
+        short: its name in the navigation.
         title: its heading.
         lead: a sentence that says how to read it.
-        parts: in order.
-        notes: what a reader should know of them.
-        beside: whether the parts stand side by side where there is room.
+        parts: tables and charts in order.
+        notes: remarks on them.
+        beside: whether the parts stand side by side if the window is wide enough.
     """
 
     id: str
@@ -124,18 +124,18 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """What the page says before the debates.
+    """The content of the page above the debates.
 
     Attributes:
-        title: of the window.
-        eyebrow: what this is a report of.
-        headline: the answer, in a line.
-        answers: how sure it is and what it costs, in a sentence each.
-        disclosures: what must stand at the head.
-        sections: in order.
-        signatures: of what was run.
-        made: how the figures were made.
-        version: of this package.
+        title: the title of the window.
+        subtitle: datasets, judges and verdicts that the report covers.
+        headline: the answer in one line.
+        answers: how sure the answer is and what it costs, a paragraph for each dataset.
+        disclosures: warnings that stand at the top.
+        sections: the sections in order.
+        configs: the configuration of each judge with its hash.
+        made: how intervals were computed.
+        version: the version of this package.
     """
 
     title: str
@@ -144,17 +144,19 @@ class Page:
     answers: tuple[str, ...]
     disclosures: tuple[str, ...]
     sections: tuple[Section, ...]
-    signatures: tuple[str, ...]
+    configs: tuple[str, ...]
     made: str
     version: str
 
 
 def write_page(page: Page, debates: Debates, path: Path) -> int:
-    """Write the page; the file is there whole or not at all. Gives its size in bytes.
+    """Write the page and return its size in bytes.
+
+    It is written to a temporary file first, so that ``path`` never holds half a page.
 
     Raises:
-        DataError: a line of results that is none.
-        OSError: it could not be written.
+        DataError: a line of results cannot be read.
+        OSError: the page cannot be written.
     """
     fresh = path.with_name(f"{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +186,7 @@ def _write(page: Page, debates: Debates, file: IO[str]) -> None:
 
 
 def _index(debates: Debates) -> Callable[[], Markup]:
-    # The template asks for it when all blocks are written: before, it is not known.
+    # Called by the template after all blocks: only then is it known where each debate was put.
     return lambda: Markup(for_script(debates.index()))
 
 
@@ -217,5 +219,5 @@ def _source(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """As a Content-Security-Policy names what it lets run."""
+    """The hash by which the Content-Security-Policy allows an inline script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,4 +1,4 @@
-"""How scores are spread, how systems are ranked, and how far judges agree with themselves, as tables."""
+"""Tables of score distributions, rankings of systems, and Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping
 from ..analysis import LeaderboardEntry, Study
 from ..statistics.resampling import Statistic
 from ..tables import CellValue, Column, Grid, text_column
-from .labels import SHORT, interval_note, signatures
+from .labels import HUMANS, SHORT, config_notes, interval_note
 
 _PERCENT = "% of verdicts"
 
 
 def of_subject(study: Study, label: str) -> list[LeaderboardEntry]:
-    """Everybody's standing on a subject."""
+    """The leaderboard entries of all judges on a subject."""
     return [standing for standing in study.leaderboard.standings if standing.subject == label]
 
 
 def distributions(study: Study) -> Iterator[Grid]:
-    """For each subject, how often each score was given, or each answer won, beside people."""
+    """For each subject, how often each score was given or each answer won, by humans and by each judge."""
     for subject in study.subjects:
         standings = of_subject(study, subject.label)
         shares = {standing.judge: shares_of(standing) for standing in standings}
@@ -29,32 +29,36 @@ def distributions(study: Study) -> Iterator[Grid]:
         points = list(next(iter(shares.values())))
         rows: list[tuple[CellValue, ...]] = []
         if any(share.value is not None for share in people.values()):
-            rows.append(("people", *(people[point] for point in points), None))
+            rows.append((HUMANS, *(people[point] for point in points), None))
         rows += [
             (name, *(found.get(point) for point in points), _distance(standings, name))
             for name, found in shares.items()
         ]
         yield Grid(
-            title=f"{subject.label}: {_PERCENT}, beside people",
+            title=f"{subject.label}: score distribution, {_PERCENT}",
             columns=(
                 text_column("judge"),
                 *(Column(point, digits=0, interval=False) for point in points),
-                Column("apart", best="low", about="half the sum of the differences from people's shares"),
+                Column(
+                    "total variation",
+                    best="low",
+                    about="distance from the human distribution: half the sum of the absolute differences",
+                ),
             ),
             rows=tuple(rows),
-            notes=(interval_note(study), *signatures(study, shares)),
+            notes=(interval_note(study), *config_notes(study, shares)),
         )
 
 
 def shares_of(standing: LeaderboardEntry) -> dict[str, Statistic]:
-    """Percent of a judge's verdicts at each point of the scale, or for each winner."""
+    """Percent of a judge's verdicts at each point of the scale, or with each winner."""
     if standing.distribution is not None:
         return {f"{point.point:g}": point.judge for point in standing.distribution.points}
     return {_winner(share.winner): share.judge for share in standing.winners}
 
 
 def people_of(study: Study, label: str) -> dict[str, Statistic]:
-    """Percent of people's labels at each point, or for each winner."""
+    """Percent of the labels at each point of the scale, or with each winner."""
     return next((_people(one) for one in of_subject(study, label) if shares_of(one)), {})
 
 
@@ -74,14 +78,14 @@ def _distance(standings: list[LeaderboardEntry], name: str) -> Statistic | None:
 
 
 def systems(study: Study) -> Iterator[Grid]:
-    """For each subject, the systems that wrote what was judged: by people's figure, and by each judge's."""
+    """For each subject, the systems whose texts were judged, with their human value and each judge's."""
     for subject in study.subjects:
         figures: dict[str, Mapping[str, Statistic]] = {}
         notes: list[str] = []
         method = ""
         for standing in of_subject(study, subject.label):
             method = _gather(standing, figures, notes) or method
-        if len(figures) < 2 and "people" not in figures:
+        if len(figures) < 2 and HUMANS not in figures:
             continue
         names = _in_order(figures)
         yield Grid(
@@ -91,7 +95,7 @@ def systems(study: Study) -> Iterator[Grid]:
                 *(Column(name, digits=2, best="high", interval=False) for name in figures),
             ),
             rows=tuple((name, *(found.get(name) for found in figures.values())) for name in names),
-            notes=(*notes, interval_note(study), *signatures(study, figures)),
+            notes=(*notes, interval_note(study), *config_notes(study, figures)),
         )
 
 
@@ -99,20 +103,20 @@ _METHODS = {"bradley_terry": "Bradley-Terry strength", "elo": "Elo rating", "mea
 
 
 def _gather(standing: LeaderboardEntry, figures: dict[str, Mapping[str, Statistic]], notes: list[str]) -> str:
-    """Take up a judge's figures of systems, and people's on the way; gives by what systems are ranked."""
+    """Add a judge's values of systems to ``figures``, and the human ones; return the ranking method's name."""
     if standing.systems is not None:
         held = standing.systems.systems
         if any(one.human.value is not None for one in held):
-            figures.setdefault("people", {one.system: one.human for one in held})
+            figures.setdefault(HUMANS, {one.system: one.human for one in held})
         figures[standing.judge] = {one.system: one.judge for one in held}
         notes.extend(_correlated(standing.judge, standing.systems.correlations))
         return _METHODS["mean"]
     if standing.ranking is not None:
         ranking = standing.ranking
         if ranking.people is not None and ranking.people.problem is None:
-            figures.setdefault("people", {one.system: one.figure for one in ranking.people.standings})
+            figures.setdefault(HUMANS, {one.system: one.figure for one in ranking.people.standings})
         if ranking.judge.problem is not None:
-            notes.append(f"{standing.judge} is not in it: {ranking.judge.problem}")
+            notes.append(f"{standing.judge} is left out: {ranking.judge.problem}")
             return _METHODS.get(ranking.judge.method, ranking.judge.method)
         figures[standing.judge] = {one.system: one.figure for one in ranking.judge.standings}
         notes.extend(_correlated(standing.judge, ranking.correlations))
@@ -125,23 +129,23 @@ def _correlated(name: str, correlations: Mapping[str, Statistic]) -> Iterator[st
         f"{SHORT[each]} {found.value:.3f}" for each, found in correlations.items() if found.value is not None
     ]
     if told:
-        yield f"{name} with people over systems: {', '.join(told)}"
+        yield f"{name} and {HUMANS}, correlation over systems: {', '.join(told)}"
 
 
 def _in_order(figures: Mapping[str, Mapping[str, Statistic]]) -> list[str]:
-    """Systems by the first figures that there are, people's where they have some; the highest first."""
+    """Systems ordered by the first column of values, the human one if there is one; the highest first."""
     first = next(iter(figures.values()))
-    everybody = dict.fromkeys(name for found in figures.values() for name in found)
+    all_systems = dict.fromkeys(name for found in figures.values() for name in found)
 
     def rank(name: str) -> float:
         found = first.get(name)
         return float("inf") if found is None or found.value is None else -found.value
 
-    return sorted(everybody, key=rank)
+    return sorted(all_systems, key=rank)
 
 
 def alphas(study: Study) -> Iterator[Grid]:
-    """Krippendorff's alpha: between agents, between repeats, between people, and with the judge as one of them."""
+    """Krippendorff's alpha: between agents, between repeats, between annotators, and with the judge as one of them."""
     rows: list[tuple[CellValue, ...]] = []
     for standing in study.leaderboard.standings:
         if (found := standing.alphas) is None:
@@ -161,17 +165,17 @@ def alphas(study: Study) -> Iterator[Grid]:
             (
                 *(
                     text_column("judge"),
-                    text_column("of"),
+                    text_column("aspect"),
                     Column("between agents"),
                     Column("between repeats"),
                 ),
                 *(
-                    Column("between people"),
+                    Column("between annotators"),
                     Column("with the judge", about="the judge as one more annotator"),
                 ),
             ),
             tuple(rows),
-            (interval_note(study), *signatures(study, (str(row[0]) for row in rows))),
+            (interval_note(study), *config_notes(study, (str(row[0]) for row in rows))),
         )
 
 

@@ -1,4 +1,4 @@
-"""Which sections and tables there are, in the order of reading."""
+"""The sections of the page and the tables of a report, in the order of reading."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from . import (
 from .charts import Picture
 from .comparison_tables import all_pairs, comparisons, costs, matchings
 from .debate_tables import diagnoses, gaps
-from .labels import SIGNED, interval_note, signatures, signed, without_idle_notes
+from .labels import CONFIG, config_line, config_notes, interval_note, without_idle_notes
 from .leaderboard_tables import agreements, gains, leaderboards, repeats
 from .page import Drawing, Page, Section, Table, Whiskers
 from .ranking_tables import alphas, distributions, systems
 
 
 def compose(study: Study, metric: str, title: str) -> Page:
-    """The page of a study, without its debates."""
+    """Compose the page of a study: headline, sections, configurations; the debates are added when it is written."""
     return Page(
         title=title,
         subtitle=headline.subtitle(study),
@@ -38,8 +38,8 @@ def compose(study: Study, metric: str, title: str) -> Page:
         answers=(*headline.answers(study, metric), *headline.caveats(study)),
         disclosures=study.notes,
         sections=tuple(section for section in _sections(study, metric) if section.parts),
-        signatures=tuple(map(signed, study.judges)),
-        made=f"{interval_note(study)}. Made by jurygraph {_version()}.",
+        configs=tuple(map(config_line, study.judges)),
+        made=f"{interval_note(study)}. Made with jurygraph {_version()}.",
         version=_version(),
     )
 
@@ -58,8 +58,8 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
     yield Section(
         "leaderboard",
         "Leaderboard",
-        "Who agrees best, and at what price",
-        "The best first. Where two intervals overlap widely, look at the comparison below: it looks at differences.",
+        "Agreement with the labels, and cost",
+        "The best first. Intervals that overlap do not say whether two judges differ: the comparison below tests that.",
         (*boards, *first),
         study.leaderboard.notes,
         beside=len(boards) == 1 and bool(drawn) and not boards[0].wide,
@@ -67,8 +67,8 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
     yield Section(
         "comparison",
         "Comparison",
-        "Side by side on the same rows",
-        "Differences with intervals from paired resamples. A difference counts where its Holm-adjusted p is small.",
+        "Differences between judges on the same rows",
+        "Intervals come from paired resamples. A difference is significant if its Holm-adjusted p is small.",
         (
             *(_table(grid) for grid in summary_tables.against_base(study, metric) if len(study.subjects) > 1),
             *(
@@ -81,12 +81,13 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
         study.comparison.notes,
     )
     yield Section(
-        "price",
-        "Price",
-        "Agreement at the same price",
-        "Each judge beside the largest ensemble of single judges that costs no more than it; then what each one takes.",
+        "cost",
+        "Cost",
+        "Cost, and the equal-cost baseline",
+        "Each judge against the largest ensemble of single judges that costs no more (compute-matched); then all "
+        "costs.",
         (
-            *(_table(grid) for grid in summary_tables.at_the_same_price(study) if len(study.subjects) > 1),
+            *(_table(grid) for grid in summary_tables.equal_cost(study) if len(study.subjects) > 1),
             *(_table(grid, folded=len(study.subjects) > 1) for grid in comparison_tables.matchings(study)),
             *(drawing for drawing in drawn if drawing not in first),
             _table(comparison_tables.costs(study)),
@@ -96,18 +97,18 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
     yield Section(
         "aspects",
         "Aspects",
-        "Aspect by aspect",
-        "Correlations over all rows, and as the mean within groups (the candidates of one source).",
+        "All correlations by aspect",
+        "Over all rows, and as the mean within groups (the candidates of one source).",
         (
             *(_table(grid) for grid in leaderboard_tables.agreements(study)),
             *(_table(grid) for grid in leaderboard_tables.repeats(study)),
         ),
     )
     yield Section(
-        "spread",
-        "Spread",
-        "How scores are spread",
-        "A judge that gives everybody the same score can still be right on average: look at where its verdicts lie.",
+        "distribution",
+        "Distribution",
+        "Score distribution",
+        "How often each score was given or each answer won. A judge can be right on average and still use few scores.",
         (
             *_drawn(study, charts.distributions),
             *(_table(grid) for grid in ranking_tables.distributions(study)),
@@ -116,8 +117,8 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
     yield Section(
         "systems",
         "Systems",
-        "Which system wrote best",
-        "Systems in the order of people's figures where there are some, beside each judge's.",
+        "Ranking of systems",
+        "Systems in the order of their human values if there are some, with each judge's values.",
         (
             *(_table(grid) for grid in ranking_tables.systems(study)),
             *(_table(grid) for grid in ranking_tables.alphas(study)),
@@ -126,8 +127,8 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
     yield Section(
         "diagnostics",
         "Diagnostics",
-        "What the debates did",
-        "Whether talking changed verdicts, for better or worse, by whose word, and what else can bend a judge.",
+        "Debate diagnostics",
+        "How verdicts changed in the debate, for better or worse, after which agent's turn; and biases of the judges.",
         (
             *_drawn(study, charts.rounds),
             *(_table(grid) for grid in debate_tables.diagnoses(study)),
@@ -135,17 +136,17 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
         debate_tables.notes(study),
     )
     yield Section(
-        "gaps",
-        "Gaps",
-        "How far apart two answers end",
-        "Whether advocates and more rounds drive the answers' scores apart, as the courtroom protocols are to do; "
-        "a wide gap is no virtue by itself: whether it points the right way is in the comparison.",
+        "score-gap",
+        "Score gap",
+        "Score gap between two answers",
+        "Whether advocates and more rounds widen the difference of the answers' scores, as the courtroom protocols "
+        "claim; a wide gap can still favour the wrong answer: the comparison says how often the winner is right.",
         tuple(_table(grid) for grid in debate_tables.gaps(study) if grid.rows),
     )
 
 
 def _first_of_each(study: Study, drawn: Sequence[Drawing]) -> list[Drawing]:
-    """The frontier of each dataset's first subject; of a single dataset, those of its first two."""
+    """The cost charts to show first: of each dataset's first subject; of a single dataset, of its first two."""
     data = {subject.label: (subject.data, subject.digest) for subject in study.subjects}
     subjects = [frontier.subject for frontier in study.frontiers if frontier.points]
     if len({data[subject] for subject in subjects}) < 2:
@@ -161,7 +162,7 @@ def _table(grid: Grid, folded: bool = False) -> Table:
 
 
 def whiskers(grid: Grid) -> Whiskers | None:
-    """Drawings of the first column that has intervals, if any."""
+    """The intervals of the first column that has some, to be drawn beside it; ``None`` if there are none."""
     for place, column in enumerate(grid.columns):
         cells = [row[place] for row in grid.rows]
         found = [cell for cell in cells if isinstance(cell, Statistic) and _has_interval(cell)]
@@ -194,7 +195,7 @@ def _whiskers(place: int, cells: Iterable[object]) -> Whiskers:
 
 
 def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[Drawing]:
-    """Drawings for the page; none where there is nothing to draw with."""
+    """Charts as SVG for the page; none if matplotlib is not installed."""
     from .chart_style import themed_svg
 
     try:
@@ -205,12 +206,12 @@ def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[D
 
 
 def grids(study: Study, metric: str, full: bool = False) -> Iterator[Grid]:
-    """The tables of a study.
+    """All tables of a study, in the order of reading; empty ones are left out.
 
     Args:
-        study: what was computed.
-        metric: ``spearman``, ``pearson`` or ``kendall``: what leaderboard and comparison are in.
-        full: whether whole signatures stand under each table, for tables that go their own ways; else their marks.
+        study: the results to tabulate.
+        metric: ``spearman``, ``pearson`` or ``kendall``: the correlation of leaderboard and comparison.
+        full: whether notes hold whole configurations, for tables that are used apart from the report; else hashes.
     """
     for grid in (
         *leaderboards(study, metric),
@@ -229,19 +230,19 @@ def grids(study: Study, metric: str, full: bool = False) -> Iterator[Grid]:
     ):
         if grid.rows:
             held = without_idle_notes(grid)
-            yield _with_signatures(study, held) if full else held
+            yield _with_configs(study, held) if full else held
 
 
-def _with_signatures(study: Study, grid: Grid) -> Grid:
-    said = (cell for row in grid.rows for cell in row if isinstance(cell, str))
-    notes = (note for note in grid.notes if not note.startswith(SIGNED))
-    return replace(grid, notes=(*notes, *signatures(study, said, full=True)))
+def _with_configs(study: Study, grid: Grid) -> Grid:
+    names = (cell for row in grid.rows for cell in row if isinstance(cell, str))
+    notes = (note for note in grid.notes if not note.startswith(CONFIG))
+    return replace(grid, notes=(*notes, *config_notes(study, names, full=True)))
 
 
 def file_name(title: str) -> str:
-    """A title as a file's name.
+    """Turn a table's title into a file name.
 
-    >>> file_name("topical-chat: Spearman's rho with people, over rows")
-    'topical-chat-spearman-s-rho-with-people-over-rows'
+    >>> file_name("topical-chat: Spearman's rho with human ratings, over rows")
+    'topical-chat-spearman-s-rho-with-human-ratings-over-rows'
     """
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:80] or "table"

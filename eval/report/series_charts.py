@@ -1,4 +1,4 @@
-"""Lines, columns and bars with intervals."""
+"""Charts with lines, columns or bars, and intervals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..statistics.resampling import Statistic
 from .chart_style import INK, MUTED, PEOPLE, look, new_figure, plain
+from .labels import HUMANS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
 
 
 INCHES_A_LETTER, LETTERS_A_MARK = 0.08, 6
-"""What a name takes in a legend, and its mark beside it."""
+"""The width of a letter in a legend, and that of the marker in letters."""
 
 WIDE = 20
-"""Places on an axis whose largest is so many times the smallest stand apart by factors, not by differences."""
+"""From this ratio of the largest to the smallest value on, an axis is logarithmic."""
 
 
 def lines(panels: Sequence[Panel], places: Sequence[float], axis: str) -> Figure:
-    """Panels with lines over the same places.
+    """Draw panels side by side with lines over the same values of a horizontal axis.
 
     Args:
-        panels: beside each other; lines of one name look the same in all of them.
-        places: on the horizontal axis, in any order.
-        axis: what they are places on.
+        panels: the panels; lines of one name look the same in all of them.
+        places: the values on the horizontal axis, in any order.
+        axis: the label of the horizontal axis.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -57,12 +58,12 @@ def lines(panels: Sequence[Panel], places: Sequence[float], axis: str) -> Figure
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing of several beside each other.
+    """One panel of a chart.
 
     Attributes:
-        title: above it.
-        measure: what is read off the vertical axis.
-        lines: by name, a figure for each place on the horizontal axis; ``None`` where there is none.
+        title: the text above it.
+        measure: the label of the vertical axis.
+        lines: by name, a statistic for each value on the horizontal axis; ``None`` if there is none.
     """
 
     title: str
@@ -71,7 +72,7 @@ class Panel:
 
 
 def legend(figure: Figure, drawn: Axes) -> None:
-    """The names of what a panel shows, below all panels, in as many columns as there is room for."""
+    """Draw a panel's legend below all panels, in as many columns as fit."""
     handles, labels = drawn.get_legend_handles_labels()
     most = int(figure.get_figwidth() / (INCHES_A_LETTER * (max(map(len, labels)) + LETTERS_A_MARK)))
     columns = max(1, min(len(labels), most))
@@ -79,7 +80,7 @@ def legend(figure: Figure, drawn: Axes) -> None:
 
 
 def each_of(axes: Any) -> list[Axes]:
-    """The panels of a figure, be it one or several."""
+    """The axes of a figure as a list, whether it has one panel or several."""
     return list(axes.flat) if hasattr(axes, "flat") else [axes]
 
 
@@ -93,11 +94,11 @@ def _frame(drawn: Axes, panel: Panel, places: Sequence[float], axis: str) -> Non
     if not any(
         figure is not None and figure.value is not None for line in panel.lines.values() for figure in line
     ):
-        drawn.text(0.5, 0.5, "no figures", transform=drawn.transAxes, color=MUTED, ha="center", va="center")
+        drawn.text(0.5, 0.5, "no values", transform=drawn.transAxes, color=MUTED, ha="center", va="center")
 
 
 def _line(drawn: Axes, number: int, points: Sequence[tuple[float, Statistic | None]], name: str) -> None:
-    """The line alone, with its interval as a band."""
+    """Draw a single line, with its interval as a band."""
     color, mark = look(number)
     there = [(at, found.value) for at, found in points if found is not None and found.value is not None]
     drawn.plot([at for at, _ in there], [value for _, value in there], color=color, marker=mark, label=name)
@@ -108,7 +109,7 @@ def _line(drawn: Axes, number: int, points: Sequence[tuple[float, Statistic | No
 def _line_among_others(
     drawn: Axes, number: int, points: Sequence[tuple[float, Statistic | None]], name: str, aside: float
 ) -> None:
-    """The line with an interval at each place, a little aside, since bands on bands tell nothing."""
+    """Draw one of several lines with a vertical interval at each value, shifted a little: bands would overlap."""
     color, mark = look(number)
     there = [
         (at + aside, found.value) for at, found in points if found is not None and found.value is not None
@@ -132,7 +133,7 @@ def _by_factors(places: Sequence[float]) -> bool:
 
 
 def _asides(names: Sequence[str], places: Sequence[float]) -> dict[str, float]:
-    """How far each of several lines is moved aside, so that their intervals stand beside each other."""
+    """How far each of several lines is shifted, so that their intervals stand side by side."""
     narrowest = min((after - before for before, after in pairwise(sorted(set(places)))), default=1.0)
     if _by_factors(places):
         narrowest = min(narrowest, *places)
@@ -141,19 +142,19 @@ def _asides(names: Sequence[str], places: Sequence[float]) -> dict[str, float]:
 
 
 WIDTH = 0.8
-"""Of the columns at one place together, where places are 1 apart."""
+"""The width of all columns at one label together; labels are 1 apart."""
 
 LETTERS = 36
-"""So many have room below a panel, beside each other."""
+"""How many letters fit below a panel before its labels are turned."""
 
 
 def columns(panels: Sequence[Panel], labels: Sequence[str], axis: str) -> Figure:
-    """Panels with columns at the same places.
+    """Draw panels side by side with columns at the same labels.
 
     Args:
-        panels: beside each other; columns of one name look the same in all of them.
-        labels: of the places, in order.
-        axis: what they are places on.
+        panels: the panels; columns of one name look the same in all of them.
+        labels: the labels of the horizontal axis, in order.
+        axis: the label of the horizontal axis.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -189,7 +190,7 @@ def _columns_frame(drawn: Axes, panel: Panel, labels: Sequence[str], axis: str) 
     drawn.grid(False, axis="x")
     drawn.axhline(0, color=INK, linewidth=0.8)
     if not _any(panel.lines):
-        drawn.text(0.5, 0.5, "no figures", transform=drawn.transAxes, color=MUTED, ha="center", va="center")
+        drawn.text(0.5, 0.5, "no values", transform=drawn.transAxes, color=MUTED, ha="center", va="center")
 
 
 def _any(series: Mapping[str, Sequence[Statistic | None]]) -> bool:
@@ -215,20 +216,20 @@ def bars_figure(
     title: str = "",
     numbers: Mapping[str, int] | None = None,
 ) -> Figure:
-    """Shares of each point, a group of bars a point: people first, then the judges.
+    """Draw a score distribution: a group of bars for each point of the scale, humans first, then the judges.
 
     Args:
         points: names of the scale's points, in order.
-        people: share of people's labels at each point (0 to 1); empty without labels.
-        judges: the same of each judge.
+        people: share of the human labels at each point (0 to 1); empty without labels.
+        judges: the same for each judge.
         title: what was judged.
-        numbers: of the judges' colours, so that a judge has one colour in all figures; default: in order.
+        numbers: the number of each judge's colour, so that it is the same in all charts; default: in order.
 
     Raises:
-        ValueError: a series that has not one share a point.
+        ValueError: a series does not have one share for each point.
         UsageError: matplotlib is not installed.
     """
-    series = {**({"people": people} if len(people) else {}), **judges}
+    series = {**({HUMANS: people} if len(people) else {}), **judges}
     for name, shares in series.items():
         if len(shares) != len(points):
             raise ValueError(f"{name}: {len(shares)} shares for {len(points)} points of the scale")
@@ -241,7 +242,7 @@ def bars_figure(
             [place + left for place in range(len(points))],
             [100 * share for share in shares],
             width=width * 0.92,
-            color=PEOPLE if name == "people" else look(numbers[name])[0],
+            color=PEOPLE if name == HUMANS else look(numbers[name])[0],
             label=plain(name, 30),
         )
     axes.set_xticks(range(len(points)), [plain(point, 12) for point in points])

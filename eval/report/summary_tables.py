@@ -1,4 +1,4 @@
-"""The tables that fit a mind: who is first, who is really ahead, what the money buys, and what the debates did."""
+"""The tables to read first: leaderboard, difference to the base, equal-cost baseline, cost, debate diagnostics."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from ..tables import CellValue, Column, Grid, text_column
 from ..tables.grid import written
 from .comparison_tables import costs
 from .headline import LEVEL
-from .labels import INTERVAL, MEASURES, SIGNED, by_data, judges_on, main_measure
+from .labels import CONFIG, INTERVAL, MEASURES, by_data, judges_on, main_measure
 from .leaderboard_tables import leaderboards
 
-_APART = Column("difference")
+_DELTA = Column("difference")
 MARK = "*"
 
 
 def summary(study: Study, metric: str) -> Iterator[Grid]:
-    """Five kinds of tables, without the notes that are the same under each."""
+    """Five kinds of tables, without the notes that would be the same below each."""
     for grid in (
         *leaderboards(study, metric),
         *against_base(study, metric),
-        *at_the_same_price(study),
+        *equal_cost(study),
         costs(study),
-        *what_debates_did(study),
+        *debate_diagnostics(study),
     ):
         if any(cell is not None for row in grid.rows for cell in row[1:]):
-            yield without_marks(grid)
+            yield without_config(grid)
 
 
-def without_marks(grid: Grid) -> Grid:
-    """The same table without the notes that say who was run and how intervals were made: these are said once."""
-    return replace(grid, notes=tuple(note for note in grid.notes if not note.startswith((SIGNED, INTERVAL))))
+def without_config(grid: Grid) -> Grid:
+    """The same table without the notes on configurations and intervals, which the terminal prints once."""
+    return replace(grid, notes=tuple(note for note in grid.notes if not note.startswith((CONFIG, INTERVAL))))
 
 
 def against_base(study: Study, metric: str) -> Iterator[Grid]:
-    """For each dataset a row a judge, a column an aspect: its figure less the base's on the same rows."""
+    """For each dataset a row for each judge and a column for each aspect: its difference to the base, same rows."""
     for data, subjects in by_data(study).items():
         base = study.bases.get(subjects[0].label)
         judges = [each for each in judges_on(study, data) if each.label != base]
@@ -44,26 +44,26 @@ def against_base(study: Study, metric: str) -> Iterator[Grid]:
             continue
         columns = list(_compared(study, subjects, base, metric))
         rows = tuple(
-            (judge.label, *(_apart(found.get(judge.label)) for _, found in columns)) for judge in judges
+            (judge.label, *(_difference(found.get(judge.label)) for _, found in columns)) for judge in judges
         )
         yield Grid(
-            title=f"{subjects[0].data}: {_measured(subjects, metric)} less that of {base}, on the same rows",
+            title=f"{subjects[0].data}: {_measured(subjects, metric)}, difference vs. {base} (Δ), same rows",
             columns=(
                 text_column("judge"),
-                *(Column(name, about=f"less that of {base}; {MARK} {_SURE}") for name, _ in columns),
+                *(Column(name, about=f"difference vs. {base}; {MARK} {_SIGNIFICANT}") for name, _ in columns),
             ),
             rows=rows,
             notes=(_marks(rows),),
         )
 
 
-_SURE = f"p < {LEVEL:g} by the paired bootstrap, adjusted by Holm's method over the judges in a column"
+_SIGNIFICANT = f"p < {LEVEL:g}, paired bootstrap, Holm-adjusted over the judges in a column"
 
 
 def _marks(rows: Sequence[Sequence[CellValue]]) -> str:
-    """What the mark means, or that there is none."""
+    """The note that says what the mark means, or that no difference has it."""
     found = any(isinstance(cell, str) and MARK in cell for row in rows for cell in row[1:])
-    return f"{MARK} {_SURE}" if found else f"no difference has {_SURE}"
+    return f"{MARK} {_SIGNIFICANT}" if found else f"no difference is significant ({_SIGNIFICANT})"
 
 
 def _measured(subjects: Sequence[EvaluationTarget], metric: str) -> str:
@@ -73,7 +73,7 @@ def _measured(subjects: Sequence[EvaluationTarget], metric: str) -> str:
 def _compared(
     study: Study, subjects: Sequence[EvaluationTarget], base: str, metric: str
 ) -> Iterator[tuple[str, Mapping[str, Difference]]]:
-    """Columns: what each is called, and of each judge the difference to the base."""
+    """The columns: the name of each, and for each judge the difference to the base."""
     if averages := {
         one.first: one.differences[metric]
         for one in study.comparison.averages
@@ -90,7 +90,7 @@ def _compared(
             yield (measure if subject.kind == "compare" else subject.aspect or subject.label), found
 
 
-def _apart(found: Difference | None) -> CellValue:
+def _difference(found: Difference | None) -> CellValue:
     if found is None or found.difference.value is None:
         return None
     return _marked(found.difference.value, found.adjusted_to_base)
@@ -98,11 +98,11 @@ def _apart(found: Difference | None) -> CellValue:
 
 def _marked(value: float, p: float | None, more: str = "") -> str:
     sure = p is not None and p < LEVEL
-    return f"{written(value, _APART).text}{MARK if sure else ''}{more}"
+    return f"{written(value, _DELTA).text}{MARK if sure else ''}{more}"
 
 
-def at_the_same_price(study: Study) -> Iterator[Grid]:
-    """For each dataset a row a judge, a column an aspect: its figure less that of an ensemble that costs no more."""
+def equal_cost(study: Study) -> Iterator[Grid]:
+    """For each dataset a row for each judge and a column for each aspect: its difference to the equal-cost baseline."""
     for data, subjects in by_data(study).items():
         labels = {subject.label for subject in subjects}
         matches = {(one.judge, one.subject): one for one in study.matching.matches if one.subject in labels}
@@ -115,31 +115,31 @@ def at_the_same_price(study: Study) -> Iterator[Grid]:
             for judge in judges
         )
         yield Grid(
-            title=f"{subjects[0].data}: {MEASURES[one.ensemble.measure]} less that of an ensemble at the same price",
+            title=f"{subjects[0].data}: {MEASURES[one.ensemble.measure]}, difference vs. equal-cost baseline (Δ)",
             columns=(
                 text_column("judge"),
                 *(
-                    Column(subject.aspect or MEASURES[one.ensemble.measure], about=_LESS_ENSEMBLE)
+                    Column(subject.aspect or MEASURES[one.ensemble.measure], about=_BASELINE)
                     for subject in subjects
                 ),
             ),
             rows=rows,
-            notes=(f"(k): {_LESS_ENSEMBLE}", _marks(rows)),
+            notes=(f"k: {_BASELINE}", _marks(rows)),
         )
 
 
-_LESS_ENSEMBLE = "less the largest ensemble of k single judges that costs no more"
+_BASELINE = "difference vs. the largest ensemble of k single judges that costs no more (compute-matched)"
 
 
 def _match(found: EqualCostMatch | None) -> CellValue:
     difference = found and found.pairwise.differences.get(found.ensemble.measure)
     if not found or not difference or difference.difference.value is None:
         return None
-    return _marked(difference.difference.value, difference.adjusted, f" ({found.ensemble.k})")
+    return _marked(difference.difference.value, difference.adjusted, f" (k={found.ensemble.k})")
 
 
-def what_debates_did(study: Study) -> Iterator[Grid]:
-    """A row a judge and aspect in which somebody talked."""
+def debate_diagnostics(study: Study) -> Iterator[Grid]:
+    """A row for each judge and aspect with a debate: changed verdicts, rounds, calls."""
     several = len({each.subject for each in study.diagnoses}) > 1
     rows = []
     for each in study.diagnoses:
@@ -153,19 +153,21 @@ def what_debates_did(study: Study) -> Iterator[Grid]:
                 )
             )
     yield Grid(
-        title="What the debates did",
+        title="Debate diagnostics",
         columns=(
-            *(text_column("judge"), *([text_column("of")] if several else [])),
-            Column("changed", form="percent", digits=0, about="verdicts that are not the first one"),
-            Column("helpful", about="changes that ended nearer to people"),
-            Column("harmful", about="changes that ended farther from people"),
+            *(text_column("judge"), *([text_column("aspect")] if several else [])),
+            Column(
+                "changed", form="percent", digits=0, about="final verdicts that differ from the first one"
+            ),
+            Column("helpful", about="changes towards the label"),
+            Column("harmful", about="changes away from the label"),
             Column("p", form="p", about="sign test of helpful against harmful"),
             *(Column("rounds", digits=2), Column("calls", digits=2)),
-            Column("unresolved", form="percent", digits=0, about="ended since the rounds were used up"),
+            Column("unresolved", form="percent", digits=0, about="stopped by the round limit"),
         ),
         rows=tuple(rows),
         notes=(
-            "helpful: verdicts that talking brought nearer to people, harmful: took away from them; "
-            "p of the sign test, not adjusted",
+            "helpful: verdicts that the debate moved towards the label, harmful: away from it; "
+            "p: sign test, not adjusted",
         ),
     )

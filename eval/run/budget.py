@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...nodes.models import prices
 from ...nodes.models.call import Call, Reply
 from ...state.errors import UsageError
-from ..journal import Totals
+from ...state.usage import Usage
 from .shutdown import StopSignal
 
 TOKENS_PER_LETTER = 0.25
@@ -75,9 +75,9 @@ class _Seen:
     def add(self, call: Call, reply: Reply) -> None:
         """Learn from a call."""
         self.letters += _letters(call)
-        self.input_tokens += reply.input_tokens
+        self.input_tokens += reply.usage.input_tokens
         self.replies += 1
-        self.output_tokens += reply.output_tokens
+        self.output_tokens += reply.usage.output_tokens
 
     @property
     def tokens_per_letter(self) -> float:
@@ -99,13 +99,12 @@ class BudgetTracker:
         short: the limit for which ``take_at_once`` has last put a call off, in words.
     """
 
-    def __init__(self, budget: Budget, spent: Totals, stop: StopSignal, discount: float = 1.0) -> None:
+    def __init__(self, budget: Budget, spent: Usage, stop: StopSignal, discount: float = 1.0) -> None:
         self.short = ""
         self._budget = budget
         self._discount = discount
         self._stop = stop
-        self._calls, self._cost = spent.requests, spent.cost_usd or 0.0
-        self._tokens = spent.input_tokens + spent.output_tokens
+        self._calls, self._tokens, self._cost = spent.calls, spent.tokens, spent.cost_usd or 0.0
         self._in_flight = _Expected()
         self._back = asyncio.Event()
         self._seen = _Seen()
@@ -155,9 +154,9 @@ class BudgetTracker:
 
     def pay(self, call: Call, reply: Reply) -> None:
         """What a call has taken in the end."""
-        self._calls += reply.requests
-        self._tokens += reply.input_tokens + reply.output_tokens
-        self._cost += reply.cost_usd or 0.0
+        self._calls += reply.usage.calls
+        self._tokens += reply.usage.tokens
+        self._cost += reply.usage.cost_usd or 0.0
         self._seen.add(call, reply)
 
     @property

@@ -145,7 +145,7 @@ class CallPipeline(CallMiddleware):
             self._budget.give_back(tokens, cost)
         self._circuit_breaker.succeeded(model)
         self._budget.pay(call, reply)
-        self._counts.paid(reply)
+        self._counts.paid(reply.usage)
         return reply
 
     async def _kept(self, key: bytes, call: Call, send: Send) -> Reply:
@@ -176,17 +176,7 @@ class CallPipeline(CallMiddleware):
 
 def entry(call: Call, reply: Reply) -> Entry:
     """A reply as the journal has it."""
-    return Entry(
-        model=call.model.label,
-        reply=records.to_bytes(reply),
-        requests=reply.requests,
-        input_tokens=reply.input_tokens,
-        cached_input_tokens=reply.cached_input_tokens,
-        output_tokens=reply.output_tokens,
-        reasoning_tokens=reply.reasoning_tokens,
-        cost_usd=reply.cost_usd,
-        seconds=reply.seconds,
-    )
+    return Entry(call.model.label, records.to_bytes(reply), reply.usage)
 
 
 ENOUGH = 10

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ...state.usage import NO_USAGE, Usage
 from ..agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
 from ..statistics.tie_policy import TiePolicy, Ties, Votes
 from .results import Result, StoredResults
@@ -42,9 +43,7 @@ class Overview:
         failed: results without one.
         score: the mean over verdicts.
         rounds: the mean over verdicts.
-        calls: model calls, those of failed items included.
-        tokens: sent and received, likewise.
-        cost_usd: US dollars, likewise; ``None`` where a price is unknown.
+        usage: what all of them took, failed ones included.
         stop_reasons: for what reason how many verdicts came to their end.
     """
 
@@ -52,17 +51,12 @@ class Overview:
     failed: int = 0
     score: Mean = field(default_factory=Mean)
     rounds: Mean = field(default_factory=Mean)
-    calls: int = 0
-    tokens: int = 0
-    cost_usd: float | None = 0.0
+    usage: Usage = NO_USAGE
     stop_reasons: Counter[str | None] = field(default_factory=Counter)
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take in one more result, by its fields."""
-        self.calls += row["calls"]
-        self.tokens += row["input_tokens"] + row["output_tokens"]
-        if self.cost_usd is not None:
-            self.cost_usd = None if row["cost_usd"] is None else self.cost_usd + row["cost_usd"]
+        self.usage += Usage.of_fields(row)
         if row["status"] == "failed":
             self.failed += 1
             return

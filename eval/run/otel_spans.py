@@ -25,6 +25,7 @@ from ...nodes.models.call import Call, Reply, Send
 from ...nodes.models.send import CallMiddleware
 from ...state.aspects import Aspect
 from ...state.errors import ModelCallError
+from ...state.usage import Usage
 from ..datasets.items import Item
 from .call_pipeline import JudgeItem
 from .progress_counters import ProgressCounters
@@ -90,8 +91,8 @@ class Spans:
         _tell(span, {"served": attempts == 0, "attempts": attempts})
         span.set_attribute("gen_ai.response.finish_reasons", [_finish(one) for one in _all(reply)])
         if attempts:  # What was paid before is not to be paid again where somebody adds it up.
-            span.set_attributes(_usage(reply))
-            _tell(span, {"cost_usd": reply.cost_usd})
+            span.set_attributes(_usage(reply.usage))
+            _tell(span, {"cost_usd": reply.usage.cost_usd})
         if self._with_words:
             span.set_attributes(_words_out(reply))
 
@@ -210,12 +211,12 @@ def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]
     return about
 
 
-def _usage(reply: Reply) -> dict[str, AttributeValue]:
+def _usage(usage: Usage) -> dict[str, AttributeValue]:
     return {
-        "gen_ai.usage.input_tokens": reply.input_tokens,
-        "gen_ai.usage.output_tokens": reply.output_tokens,
-        "gen_ai.usage.cache_read.input_tokens": reply.cached_input_tokens,
-        "gen_ai.usage.reasoning.output_tokens": reply.reasoning_tokens,
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
     }
 
 

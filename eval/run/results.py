@@ -13,11 +13,12 @@ from weakref import finalize
 
 import numpy as np
 import orjson
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...state.errors import DataError
 from ...state.transcript import Turn
-from ...state.verdict import Usage, Winner
+from ...state.usage import USAGE_FIELDS, Usage
+from ...state.verdict import Winner
 from ..datasets.items import digest
 from .results_index import Digests, LineIndex, Lines
 
@@ -34,7 +35,7 @@ class Key(NamedTuple):
     repeat: int
 
 
-class Result(Usage):
+class Result(BaseModel, Usage):
     """What became of one item.
 
     ``systems``, ``category``, ``lengths`` and ``annotations`` are the item's (see ``About``).
@@ -90,8 +91,7 @@ class Result(Usage):
 
 _ORDER = (
     *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
-    *("stop_reason", "score_by_round", "repeat", "calls", "input_tokens", "cached_input_tokens"),
-    *("output_tokens", "reasoning_tokens", "cost_usd", "seconds", "error", "position_consistent"),
+    *("stop_reason", "score_by_round", "repeat", *USAGE_FIELDS, "error", "position_consistent"),
     *("systems", "category", "lengths", "annotations"),
     *("details", "warnings", "transcript"),
 )

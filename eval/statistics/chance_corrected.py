@@ -1,15 +1,16 @@
-"""Cohen's kappa and Krippendorff's alpha.
+"""Agreement corrected for chance: Cohen's kappa of two raters, and Krippendorff's alpha of any number of them.
 
     kappa = (p_o - p_e) / (1 - p_e)
 
-p_o being the share of cases in which they agree (the accuracy, where one of them is held to be right), p_e the share
+p_o being the share of cases in which both agree (the accuracy, where one of them is held to be right), p_e the share
 that two raters with the same habits would agree on by chance: the sum over classes of the product of both shares
-(Cohen 1960).
-Kappa does not exist where both always say one and the same thing (p_e = 1).
+(Cohen 1960). Kappa does not exist where both always say one and the same thing (p_e = 1).
 
-alpha = 1 - D_o / D_e, the disagreement observed within units over the one expected if all values were dealt out anew.
-1 is perfect agreement, 0 what chance gives, below 0 systematic disagreement. Sources: Krippendorff 2011, Computing
-Krippendorff's Alpha-Reliability; Hayes and Krippendorff 2007 for the levels.
+    alpha = 1 - D_o / D_e
+
+the disagreement observed within units over the one expected if all values were shared out at random. 1 is perfect
+agreement, 0 what chance gives, below 0 systematic disagreement. Sources: Krippendorff 2011, Computing Krippendorff's
+Alpha-Reliability; Hayes and Krippendorff 2007 for the levels.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from typing import Literal
 
 import numpy as np
 
-from .alignment import Floats, Reasons, Units, number_groups, number_units
-from .resampling import Resampling, Statistic, Weights
+from .alignment import Floats, Reasons, Units, number_groups, number_units, unit_count
+from .resampling import Resampling, Statistic, Weights, none_if_nan
 
 
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
-    """Cohen's kappa of two raters over the classes that either uses; ``None`` where there is none.
+    """Return Cohen's kappa of two raters over the classes that either uses; ``None`` where it does not exist.
 
     Raises:
         ValueError: columns of different length, or empty.
@@ -44,7 +45,7 @@ def rater_agreement(
     groups: Sequence[Hashable | None] | None = None,
     resampling: Resampling | None = None,
 ) -> tuple[Statistic, Statistic]:
-    """The share of cases on which two raters agree, and Cohen's kappa, with their intervals.
+    """Return the share of cases on which two raters agree, and Cohen's kappa, with their intervals.
 
     Args:
         first, second: what each said of each case, in classes; equally many.
@@ -63,13 +64,13 @@ def rater_agreement(
     classes = int(codes.max()) + 1
     cells = codes[: len(first)] * classes + codes[len(first) :]
     units = np.arange(len(first)) if groups is None else number_units(groups, rows=len(first))
-    tables = np.zeros((int(units.max()) + 1, classes * classes))
+    tables = np.zeros((unit_count(units), classes * classes))
     np.add.at(tables, (units, cells), 1)
     return accuracy_and_kappa(tables.reshape(-1, classes, classes), resampling or Resampling())
 
 
 def accuracy_and_kappa(tables: Floats, resampling: Resampling) -> tuple[Statistic, Statistic]:
-    """Accuracy and kappa, of what was counted.
+    """Return accuracy and kappa of counted answers, with their intervals.
 
     Args:
         tables: of each unit that the bootstrap draws, how often the first rater said one class and the second another:
@@ -79,43 +80,44 @@ def accuracy_and_kappa(tables: Floats, resampling: Resampling) -> tuple[Statisti
     units, classes, _ = tables.shape
     flat = tables.reshape(units, classes * classes)
 
-    def resampled(weights: Weights) -> Floats:
+    def both(weights: Weights) -> Floats:
         drawn = (weights @ flat).reshape(-1, classes, classes)
         return np.stack([accuracies(drawn), kappas(drawn)], axis=1)
 
     whole = flat.sum(axis=0).reshape(1, classes, classes)
-    figures = resampling.figures(units, resampled)
-    if figures.ndim == 1:
-        figures = np.stack([figures, figures], axis=1)
-    found = (accuracies(whole)[0], kappas(whole)[0])
-    accuracy, kappa = (
-        resampling.interval(None if np.isnan(value) else float(value), figures[:, at])
-        for at, value in enumerate(found)
+    resampled = resampling.figures(units, both)
+    if resampled.ndim == 1:
+        # Without resamples nothing was computed, and one column of NaN stands for both figures.
+        resampled = np.stack([resampled, resampled], axis=1)
+    return (
+        resampling.interval(none_if_nan(accuracies(whole)[0]), resampled[:, 0]),
+        resampling.interval(none_if_nan(kappas(whole)[0]), resampled[:, 1]),
     )
-    return accuracy, kappa
 
 
 def accuracies(tables: Floats) -> Floats:
-    """The share of each table of shape (some, classes, classes) that lies on its diagonal; NaN of an empty one."""
+    """Return the share of each table of shape (some, classes, classes) on its diagonal; NaN of an empty table."""
     total = tables.sum(axis=(1, 2))
     agreed = np.trace(tables, axis1=1, axis2=2)
-    found: Floats = agreed / np.where(total > 0, total, np.nan)
-    return found
+    shares: Floats = agreed / np.where(total > 0, total, np.nan)
+    return shares
 
 
 def kappas(tables: Floats) -> Floats:
-    """Cohen's kappa of each table of shape (some, classes, classes); NaN where chance agreement is certain.
+    """Return Cohen's kappa of each table of shape (some, classes, classes); NaN where chance agreement is certain.
 
-    Of counts, not of shares: of whole numbers, chance agreement is told from certainty exactly.
+    Computed from counts, not from shares: whole numbers tell exactly whether chance agreement is certain.
 
     >>> kappas(np.array([[[2, 0], [0, 2]], [[4, 0], [0, 0]]])).tolist()
     [1.0, nan]
     """
     total = tables.sum(axis=(1, 2))
     chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1)
-    room = total**2 - chance
-    found: Floats = (accuracies(tables) * total**2 - chance) / np.where(room > 0, room, np.nan)
-    return found
+    beyond_chance = total**2 - chance
+    kappa: Floats = (accuracies(tables) * total**2 - chance) / np.where(
+        beyond_chance > 0, beyond_chance, np.nan
+    )
+    return kappa
 
 
 Level = Literal["nominal", "ordinal", "interval"]
@@ -124,7 +126,7 @@ LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
 @dataclass(frozen=True)
 class Reliability:
-    """How far raters agree.
+    """How far raters agree, by Krippendorff's alpha.
 
     Attributes:
         alpha: Krippendorff's alpha; ``None`` where no unit has two values, or all values are the same.
@@ -151,7 +153,7 @@ def krippendorff_alpha(
     groups: Sequence[Hashable | None] | None = None,
     resampling: Resampling | None = None,
 ) -> Reliability:
-    """Krippendorff's alpha of units with any number of values each.
+    """Return Krippendorff's alpha of units with any number of values each.
 
     Args:
         ratings: of each unit the values that raters gave it, in any order; ``None`` and NaN are values not given. Which
@@ -172,10 +174,9 @@ def krippendorff_alpha(
     if level not in LEVELS:
         raise ValueError(f"no level {level!r}: there are {', '.join(LEVELS)}")
     table = _Ratings.of(ratings, level, groups)
-    value = table.alpha(np.ones((1, table.drawn), dtype=np.int64))[0] if table.units else np.nan
-    known = None if np.isnan(value) else float(value)
+    value = table.alpha(np.ones((1, table.clusters), dtype=np.int64))[0] if table.units else np.nan
     return Reliability(
-        alpha=resampling.interval(known, resampling.figures(table.drawn, table.alpha)),
+        alpha=resampling.interval(none_if_nan(value), resampling.figures(table.clusters, table.alpha)),
         level=level,
         units=table.units,
         ratings=len(table.unit),
@@ -192,7 +193,7 @@ class _Ratings:
     Attributes:
         level: how values differ.
         values: the distinct values, sorted; for ``nominal`` just their numbers.
-        place: of each rating, which of these values it is.
+        code: of each rating, which of these values it is.
         unit: of each rating, its unit; in order.
         counts: of each unit, how many ratings it has: two or more.
         cluster: of each unit, what it is drawn with.
@@ -201,7 +202,7 @@ class _Ratings:
 
     level: Level
     values: Floats
-    place: Units
+    code: Units
     unit: Units
     counts: Floats
     cluster: Units
@@ -214,16 +215,18 @@ class _Ratings:
         given = [[value for value in unit if _is_given(value)] for unit in ratings]
         if groups is not None and len(groups) != len(given):
             raise ValueError(f"{len(groups)} groups for {len(given)} units")
-        counting = [at for at, unit in enumerate(given) if len(unit) > 1]
-        values, place = _coded([value for at in counting for value in given[at]], level)
-        counts = np.array([len(given[at]) for at in counting], dtype=float)
+        # A unit with one value has no pair to disagree: it counts neither as observed nor as expected.
+        paired = [number for number, unit in enumerate(given) if len(unit) > 1]
+        values, code = _coded([value for number in paired for value in given[number]], level)
+        counts = np.array([len(given[number]) for number in paired], dtype=float)
+        clusters = [None if groups is None else groups[number] for number in paired]
         return cls(
             level=level,
             values=values,
-            place=place,
-            unit=np.repeat(np.arange(len(counting)), counts.astype(np.intp)),
+            code=code,
+            unit=np.repeat(np.arange(len(paired)), counts.astype(np.intp)),
             counts=counts,
-            cluster=number_units([None if groups is None else groups[at] for at in counting], len(counting)),
+            cluster=number_units(clusters, len(paired)),
             left_out=_why_left_out(given),
         )
 
@@ -232,51 +235,56 @@ class _Ratings:
         return len(self.counts)
 
     @property
-    def drawn(self) -> int:
-        return int(self.cluster.max()) + 1 if self.units else 0
+    def clusters(self) -> int:
+        return unit_count(self.cluster)
 
     def alpha(self, weights: Weights) -> Floats:
-        """Alpha in each resample, from how often it drew each cluster: shape (some, clusters) to (some,)."""
+        """Return alpha in each resample, from how often it drew each cluster: shape (some, clusters) to (some,)."""
         return np.array([self._alpha(drawn[self.cluster].astype(float)) for drawn in weights])
 
     def _alpha(self, weights: Floats) -> float:
-        """From how often each unit counts.
+        """Compute alpha from how often each unit counts; NaN where fewer than two different values are left.
 
         Values differ by being another at all (nominal) or by (x - y)^2, where x and y are the values themselves
         (interval) or their mean ranks among all values that count (ordinal).
         """
-        frequency = np.bincount(self.place, weights[self.unit], len(self.values))
+        frequency = np.bincount(self.code, weights[self.unit], len(self.values))
         if np.count_nonzero(frequency) < 2:
             return np.nan
         total = float(frequency.sum())
         if self.level == "nominal":
-            within, expected = self._differing, total**2 - float(frequency @ frequency)
+            observed, expected = self._nominal_disagreement, total**2 - float(frequency @ frequency)
         else:
             scores = self.values if self.level == "interval" else np.cumsum(frequency) - frequency / 2
+            # Differences do not change when all scores are shifted; around 0 their squares keep the most digits.
             scores = scores - (frequency @ scores) / total
-            within = self._apart if self.level == "interval" else self._squares(scores)
+            # Ranks depend on what was drawn, values do not: only the interval level is computed once for all resamples.
+            observed = (
+                self._interval_disagreement if self.level == "interval" else self._squared_differences(scores)
+            )
             expected = 2 * total * float(frequency @ scores**2)
-        return 1 - (total - 1) * float(weights @ within) / expected
+        return 1 - (total - 1) * float(weights @ observed) / expected
 
     @cached_property
-    def _apart(self) -> Floats:
-        return self._squares(self.values - self.values.mean())
+    def _interval_disagreement(self) -> Floats:
+        return self._squared_differences(self.values - self.values.mean())
 
-    def _squares(self, scores: Floats) -> Floats:
-        """Of each unit, the sum of (x - y)^2 over its pairs of values, over its number of values less one.
+    def _squared_differences(self, scores: Floats) -> Floats:
+        """Sum (x - y)^2 over the pairs of values of each unit, over its number of values less one.
 
         That sum is 2 (n sum x^2 - (sum x)^2) of n values. ``scores`` says what each distinct value counts as.
         """
-        x = scores[self.place]
+        x = scores[self.code]
         sums, squares = np.bincount(self.unit, x), np.bincount(self.unit, x * x)
-        found: Floats = 2 * (self.counts * squares - sums**2) / (self.counts - 1)
-        return found
+        differences: Floats = 2 * (self.counts * squares - sums**2) / (self.counts - 1)
+        return differences
 
     @cached_property
-    def _differing(self) -> Floats:
-        """Of each unit, its pairs of values that are not the same, over its number of values less one."""
-        pairs, of_pair = np.unique(self.unit * len(self.values) + self.place, return_counts=True)
-        same = np.bincount(pairs // len(self.values), of_pair.astype(float) ** 2, self.units)
+    def _nominal_disagreement(self) -> Floats:
+        """Count the pairs of values of each unit that are not the same, over its number of values less one."""
+        # One number for each unit and value: how often it occurs is how often the unit has that value.
+        unit_values, repeats = np.unique(self.unit * len(self.values) + self.code, return_counts=True)
+        same = np.bincount(unit_values // len(self.values), repeats.astype(float) ** 2, self.units)
         differing: Floats = (self.counts**2 - same) / (self.counts - 1)
         return differing
 
@@ -286,20 +294,20 @@ def _is_given(value: object) -> bool:
 
 
 def _coded(values: Sequence[Hashable], level: Level) -> tuple[Floats, Units]:
-    """The distinct values, and which of them each is."""
+    """Return the distinct values, and which of them each value is."""
     if level == "nominal":
         numbers: dict[Hashable, int] = {}
-        place = np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.intp)
-        return np.arange(len(numbers), dtype=float), place
+        code = np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.intp)
+        return np.arange(len(numbers), dtype=float), code
     if wrong := [value for value in values if isinstance(value, str)]:
         raise ValueError(f"{wrong[0]!r} is no number, which level {level!r} needs; use level 'nominal'")
-    distinct, place = np.unique(np.array(values, dtype=float), return_inverse=True)
+    distinct, code = np.unique(np.array(values, dtype=float), return_inverse=True)
     if not np.isfinite(distinct).all():
         raise ValueError("infinite values among the ratings")
-    return distinct, place
+    return distinct, code
 
 
 def _why_left_out(given: Sequence[Sequence[Hashable]]) -> Mapping[str, int]:
-    reasons = {"no value": 0, "a single value": 1}
-    found = {why: sum(len(unit) == count for unit in given) for why, count in reasons.items()}
-    return {why: count for why, count in found.items() if count}
+    sizes = {"no value": 0, "a single value": 1}
+    counts = {reason: sum(len(unit) == size for unit in given) for reason, size in sizes.items()}
+    return {reason: count for reason, count in counts.items() if count}

@@ -1,4 +1,4 @@
-"""Correlations of two columns: over all rows, and the mean of those within groups; with intervals.
+"""Correlations of two columns with intervals: over all rows, and the mean of the correlations within groups.
 
 Pearson's r, Spearman's rho (Pearson's r of mean ranks) and Kendall's tau-b. A correlation does not exist where either
 side is constant or where there are fewer than two rows: it is ``None`` then, or NaN in arrays.
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .alignment import Floats, Units, number_groups, number_units, paired_columns, rows_by_unit
+from .alignment import Floats, Units, number_groups, number_units, paired_columns, rows_by_unit, unit_count
 from .coefficients import ResampledPearson, ResampledSpearman, ResampledTau, pearson, scaled, spearman, tau_b
-from .resampling import ByteWeights, Resampling, Statistic, Weights
+from .resampling import ByteWeights, Resampling, Statistic, Weights, mean_or_none, without_nan
 
 _SMALL_GROUP = 64
 _CELLS = 1 << 20
@@ -38,6 +38,7 @@ STATISTICS: dict[str, Callable[[Floats, Floats], float | Floats]] = {
     "spearman": spearman,
     "kendall": tau_b,
 }
+"""The correlations by name."""
 _RESAMPLED: dict[str, Callable[[Floats, Floats, Units], Callable[[ByteWeights], Floats]]] = {
     "pearson": ResampledPearson,
     "spearman": ResampledSpearman,
@@ -52,7 +53,7 @@ def correlate(
     groups: Sequence[Hashable | None] | None = None,
     resampling: Resampling | None = None,
 ) -> Statistic:
-    """One correlation of two columns, with its interval.
+    """Correlate two columns over all rows, with an interval.
 
     Args:
         name: ``pearson``, ``spearman`` or ``kendall``.
@@ -83,7 +84,9 @@ def correlate_within(
     groups: Sequence[Hashable],
     resampling: Resampling | None = None,
 ) -> GroupedCorrelation:
-    """The mean over groups of the correlation within each (DEBATE, appendix E.5), with its interval.
+    """Average over groups the correlation within each (DEBATE, appendix E.5), with an interval.
+
+    Args and errors are those of ``correlate``; every row needs a group.
 
     >>> correlate_within("spearman", [1, 2, 5, 5], [3, 4, 1, 2], ["a", "a", "b", "b"])
     GroupedCorrelation(value=1.0, low=None, high=None, groups=1, skipped=1)
@@ -95,14 +98,15 @@ def correlate_within(
 
 
 def correlation(name: str, x: Floats, y: Floats) -> float | None:
-    """A correlation of two columns of finite numbers; ``None`` where there is none."""
+    """Return a correlation of two columns of finite numbers; ``None`` where it does not exist."""
+    # Scaled first: the spread of very large numbers is no finite number.
     if len(x) < 2 or np.ptp(scaled(x)) == 0 or np.ptp(scaled(y)) == 0:
         return None
     return float(STATISTICS[name](x, y))
 
 
 def resampled_correlation(name: str, x: Floats, y: Floats, units: Units, resampling: Resampling) -> Floats:
-    """The correlation over rows in each resample of units.
+    """Compute the correlation over rows in each resample of units.
 
     Args:
         name: ``pearson``, ``spearman`` or ``kendall``.
@@ -119,17 +123,21 @@ def resampled_correlation(name: str, x: Floats, y: Floats, units: Units, resampl
 def resampled_correlations(
     names: Sequence[str], x: Floats, y: Floats, units: Units, resampling: Resampling
 ) -> dict[str, Floats]:
-    """Several correlations in the same resamples, which are drawn once; see ``resampled_correlation``."""
-    count = int(units.max(initial=-1)) + 1
+    """Compute several correlations in the same resamples, which are drawn once; see ``resampled_correlation``."""
+    count = unit_count(units)
+    # All three correlations exist for the same columns: asking for one tells of all of them.
     if count < 2 or not resampling.resamples or correlation("pearson", x, y) is None:
         return {name: np.full(resampling.resamples, np.nan) for name in names}
-    figures = {name: _RESAMPLED[name](x, y, units) for name in names}
-    blocks = [{name: figure(block) for name, figure in figures.items()} for block in resampling.blocks(count)]
+    coefficients = {name: _RESAMPLED[name](x, y, units) for name in names}
+    blocks = [
+        {name: coefficient(weights) for name, coefficient in coefficients.items()}
+        for weights in resampling.blocks(count)
+    ]
     return {name: np.concatenate([block[name] for block in blocks]) for name in names}
 
 
 def resampled_mean_within(name: str, x: Floats, y: Floats, groups: Units, resampling: Resampling) -> Floats:
-    """The mean of the groups' correlations in each resample of groups; groups that have none do not count.
+    """Average the groups' correlations in each resample of groups; groups that have none do not count.
 
     Args and result are those of ``resampled_correlation``, the units being ``groups``.
     """
@@ -137,38 +145,44 @@ def resampled_mean_within(name: str, x: Floats, y: Floats, groups: Units, resamp
 
 
 def mean_within(name: str, x: Floats, y: Floats, groups: Units, resampling: Resampling) -> GroupedCorrelation:
-    """The mean over groups of the correlation within each, of checked columns and numbered groups."""
-    each = correlations_within(name, x, y, groups)
-    known = each[~np.isnan(each)]
-    mean = float(known.mean()) if len(known) else None
-    found = resampling.interval(mean, _resampled_mean(each, resampling))
-    return GroupedCorrelation(found.value, found.low, found.high, len(known), len(each) - len(known))
+    """Average over groups the correlation within each, of checked columns and numbered groups."""
+    by_group = correlations_within(name, x, y, groups)
+    known = without_nan(by_group)
+    mean = resampling.interval(mean_or_none(known), _resampled_mean(by_group, resampling))
+    return GroupedCorrelation(mean.value, mean.low, mean.high, len(known), len(by_group) - len(known))
 
 
 def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Floats:
-    """The correlation within each group, of shape (groups,); NaN for a group that has none."""
+    """Compute the correlation within each group, of shape (groups,); NaN for a group that has none.
+
+    Small groups of one size are computed together, as lines of a table: a call of numpy for each of thousands of
+    groups would take most of the time.
+    """
     rows = list(rows_by_unit(groups)) if len(groups) else []
-    found = np.full(len(rows), np.nan)
-    sizes = np.array([len(each) for each in rows], dtype=np.intp)
+    by_group = np.full(len(rows), np.nan)
+    sizes = np.array([len(of_group) for of_group in rows], dtype=np.intp)
     for size in np.unique(sizes):
-        alike = np.flatnonzero(sizes == size)
+        same_size = np.flatnonzero(sizes == size)
         if size > _SMALL_GROUP:
-            found[alike] = [_or_nan(correlation(name, x[rows[at]], y[rows[at]])) for at in alike]
+            # All pairs of a group's rows, as a table has them, would outgrow the sorting that one group takes.
+            by_group[same_size] = [
+                _nan_if_none(correlation(name, x[rows[group]], y[rows[group]])) for group in same_size
+            ]
             continue
         at_once = max(1, _CELLS // int(size * size))
-        for start in range(0, len(alike), at_once):
-            some = alike[start : start + at_once]
-            table = np.stack([rows[at] for at in some])
-            found[some] = _of_each(name, x[table], y[table])
-    return found
+        for start in range(0, len(same_size), at_once):
+            some = same_size[start : start + at_once]
+            table = np.stack([rows[group] for group in some])
+            by_group[some] = _correlate_lines(name, x[table], y[table])
+    return by_group
 
 
-def _or_nan(value: float | None) -> float:
+def _nan_if_none(value: float | None) -> float:
     return np.nan if value is None else value
 
 
-def _of_each(name: str, x: Floats, y: Floats) -> Floats:
-    """The correlation of each line of two tables of shape (groups, rows).
+def _correlate_lines(name: str, x: Floats, y: Floats) -> Floats:
+    """Compute the correlation of each line of two tables of shape (groups, rows).
 
     The signs of all differences, of shape (groups, rows, rows), hold what ranks tell: their sums are twice the
     centred mean ranks, and the sum of their products over two columns is twice C - D.
@@ -178,24 +192,25 @@ def _of_each(name: str, x: Floats, y: Floats) -> Floats:
     signs = [np.sign(column[:, :, None] - column[:, None, :]) for column in (scaled(x), scaled(y))]
     if name == "spearman":
         return pearson(signs[0].sum(axis=2), signs[1].sum(axis=2))
-    products, first, second = (
+    # The squares of the signs add up to twice the pairs that are not tied.
+    products, x_untied, y_untied = (
         np.einsum("gij,gij->g", a, b) for a, b in (signs, (signs[0], signs[0]), (signs[1], signs[1]))
     )
-    spread = np.sqrt(first * second)
-    found: Floats = products / np.where(spread > 0, spread, np.nan)
-    return found
+    spread = np.sqrt(x_untied * y_untied)
+    tau: Floats = products / np.where(spread > 0, spread, np.nan)
+    return tau
 
 
-def _resampled_mean(each: Floats, resampling: Resampling) -> Floats:
-    """The mean of the figures that groups have, in each resample of groups; nothing where only one group has one."""
-    known = ~np.isnan(each)
+def _resampled_mean(by_group: Floats, resampling: Resampling) -> Floats:
+    """Average the figures that groups have, in each resample of groups; all NaN where only one group has a figure."""
+    known = ~np.isnan(by_group)
     if known.sum() < 2:
         return np.full(resampling.resamples, np.nan)
-    values, counts = np.where(known, each, 0), known.astype(float)
+    values, counts = np.where(known, by_group, 0), known.astype(float)
 
     def mean(weights: Weights) -> Floats:
         drawn = weights @ counts
-        found: Floats = weights @ values / np.where(drawn > 0, drawn, np.nan)
-        return found
+        means: Floats = weights @ values / np.where(drawn > 0, drawn, np.nan)
+        return means
 
-    return resampling.figures(len(each), mean)
+    return resampling.figures(len(by_group), mean)

@@ -1,4 +1,4 @@
-"""The gap analysis of the courtroom paper (appendices A and B): how far a protocol drives two answers' scores apart.
+"""The score gap analysis of the courtroom paper (appendices A and B): how far a protocol separates two answers' scores.
 
 The gap after round i is delta_i = abs(s1 - s2) / (high - low), from 0 to 1; w_i of the rounds up to i made it grow (the
 first counts if its gap is above 0). The paper models delta_i ~ Beta(alpha + w_i, beta + i - w_i) and bounds the chance
@@ -20,6 +20,7 @@ Bound = Literal["holds", "vacuous", "does not apply"]
 LOW, HIGH = 6.0, 120.0
 """Totals of MORE, SAMRE and baseline: six criteria, 1 to 20 each."""
 _EQUAL = 1e-12
+"""Gaps closer than this are equal: divisions of the same scores may differ in the last digit."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,16 @@ class GapRound:
 
 
 def gap_posterior(rounds: int, growths: int, eps: float, alpha: float = 1, beta: float = 1) -> GapPosterior:
-    """The Beta model of the gap after ``rounds`` rounds, ``growths`` of which made it grow.
+    """Model the gap after ``rounds`` rounds, ``growths`` of which made it grow, by a Beta distribution.
 
     Raises:
         UsageError: ``eps`` not above 0 and at most 1, parameters not above 0, or not 0 <= growths <= rounds.
 
-    >>> found = gap_posterior(rounds=1000, growths=0, eps=0.1)
-    >>> found.bound, found.status
+    >>> model = gap_posterior(rounds=1000, growths=0, eps=0.1)
+    >>> model.bound, model.status
     (None, 'does not apply')
-    >>> found = gap_posterior(rounds=1000, growths=1000, eps=0.1)
-    >>> round(found.bound, 4), round(found.tail, 4), found.status
+    >>> model = gap_posterior(rounds=1000, growths=1000, eps=0.1)
+    >>> round(model.bound, 4), round(model.tail, 4), model.status
     (0.9996, 1.0, 'holds')
     """
     from scipy.special import betaincc
@@ -87,7 +88,7 @@ def gap_analysis(
     scale: tuple[float, float] = (LOW, HIGH),
     prior: tuple[float, float] = (1, 1),
 ) -> tuple[GapRound, ...]:
-    """The gap after each round of one case, with its model.
+    """Return the gap after each round of one debate, with its model.
 
     Args:
         score_by_round: the pair of scores after each round.
@@ -98,19 +99,19 @@ def gap_analysis(
     Raises:
         UsageError: as ``gap_posterior``; or what is no pair of scores on the scale.
 
-    >>> found = gap_analysis([(60, 60), (80, 61), (70, 60)], eps=0.5)
-    >>> [(each.round, round(each.gap, 3), each.posterior.growths) for each in found]
+    >>> rounds = gap_analysis([(60, 60), (80, 61), (70, 60)], eps=0.5)
+    >>> [(each.round, round(each.gap, 3), each.posterior.growths) for each in rounds]
     [(1, 0.0, 0), (2, 0.167, 1), (3, 0.088, 1)]
     """
     gaps = gaps_of(score_by_round, scale)
     return tuple(
-        GapRound(at, gap, gap_posterior(at, grown, eps, *prior))
-        for at, (gap, grown) in enumerate(zip(gaps, growths_of(gaps), strict=True), start=1)
+        GapRound(number, gap, gap_posterior(number, growths, eps, *prior))
+        for number, (gap, growths) in enumerate(zip(gaps, growths_of(gaps), strict=True), start=1)
     )
 
 
 def gaps_of(score_by_round: Sequence[Pair], scale: tuple[float, float] = (LOW, HIGH)) -> tuple[float, ...]:
-    """The gap after each round, as a share of the widest possible one.
+    """Return the gap after each round, as a share of the widest possible one.
 
     Raises:
         UsageError: a scale that does not run upwards, or what is no pair of scores on it.
@@ -121,35 +122,35 @@ def gaps_of(score_by_round: Sequence[Pair], scale: tuple[float, float] = (LOW, H
     low, high = scale
     if not low < high:
         raise UsageError(f"the scale must run upwards, not from {low:g} to {high:g}")
-    for at, pair in enumerate(score_by_round, start=1):
+    for number, pair in enumerate(score_by_round, start=1):
         if not isinstance(pair, Sequence) or len(pair) != 2:
-            raise UsageError(f"round {at}: {pair!r} is no pair of scores")
+            raise UsageError(f"round {number}: {pair!r} is no pair of scores")
         if not all(low <= score <= high for score in pair):
-            raise UsageError(f"round {at}: {list(pair)} is off the scale from {low:g} to {high:g}")
+            raise UsageError(f"round {number}: {list(pair)} is off the scale from {low:g} to {high:g}")
     return tuple(abs(first - second) / (high - low) for first, second in score_by_round)
 
 
 def growths_of(gaps: Sequence[float]) -> tuple[int, ...]:
-    """In how many rounds up to each the gap grew; in the first, if it is above 0.
+    """Count, up to each round, the rounds in which the gap grew; the first counts if its gap is above 0.
 
     >>> growths_of([0.1, 0.1, 0.3, 0.2, 0.4])
     (1, 1, 2, 2, 3)
     """
-    found, grown, before = [], 0, 0.0
+    growths, grown, before = [], 0, 0.0
     for gap in gaps:
         grown += gap > before + _EQUAL
-        found.append(grown)
+        growths.append(grown)
         before = gap
-    return tuple(found)
+    return tuple(growths)
 
 
 def rounds_until(gaps: Sequence[float], eps: float) -> int | None:
-    """The first round after which the gap is at least ``eps``; ``None`` where it never is (Theorem 2).
+    """Return the first round after which the gap is at least ``eps``; ``None`` where it never is (Theorem 2).
 
     >>> rounds_until([0.1, 0.3, 0.2], eps=0.2), rounds_until([0.1], eps=0.2)
     (2, None)
     """
-    return next((at for at, gap in enumerate(gaps, start=1) if gap >= eps - _EQUAL), None)
+    return next((number for number, gap in enumerate(gaps, start=1) if gap >= eps - _EQUAL), None)
 
 
 def _bound(mean: float, variance: float, eps: float) -> tuple[float | None, Bound]:

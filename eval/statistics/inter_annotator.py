@@ -1,6 +1,6 @@
-"""Who agrees with whom: a protocol's agents among themselves, a judge with itself when asked again, and with people.
+"""Inter-annotator agreement: of a protocol's agents, of a judge with itself when asked again, and with people.
 
-All three are Krippendorff's alpha (see ``reliability``) of results, by protocol and aspect. Scores are compared by
+All three are Krippendorff's alpha (see ``chance_corrected``) of results, by protocol and aspect. Scores are compared by
 amount (level ``interval``) and verdicts of comparisons as categories (``nominal``), unless another level is asked for.
 Results are taken one at a time; of each no more than its raters' values is kept.
 """
@@ -20,11 +20,12 @@ from .chance_corrected import Level, Reliability, krippendorff_alpha
 from .resampling import Resampling
 
 Value = float | str
-_OF_A_SIDE = re.compile(r"_([12])_(\d+)$")
+_SIDE_OF_AGENT = re.compile(r"_([12])_(\d+)$")
+"""How an agent that argues for one answer is called: ``advocate_1_2`` is the second advocate of answer 1."""
 
 
 class RaterGroup(NamedTuple):
-    """Whose agreement it is."""
+    """Whose agreement is measured: a protocol on an aspect, or the agents of one role in it."""
 
     protocol: str
     aspect: str | None
@@ -46,11 +47,12 @@ class AgreementWithPeople:
 def between_agents(
     results: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
 ) -> dict[RaterGroup, Reliability]:
-    """How far agents of one role agree: referees, jurors, advocates' defences as scored one by one.
+    """Measure how far agents of one role agree: referees, jurors, advocates' defences as scored one by one.
 
-    The word of an agent is the last that it gave: the mean of its values in the last round in which it gave any (of
-    several samples, or of both orders of the answers). Of a pair of scores that is whom they favour. Where each defence
-    was scored by itself (``aggregate=best``), either side of an item is a unit, and the advocates of a side its raters.
+    What counts of an agent is its last opinion: the mean of its values in the last round in which it gave any (of
+    several samples, or of both orders of the answers). Of a pair of scores that is the answer which they favour. Where
+    each defence was scored by itself (``aggregate=best``), either side of an item is a unit, and the advocates of a
+    side its raters.
 
     Args:
         results: results, or mappings with ``transcript``; failed ones are left out and counted.
@@ -67,21 +69,21 @@ def between_agents(
     >>> round(between_agents(rows)[RaterGroup("chateval", None, "referee")].alpha.value, 3)
     0.615
     """
-    sheets = _RatingTables()
-    for at, row in enumerate(map(fields_of, results)):
-        about = _about(row)
+    tables = _RatingTables()
+    for number, row in enumerate(map(fields_of, results)):
+        raters = _raters_of(row)
         if row.get("status") == "failed":
-            sheets.leave_out(about, FAILED)
+            tables.leave_out(raters, FAILED)
             continue
-        for (role, part), values in _by_role(row.get("transcript") or ()).items():
-            sheets.add(about._replace(role=role), (part, at), resampling_unit(row), values)
-    return sheets.alphas(level, resampling, at_least=2)
+        for (role, part), values in _opinions_by_role(row.get("transcript") or ()).items():
+            tables.add(raters._replace(role=role), (part, number), resampling_unit(row), values)
+    return tables.alphas(level, resampling, at_least=2)
 
 
 def between_repeats(
     rows: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
 ) -> dict[RaterGroup, Reliability]:
-    """How far a protocol agrees with itself when it judges the same items again.
+    """Measure how far a protocol agrees with itself when it judges the same items again.
 
     Args:
         rows: as in ``results.jsonl``, several a protocol, aspect and item that differ in ``repeat``.
@@ -94,22 +96,22 @@ def between_repeats(
     >>> round(between_repeats(rows)[RaterGroup("single", None)].alpha.value, 3)
     0.444
     """
-    sheets = _RatingTables()
+    tables = _RatingTables()
     for row in map(fields_of, rows):
-        about, value = _about(row), _verdict(row)
+        raters, value = _raters_of(row), _verdict(row)
         if (reason := why_unjudged(row, value)) or value is None:
-            sheets.leave_out(about, reason or UNJUDGED)
+            tables.leave_out(raters, reason or UNJUDGED)
         elif row.get("item") is None:
             raise UsageError("a row names no item: without one, repeats cannot be told from other items")
         else:
-            sheets.add(about, row["item"], resampling_unit(row), [value])
-    return sheets.alphas(level, resampling)
+            tables.add(raters, row["item"], resampling_unit(row), [value])
+    return tables.alphas(level, resampling)
 
 
 def with_people(
     rows: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
 ) -> dict[RaterGroup, AgreementWithPeople]:
-    """How far a judge agrees with people, as one more rater beside the annotators.
+    """Measure how far a judge agrees with people, as one more rater beside the annotators.
 
     Args:
         rows: as in ``results.jsonl``: ``score`` or ``winner``, and ``annotations`` (else ``human``). Each repeat of an
@@ -125,109 +127,109 @@ def with_people(
     (0.615, 0.773)
     """
     people, everybody = _RatingTables(), _RatingTables()
-    for at, row in enumerate(map(fields_of, rows)):
-        about, value = _about(row), _verdict(row)
+    for number, row in enumerate(map(fields_of, rows)):
+        raters, value = _raters_of(row), _verdict(row)
         given = list(row.get("annotations") or ())
-        words = given or [human for human in [row.get("human")] if human is not None]
-        if value is None or not words:
-            for sheets in (people, everybody):
-                sheets.leave_out(about, why_unjudged(row, value) or UNLABELLED)
+        labels = given or [human for human in [row.get("human")] if human is not None]
+        if value is None or not labels:
+            for tables in (people, everybody):
+                tables.leave_out(raters, why_unjudged(row, value) or UNLABELLED)
             continue
-        people.add(about, at, resampling_unit(row), given)
-        everybody.add(about, at, resampling_unit(row), [*words, value])
+        people.add(raters, number, resampling_unit(row), given)
+        everybody.add(raters, number, resampling_unit(row), [*labels, value])
     alone = people.alphas(level, resampling, at_least=2)
     return {
-        about: AgreementWithPeople(alone.get(about), found)
-        for about, found in everybody.alphas(level, resampling).items()
+        raters: AgreementWithPeople(alone.get(raters), with_judge)
+        for raters, with_judge in everybody.alphas(level, resampling).items()
     }
 
 
 @dataclass
 class _RatingTable:
-    """The values of each unit, with what it is drawn with."""
+    """The values of each unit, and the group that it is drawn with."""
 
-    units: dict[Hashable, list[Value]] = field(default_factory=dict)
+    values: dict[Hashable, list[Value]] = field(default_factory=dict)
     groups: dict[Hashable, Hashable] = field(default_factory=dict)
-    left_out: dict[str, int] = field(default_factory=dict)
 
 
 class _RatingTables:
-    """Values of units, gathered for each set of raters."""
+    """Collects the values of units, one table for each group of raters."""
 
     def __init__(self) -> None:
-        self._sheets: dict[RaterGroup, _RatingTable] = {}
+        self._tables: dict[RaterGroup, _RatingTable] = {}
         self._left_out: dict[RaterGroup, dict[str, int]] = {}
 
-    def add(self, about: RaterGroup, unit: Hashable, group: Hashable, values: Sequence[Value]) -> None:
-        sheet = self._sheets.setdefault(about, _RatingTable())
-        sheet.units.setdefault(unit, []).extend(values)
-        sheet.groups[unit] = group
+    def add(self, raters: RaterGroup, unit: Hashable, group: Hashable, values: Sequence[Value]) -> None:
+        table = self._tables.setdefault(raters, _RatingTable())
+        table.values.setdefault(unit, []).extend(values)
+        table.groups[unit] = group
 
-    def leave_out(self, about: RaterGroup, reason: str) -> None:
-        """A row that has nothing to say, whatever the role."""
-        reasons = self._left_out.setdefault(about._replace(role=""), {})
+    def leave_out(self, raters: RaterGroup, reason: str) -> None:
+        """Count a row without a value under no role: which of its roles would have spoken is not known."""
+        reasons = self._left_out.setdefault(raters._replace(role=""), {})
         reasons[reason] = reasons.get(reason, 0) + 1
 
     def alphas(
         self, level: Level | None, resampling: Resampling | None, at_least: int = 0
     ) -> dict[RaterGroup, Reliability]:
-        """Alpha of each sheet in which some unit has so many values."""
-        found = {}
-        for about in dict.fromkeys([*self._sheets, *self._left_out]):
-            sheet = self._sheets.get(about, _RatingTable())
-            if max((len(values) for values in sheet.units.values()), default=0) >= at_least:
-                found[about] = self._alpha(about, sheet, level, resampling)
-        return found
+        """Compute alpha of each table in which some unit has at least so many values."""
+        alphas = {}
+        for raters in dict.fromkeys([*self._tables, *self._left_out]):
+            table = self._tables.get(raters, _RatingTable())
+            if max((len(values) for values in table.values.values()), default=0) >= at_least:
+                alphas[raters] = self._alpha(raters, table, level, resampling)
+        return alphas
 
     def _alpha(
-        self, about: RaterGroup, sheet: _RatingTable, level: Level | None, resampling: Resampling | None
+        self, raters: RaterGroup, table: _RatingTable, level: Level | None, resampling: Resampling | None
     ) -> Reliability:
-        texts = any(isinstance(value, str) for values in sheet.units.values() for value in values)
-        found = krippendorff_alpha(
-            sheet.units.values(),
+        texts = any(isinstance(value, str) for values in table.values.values() for value in values)
+        alpha = krippendorff_alpha(
+            table.values.values(),
             level or ("nominal" if texts else "interval"),
-            [sheet.groups[unit] for unit in sheet.units],
+            [table.groups[unit] for unit in table.values],
             resampling,
         )
-        rows_left_out = self._left_out.get(about._replace(role=""), {})
-        return replace(found, left_out={**found.left_out, **rows_left_out})
+        rows_left_out = self._left_out.get(raters._replace(role=""), {})
+        return replace(alpha, left_out={**alpha.left_out, **rows_left_out})
 
 
-def _about(row: Mapping[str, Any]) -> RaterGroup:
+def _raters_of(row: Mapping[str, Any]) -> RaterGroup:
     return RaterGroup(row.get("protocol") or "", row.get("aspect"))
 
 
 def _verdict(row: Mapping[str, Any]) -> Value | None:
     if row.get("status") == "failed":
         return None
-    found: Value | None = row["winner"] if row.get("winner") is not None else row.get("score")
-    return found
+    verdict: Value | None = row["winner"] if row.get("winner") is not None else row.get("score")
+    return verdict
 
 
-def _by_role(transcript: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Value]]:
-    """The last word of each agent, by role; and by side of the case, where agents of a role speak for one each."""
+def _opinions_by_role(transcript: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Value]]:
+    """Collect the last opinion of each agent by role, and by side where agents of a role argue for one answer each."""
     last: dict[tuple[str, str], tuple[int, list[Any]]] = {}
     for turn in transcript:
         value = turn["value"]
         if not isinstance(value, float | int | str | Sequence) or isinstance(value, bool):
             continue
-        who = (turn["role"], turn["agent"])
-        latest, values = last.get(who, (-1, []))
-        if turn["round"] > latest:
-            last[who] = (turn["round"], [value])
-        elif turn["round"] == latest:
+        agent_key = (turn["role"], turn["agent"])
+        last_round, values = last.get(agent_key, (-1, []))
+        if turn["round"] > last_round:
+            last[agent_key] = (turn["round"], [value])
+        elif turn["round"] == last_round:
             values.append(value)
-    found: dict[tuple[str, str], list[Value]] = {}
+    opinions: dict[tuple[str, str], list[Value]] = {}
     for (role, agent), (_, values) in last.items():
-        side = _OF_A_SIDE.search(agent)
-        word = _word(values)
-        part = side[1] if side and not isinstance(word, str) else ""
-        found.setdefault((role, part), []).append(word)
-    return found
+        side = _SIDE_OF_AGENT.search(agent)
+        opinion = _opinion(values)
+        # A vote names an answer itself: only scores of one side's defences must be kept apart by side.
+        part = side[1] if side and not isinstance(opinion, str) else ""
+        opinions.setdefault((role, part), []).append(opinion)
+    return opinions
 
 
-def _word(values: Sequence[Any]) -> Value:
-    """What an agent said in all: a score, or whom it favours. Votes that contradict each other favour nobody."""
+def _opinion(values: Sequence[Any]) -> Value:
+    """Sum up what an agent said: a score, or the answer it favours; votes that contradict each other are a tie."""
     if isinstance(values[0], str):
         return values[0] if len(set(values)) == 1 else "tie"
     if isinstance(values[0], Sequence):

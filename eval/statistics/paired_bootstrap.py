@@ -1,7 +1,7 @@
-"""Whether one judge agrees better than another, and its gain over a base.
+"""Whether one judge agrees better with people than another, by the paired bootstrap, and its gain over a base.
 
 Accuracy, kappa and correlations of two judges are taken from the same resamples, and subtracted one by one. Whole
-groups are drawn, so this holds also where several items share a source; tests that take items for independent do not.
+groups are drawn, so this holds also where several items share a source; tests that assume independent items do not.
 Source: Efron and Tibshirani 1993, An introduction to the bootstrap.
 """
 
@@ -17,7 +17,15 @@ import numpy as np
 from .alignment import AlignedRows, Floats, Reasons, align_rows
 from .chance_corrected import accuracies, kappas
 from .correlation import STATISTICS, correlation, correlations_within, resampled_correlation
-from .resampling import Resampling, Statistic, Weights, mean_or_none, resampled_means, two_sided_p
+from .resampling import (
+    Resampling,
+    Statistic,
+    Weights,
+    mean_or_none,
+    none_if_nan,
+    resampled_means,
+    two_sided_p,
+)
 from .tie_policy import Ties, confusion_tables, counted_votes, sum_by_unit
 
 TIE = "tie"
@@ -29,7 +37,7 @@ class PairedBootstrap:
 
     Attributes:
         what: ``accuracy``, ``kappa`` or a correlation's name.
-        n: rows that have both judges' and people's word; ``groups``: units drawn; ``left_out``: other rows, by reason.
+        n: rows that both judges and people judged; ``groups``: units drawn; ``left_out``: other rows, by reason.
         first, second: either judge's agreement over these rows; ``None`` where it does not exist.
         difference: first - second, with its interval.
         p: two-sided bootstrap p-value (see ``two_sided_p``); ``None`` where there is no interval.
@@ -57,7 +65,7 @@ def compare_correlations(
     groups: Sequence[Hashable | None] | None = None,
     resampling: Resampling | None = None,
 ) -> PairedBootstrap:
-    """The difference of two judges' correlations with people, by the paired bootstrap.
+    """Compare two judges' correlations with people, by the paired bootstrap.
 
     Args:
         name: ``pearson``, ``spearman`` or ``kendall``.
@@ -74,11 +82,11 @@ def compare_correlations(
     (0.171, 6)
     """
     resampling = resampling or Resampling()
-    rows = _scored(name, first, second, human, groups)
+    rows = _scores(name, first, second, human, groups)
     x, y, shared = rows.columns.values()
     values = correlation(name, x, shared), correlation(name, y, shared)
     drawn = [resampled_correlation(name, judge, shared, rows.units, resampling) for judge in (x, y)]
-    return _compared(name, rows, values, drawn[0] - drawn[1], resampling)
+    return _comparison(name, rows, values, drawn[0] - drawn[1], resampling)
 
 
 def compare_correlations_within(
@@ -89,7 +97,7 @@ def compare_correlations_within(
     groups: Sequence[Hashable],
     resampling: Resampling | None = None,
 ) -> PairedBootstrap:
-    """The difference of two judges' means over groups of the correlation with people within each.
+    """Compare two judges' means over groups of the correlation with people within each.
 
     Both means are over the same groups: those in which both judges have a correlation (see ``skipped``).
 
@@ -103,14 +111,16 @@ def compare_correlations_within(
     if any(group is None for group in groups):
         raise ValueError("correlations within groups need a group for every row")
     resampling = resampling or Resampling()
-    rows = _scored(name, first, second, human, groups)
+    rows = _scores(name, first, second, human, groups)
     x, y, shared = rows.columns.values()
-    each = [correlations_within(name, judge, shared, rows.units) for judge in (x, y)]
-    there = ~np.isnan(each[0] - each[1])
-    own, others = (values[there] for values in each)
-    drawn = resampled_means(own - others, np.arange(len(own)), resampling)
-    found = _compared(name, rows, (mean_or_none(own), mean_or_none(others)), drawn, resampling)
-    return replace(found, groups=len(own), skipped=int((~there).sum()))
+    by_group = [correlations_within(name, judge, shared, rows.units) for judge in (x, y)]
+    in_both = ~np.isnan(by_group[0] - by_group[1])
+    first_known, second_known = (values[in_both] for values in by_group)
+    drawn = resampled_means(first_known - second_known, np.arange(len(first_known)), resampling)
+    found = _comparison(
+        name, rows, (mean_or_none(first_known), mean_or_none(second_known)), drawn, resampling
+    )
+    return replace(found, groups=len(first_known), skipped=int((~in_both).sum()))
 
 
 def compare_accuracies(
@@ -122,7 +132,7 @@ def compare_accuracies(
     ties: Ties = "class",
     resampling: Resampling | None = None,
 ) -> PairedBootstrap:
-    """The difference of two judges' accuracies against people's preferences, by the paired bootstrap.
+    """Compare two judges' accuracies against people's preferences, by the paired bootstrap.
 
     Args:
         first, second, human: ``1``, ``2`` or ``tie``; ``None`` where there is none.
@@ -137,9 +147,11 @@ def compare_accuracies(
     resampling = resampling or Resampling()
     rows = _verdicts(first, second, human, groups, ties)
     x, y, truth = rows.columns.values()
-    right = [np.where((truth == _CODES[TIE]) & (ties == "half"), 0.5, judge == truth) for judge in (x, y)]
-    drawn = resampled_means(right[0] - right[1], rows.units, resampling)
-    return _compared("accuracy", rows, (mean_or_none(right[0]), mean_or_none(right[1])), drawn, resampling)
+    agreed = [np.where((truth == _CODES[TIE]) & (ties == "half"), 0.5, judge == truth) for judge in (x, y)]
+    drawn = resampled_means(agreed[0] - agreed[1], rows.units, resampling)
+    return _comparison(
+        "accuracy", rows, (mean_or_none(agreed[0]), mean_or_none(agreed[1])), drawn, resampling
+    )
 
 
 def compare_kappas(
@@ -150,7 +162,7 @@ def compare_kappas(
     *,
     resampling: Resampling | None = None,
 ) -> PairedBootstrap:
-    """The difference of two judges' Cohen's kappa with people's preferences, by the paired bootstrap.
+    """Compare two judges' Cohen's kappa with people's preferences, by the paired bootstrap.
 
     Args and result are those of ``compare_accuracies``; ties are a class of their own.
 
@@ -162,7 +174,7 @@ def compare_kappas(
     rows = _verdicts(first, second, human, groups, "class")
     x, y, truth = rows.columns.values()
     votes = np.eye(3)[truth.astype(np.intp)]
-    return _of_tables(
+    return _compare_tables(
         "kappa", rows, [confusion_tables(judge, votes, "class") for judge in (x, y)], resampling
     )
 
@@ -176,7 +188,7 @@ def compare_on_votes(
     ties: Ties = "class",
     resampling: Resampling | None = None,
 ) -> dict[str, PairedBootstrap]:
-    """The differences of two judges' ``accuracy`` and ``kappa`` where several votes of people stand against a verdict.
+    """Compare two judges' ``accuracy`` and ``kappa`` where people cast several votes on each row.
 
     Args:
         first, second: ``1``, ``2`` or ``tie``.
@@ -190,36 +202,38 @@ def compare_on_votes(
     (0.833, 0.333, 2)
     """
     resampling = resampling or Resampling()
-    cast = counted_votes(np.array(votes, dtype=np.float64).reshape(-1, 3), ties)
-    rows = _verdicts(first, second, ["1" if some else None for some in cast.sum(axis=1)], groups, "class")
+    counted = counted_votes(np.array(votes, dtype=np.float64).reshape(-1, 3), ties)
+    # Any verdict stands for "people voted": the column only says which rows count, the votes themselves are in counted.
+    voted = ["1" if total else None for total in counted.sum(axis=1)]
+    rows = _verdicts(first, second, voted, groups, "class")
     x, y, _ = rows.columns.values()
-    tables = [confusion_tables(judge, cast[rows.kept], ties) for judge in (x, y)]
-    return {what: _of_tables(what, rows, tables, resampling) for what in _OF_TABLES}
+    tables = [confusion_tables(judge, counted[rows.kept], ties) for judge in (x, y)]
+    return {what: _compare_tables(what, rows, tables, resampling) for what in _TABLE_FIGURES}
 
 
-_OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
+_TABLE_FIGURES = {"accuracy": accuracies, "kappa": kappas}
 
 
-def _of_tables(
-    what: str, rows: AlignedRows, each: Sequence[Floats], resampling: Resampling
+def _compare_tables(
+    what: str, rows: AlignedRows, row_tables: Sequence[Floats], resampling: Resampling
 ) -> PairedBootstrap:
-    """Of how often, in each row, each judge said one thing and people another."""
-    tables = [sum_by_unit(counts, rows.units).reshape(-1, 9) for counts in each]
+    """Compare two judges by how often, in each row, each of them said one thing and people another."""
+    tables = [sum_by_unit(counts, rows.units).reshape(-1, 9) for counts in row_tables]
 
-    def of(sums: Floats) -> Floats:
-        return _OF_TABLES[what](sums.reshape(-1, 3, 3))
+    def figure_of(sums: Floats) -> Floats:
+        return _TABLE_FIGURES[what](sums.reshape(-1, 3, 3))
 
-    def apart(weights: Weights) -> Floats:
-        found: Floats = of(weights @ tables[0]) - of(weights @ tables[1])
+    def difference(weights: Weights) -> Floats:
+        found: Floats = figure_of(weights @ tables[0]) - figure_of(weights @ tables[1])
         return found
 
-    first, second = (
-        None if np.isnan(value) else float(value) for table in tables for value in of(table.sum(axis=0))
+    first, second = (none_if_nan(figure_of(table.sum(axis=0))[0]) for table in tables)
+    return _comparison(
+        what, rows, (first, second), resampling.figures(len(tables[0]), difference), resampling
     )
-    return _compared(what, rows, (first, second), resampling.figures(len(tables[0]), apart), resampling)
 
 
-def _scored(
+def _scores(
     name: str,
     first: Sequence[float | None],
     second: Sequence[float | None],
@@ -252,6 +266,7 @@ def _verdicts(
         return align_rows(coded, groups)
     tied = sum(verdict == TIE for verdict in human)
     coded["human"] = [None if value == _CODES[TIE] else value for value in coded["human"]]
+    # People's column first: a row is counted under the first column that lacks a value, so every tie is among these.
     rows = align_rows({"human": coded["human"], "first": coded["first"], "second": coded["second"]}, groups)
     missing = rows.left_out.get("no human", 0) - tied
     reasons = {**rows.left_out, "no human": missing, "human tie": tied}
@@ -268,14 +283,14 @@ def _code(name: str, at: int, verdict: str | None) -> float | None:
     return None if verdict is None else _CODES[verdict]
 
 
-def _compared(
+def _comparison(
     what: str,
     rows: AlignedRows,
-    values: tuple[float | None, float | None],
+    figures: tuple[float | None, float | None],
     drawn: Floats,
     resampling: Resampling,
 ) -> PairedBootstrap:
-    first, second = values
+    first, second = figures
     difference = None if first is None or second is None else first - second
     interval = resampling.interval(difference, drawn)
     return PairedBootstrap(
@@ -317,14 +332,14 @@ class Gain:
 
 
 def gain(value: float | None, base: float | None) -> Gain:
-    """The gain of one figure over another."""
+    """Return how much a figure exceeds that of the base, absolutely and relatively."""
     if value is None or base is None:
         return Gain(value, base, None, None)
     return Gain(value, base, value - base, (value - base) / base if base > 0 else None)
 
 
 def average(values: Mapping[str, float | None]) -> float | None:
-    """The mean over aspects; ``None`` where any is missing, since means over different aspects cannot be compared.
+    """Average over aspects; ``None`` where any is missing, since means over different aspects cannot be compared.
 
     >>> average({"fluency": 0.4, "coherence": 0.6}), average({"fluency": 0.4, "coherence": None})
     (0.5, None)
@@ -334,7 +349,7 @@ def average(values: Mapping[str, float | None]) -> float | None:
 
 
 def gains(figures: Mapping[str, Mapping[str, float | None]], base: str) -> dict[str, dict[str, Gain]]:
-    """Gains of protocols over a base protocol, by aspect and on average.
+    """Return the gains of protocols over a base protocol, by aspect and on average.
 
     Args:
         figures: by protocol, then by aspect; the same statistic throughout, of which more is better.
@@ -353,16 +368,19 @@ def gains(figures: Mapping[str, Mapping[str, float | None]], base: str) -> dict[
     """
     if base not in figures:
         raise ValueError(f"no protocol {base!r} to compare with; there are {', '.join(figures) or 'none'}")
-    before = _with_average(figures[base], figures[base])
+    base_figures = _with_average(figures[base], figures[base])
     return {
         name: {
-            aspect: gain(value, before[aspect]) for aspect, value in _with_average(own, figures[base]).items()
+            aspect: gain(value, base_figures[aspect])
+            for aspect, value in _with_average(by_aspect, figures[base]).items()
         }
-        for name, own in figures.items()
+        for name, by_aspect in figures.items()
         if name != base
     }
 
 
-def _with_average(own: Mapping[str, float | None], aspects: Mapping[str, object]) -> dict[str, float | None]:
-    shared = {aspect: own.get(aspect) for aspect in aspects}
+def _with_average(
+    figures: Mapping[str, float | None], aspects: Mapping[str, object]
+) -> dict[str, float | None]:
+    shared = {aspect: figures.get(aspect) for aspect in aspects}
     return {**shared, AVERAGE: average(shared)} if len(shared) > 1 else shared

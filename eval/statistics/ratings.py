@@ -1,4 +1,7 @@
-"""Games between systems, and what they make of each: Bradley-Terry strengths and Elo ratings, by ``evalica``."""
+"""Bradley-Terry strengths and Elo ratings of systems, computed by the package ``evalica`` from games between them.
+
+A game is one verdict between two systems' answers: a win of either, or a tie.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import UsageError
-from .alignment import Floats, Units
+from .alignment import Floats, Units, unit_count
 from .resampling import Resampling, Weights
 
 ELO_START = 1000.0
@@ -21,8 +24,9 @@ ELO_BASE = 10.0
 ELO_SCALE = 400.0
 OUTCOMES = ("tie", "1", "2")
 _TOLERANCE = 1e-13
-_STEPS = 10_000
-_UNEVEN = 1e-9
+_ITERATIONS = 10_000
+_SOLVED = 1e-9
+"""By how much of all games a system's expected wins may differ from its wins."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Games:
 
     @classmethod
     def of(cls, pairs: Units, winners: Sequence[Any], units: Units, systems: int) -> Games:
-        """From winners as results spell them.
+        """Make games of winners as results spell them.
 
         Raises:
             UsageError: a winner that is none of ``1``, ``2`` and ``tie``.
@@ -56,48 +60,54 @@ class Games:
         return len(self.outcomes)
 
     @property
-    def drawn(self) -> int:
+    def unit_count(self) -> int:
         """How many units there are to draw."""
-        return int(self.units.max()) + 1 if len(self) else 0
+        return unit_count(self.units)
 
     def figures(self, method: str, resampling: Resampling) -> tuple[Floats, Floats]:
-        """Each system's figure, of shape (systems,), and in each resample, (resamples, systems); NaN for none."""
+        """Return each system's figure, and that in each resample; NaN where there is none.
+
+        Returns:
+            shapes (systems,) and (resamples, systems).
+        """
         if not len(self):
             return np.full(self.systems, np.nan), np.full((resampling.resamples, self.systems), np.nan)
         figure = self.strengths if method == "bradley_terry" else self.ratings
-        value = figure(np.ones(self.drawn, dtype=np.int64))
-        if self.drawn < 2 or np.isnan(value).any():
+        value = figure(np.ones(self.unit_count, dtype=np.int64))
+        # Without a figure there is no interval: the resamples, each a fit of its own, are not computed.
+        if self.unit_count < 2 or np.isnan(value).any():
             return value, np.full((resampling.resamples, self.systems), np.nan)
-        drawn = [figure(weights) for block in resampling.weights(self.drawn) for weights in block]
+        drawn = [figure(weights) for block in resampling.weights(self.unit_count) for weights in block]
         return value, np.array(drawn).reshape(-1, self.systems)
 
     def strengths(self, weights: Weights) -> Floats:
-        """Bradley-Terry strengths, natural logarithms with mean 0; NaN where they do not exist.
+        """Compute Bradley-Terry strengths, natural logarithms with mean 0; NaN where they do not exist.
 
         Args:
             weights: how often each unit counts.
         """
-        of_kind = np.bincount(self._kind, weights[self.units].astype(float), len(self._kinds)).astype(float)
-        points = self._points(of_kind)
+        counts = np.bincount(self._kind, weights[self.units].astype(float), len(self._kinds)).astype(float)
+        points = self._points(counts)
         if self.systems < 2 or not strongly_connected(points > 0):
             return np.full(self.systems, np.nan)
         evalica = load_evalica()
         first, second, outcome = self._kinds.T
-        found = evalica.bradley_terry(
+        # One weighted game for all that are alike, so that the cost of a fit does not grow with the rows.
+        fit = evalica.bradley_terry(
             first.tolist(),
             second.tolist(),
             [evalica.Winner(int(won)) for won in outcome],
             index=_index(self.systems),
-            weights=of_kind,
+            weights=counts,
             tolerance=_TOLERANCE,
-            limit=_STEPS,
+            limit=_ITERATIONS,
         )
-        strengths = np.log(found.scores.sort_index().to_numpy(dtype=float))
+        strengths = np.log(fit.scores.sort_index().to_numpy(dtype=float))
         strengths -= strengths.mean()
-        return strengths if _settled(points, strengths) else np.full(self.systems, np.nan)
+        return strengths if _is_solution(points, strengths) else np.full(self.systems, np.nan)
 
     def ratings(self, weights: Weights) -> Floats:
-        """Elo ratings after all games; a game that counts twice is played twice in a row.
+        """Compute Elo ratings after all games; a game that counts twice is played twice in a row.
 
         (``evalica`` has weights for games as well; but there, a game of weight 0 is one that both sides lost.)
         """
@@ -105,7 +115,7 @@ class Games:
         played = np.repeat(np.arange(len(self)), weights[self.units])
         first, second = self.pairs[played].T
         outcomes = [evalica.Winner(won) for won in self.outcomes[played].tolist()]
-        found = evalica.elo(
+        table = evalica.elo(
             first.tolist(),
             second.tolist(),
             outcomes,
@@ -115,11 +125,11 @@ class Games:
             scale=ELO_SCALE,
             k=ELO_K,
         )
-        ratings: Floats = found.scores.sort_index().to_numpy(dtype=float)
+        ratings: Floats = table.scores.sort_index().to_numpy(dtype=float)
         return ratings
 
     def results(self) -> NDArray[np.int64]:
-        """Wins, losses and ties of each system: shape (systems, 3)."""
+        """Count wins, losses and ties of each system: shape (systems, 3)."""
         table = np.zeros((self.systems, 3), dtype=np.int64)
         for side, won in ((0, 1), (1, 2)):
             column = np.where(self.outcomes == 0, 2, np.where(self.outcomes == won, 0, 1))
@@ -127,19 +137,19 @@ class Games:
         return table
 
     def points(self) -> Floats:
-        """Points of each system against each: 1 for a win, a half for a tie; shape (systems, systems)."""
+        """Add up the points of each system against each: 1 for a win, a half for a tie; shape (systems, systems)."""
         return self._points(np.bincount(self._kind, minlength=len(self._kinds)).astype(float))
 
-    def _points(self, of_kind: Floats) -> Floats:
+    def _points(self, counts: Floats) -> Floats:
         first, second, outcome = self._kinds.T
         points = np.zeros((self.systems, self.systems))
-        np.add.at(points, (first, second), of_kind * np.array([0.5, 1.0, 0.0])[outcome])
-        np.add.at(points, (second, first), of_kind * np.array([0.5, 0.0, 1.0])[outcome])
+        np.add.at(points, (first, second), counts * np.array([0.5, 1.0, 0.0])[outcome])
+        np.add.at(points, (second, first), counts * np.array([0.5, 0.0, 1.0])[outcome])
         return points
 
     @cached_property
     def _distinct(self) -> tuple[Units, Units]:
-        """The distinct games (who, whom, outcome), of shape (kinds, 3), and of each game which one it is."""
+        """The distinct games (first, second, outcome), of shape (kinds, 3), and for each game which of them it is."""
         games = np.column_stack([self.pairs.reshape(-1, 2), self.outcomes])
         kinds, kind = np.unique(games, axis=0, return_inverse=True)
         return kinds, kind.reshape(-1)
@@ -154,20 +164,21 @@ class Games:
 
 
 def strongly_connected(beaten: NDArray[np.bool_]) -> bool:
-    """Whether every system is reached from every other along games that it won or tied: shape (systems, systems)."""
+    """Return whether every system is reached from every other along wins and ties, given as (systems, systems)."""
     return bool(reachable(beaten).all())
 
 
 def reachable(beaten: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which systems each reaches, itself included."""
+    """Return which systems each one reaches along wins and ties, itself included: shape (systems, systems)."""
     reach: NDArray[np.bool_] = beaten | np.eye(len(beaten), dtype=bool)
+    # Squaring doubles the length of the paths, so log2 of the number of systems is often enough.
     for _ in range(max(1, len(beaten)).bit_length()):
         reach = (reach.astype(float) @ reach.astype(float)) > 0
     return reach
 
 
 def load_evalica() -> ModuleType:
-    """The package that ranks.
+    """Import the package ``evalica``.
 
     Raises:
         UsageError: it is not installed.
@@ -180,14 +191,17 @@ def load_evalica() -> ModuleType:
 
 
 def _index(systems: int) -> Any:
-    import pandas as pd  # which evalica brings along
+    import pandas as pd  # a dependency of evalica
 
     return pd.RangeIndex(systems)
 
 
-def _settled(points: Floats, strengths: Floats) -> bool:
-    """Whether the strengths are the solution: each system is expected to win what it won."""
+def _is_solution(points: Floats, strengths: Floats) -> bool:
+    """Return whether the strengths are the solution: each system is expected to win as often as it won.
+
+    ``evalica`` also stops after a limited number of iterations.
+    """
     games = points + points.T
     chances = 1 / (1 + np.exp(strengths[None, :] - strengths[:, None]))
     surplus = points.sum(axis=1) - (games * chances).sum(axis=1)
-    return bool(np.abs(surplus).max() <= _UNEVEN * games.sum())
+    return bool(np.abs(surplus).max() <= _SOLVED * games.sum())

@@ -1,7 +1,8 @@
-"""The bootstrap: statistics with intervals, means in every resample.
+"""The bootstrap: figures with percentile intervals, means and ratios in every resample, and p-values of differences.
 
 Units are what was drawn from the world independently of each other: groups (the candidates of one source text belong
-together), or single rows where there are no groups. A resample is told by how often it drew each unit, its *weights*.
+together), or single rows where there are no groups. A resample is described by how often it drew each unit, its
+*weights*, so that most figures of a resample are sums that a matrix product computes without copying any row.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignment import Floats, Units
+from .alignment import Floats, Units, unit_count
 
 Weights = NDArray[np.int64]
 """How often each resample drew each unit: (resamples, units)."""
 ByteWeights = NDArray[np.uint8]
+"""The same in a byte each."""
 AnyWeights = TypeVar("AnyWeights", Weights, ByteWeights)
 _CELLS = 1 << 20
 _BYTES = 1 << 27
 
-_REMEMBERED = 1 << 22
-"""Bytes up to which resamples are kept for the next figure of as many units: a study has hundreds of these."""
+_CACHED_BYTES = 1 << 22
+"""Up to this size the resamples are kept for the next figure of as many units: a study has hundreds of these."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Resampling:
             raise ValueError(f"seed must be 0 or more, not {self.seed}")
 
     def weights(self, units: int) -> Iterator[Weights]:
-        """Which units each resample drew, some resamples at a time: arrays of shape (some, units).
+        """Yield how often each resample drew each unit, some resamples at a time: arrays of shape (some, units).
 
         Each row sums to ``units``. The rows are the same for the same seed and number of units.
         """
@@ -71,16 +73,16 @@ class Resampling:
                 yield part.astype(np.int64)
 
     def blocks(self, units: int) -> Iterator[ByteWeights]:
-        """The same in a byte each, many more at a time: 1,000 resamples of 100,000 units in one array.
+        """Yield the same in a byte each, many more at a time: 1,000 resamples of 100,000 units in one array.
 
         That a resample draws a unit more than 255 times has a chance below 1e-500, however many units there are.
         """
-        if self.resamples * units <= _REMEMBERED:
-            return iter([_remembered(self.seed, self.resamples, units)])
-        return _drawn(self.seed, self.resamples, units)
+        if self.resamples * units <= _CACHED_BYTES:
+            return iter([_all_resamples(self.seed, self.resamples, units)])
+        return _draw_blocks(self.seed, self.resamples, units)
 
     def figures(self, units: int, figure: Callable[[Weights], Floats]) -> Floats:
-        """A figure in each resample.
+        """Compute a figure in each resample.
 
         Args:
             units: how many there are. Of fewer than two, all resamples are alike: they say nothing, and are all NaN.
@@ -91,10 +93,10 @@ class Resampling:
         """
         if units < 2 or not self.resamples:
             return np.full(self.resamples, np.nan)
-        return np.concatenate([figure(block) for block in self.weights(units)])
+        return np.concatenate([figure(weights) for weights in self.weights(units)])
 
     def interval(self, value: float | None, resampled: Floats) -> Statistic:
-        """The figure with its percentile interval.
+        """Add the percentile interval to a figure.
 
         Resamples in which the figure does not exist (NaN) are left out. Where that is more than half of them, or
         where the figure itself does not exist, there is no interval.
@@ -103,36 +105,12 @@ class Resampling:
             value: the figure over all units, as they are.
             resampled: the figure in each resample.
         """
-        there = resampled[~np.isnan(resampled)]
-        if value is None or not len(there) or 2 * len(there) < len(resampled):
+        known = without_nan(resampled)
+        if value is None or not len(known) or 2 * len(known) < len(resampled):
             return Statistic(value)
         tail = (1 - self.confidence) / 2
-        low, high = np.quantile(there, (tail, 1 - tail))
+        low, high = np.quantile(known, (tail, 1 - tail))
         return Statistic(value, float(low), float(high))
-
-
-def _drawn(seed: int, resamples: int, units: int) -> Iterator[ByteWeights]:
-    random = np.random.default_rng(seed)
-    at_once = max(1, _BYTES // max(1, units))
-    for start in range(0, resamples, at_once):
-        block = np.empty((min(at_once, resamples - start), units), dtype=np.uint8)
-        for drawn in block:
-            drawn[:] = np.bincount(random.integers(0, units, units), minlength=units)
-        yield block
-
-
-@lru_cache(maxsize=8)
-def _remembered(seed: int, resamples: int, units: int) -> ByteWeights:
-    """All resamples in one array, which nobody may write to."""
-    found = np.concatenate([np.empty((0, units), dtype=np.uint8), *_drawn(seed, resamples, units)])
-    found.flags.writeable = False
-    return found
-
-
-def split_resamples(weights: AnyWeights, rows: int, cells: int) -> Iterator[AnyWeights]:
-    """The resamples a few at a time, so that no more than ``cells`` numbers are held, ``rows`` for each resample."""
-    at_once = max(1, cells // max(1, rows))
-    return (weights[start : start + at_once] for start in range(0, len(weights), at_once))
 
 
 @dataclass(frozen=True)
@@ -153,8 +131,34 @@ class Statistic:
     high: float | None = None
 
 
+def split_resamples(weights: AnyWeights, rows: int, cells: int) -> Iterator[AnyWeights]:
+    """Yield the resamples a few at a time, so that at most ``cells`` numbers are held, ``rows`` for each resample."""
+    at_once = max(1, cells // max(1, rows))
+    return (weights[start : start + at_once] for start in range(0, len(weights), at_once))
+
+
+def _draw_blocks(seed: int, resamples: int, units: int) -> Iterator[ByteWeights]:
+    random = np.random.default_rng(seed)
+    at_once = max(1, _BYTES // max(1, units))
+    for start in range(0, resamples, at_once):
+        block = np.empty((min(at_once, resamples - start), units), dtype=np.uint8)
+        # One resample after the other from one generator: the size of the blocks changes no draw.
+        for weights in block:
+            weights[:] = np.bincount(random.integers(0, units, units), minlength=units)
+        yield block
+
+
+@lru_cache(maxsize=8)
+def _all_resamples(seed: int, resamples: int, units: int) -> ByteWeights:
+    """Draw all resamples into one array, which is read-only since all callers share it."""
+    # The empty array stands for 0 resamples, of which there is no block to concatenate.
+    weights = np.concatenate([np.empty((0, units), dtype=np.uint8), *_draw_blocks(seed, resamples, units)])
+    weights.flags.writeable = False
+    return weights
+
+
 def resampled_ratios(numerators: Floats, denominators: Floats, resampling: Resampling) -> Floats:
-    """The ratio of two sums over units, in each resample.
+    """Compute the ratio of two sums over units in each resample.
 
     Args:
         numerators: of shape (units, k).
@@ -163,21 +167,21 @@ def resampled_ratios(numerators: Floats, denominators: Floats, resampling: Resam
     Returns:
         shape (resamples, k); NaN where the denominator is 0, and everywhere for fewer than two units.
     """
-    units, wide = numerators.shape
+    units, width = numerators.shape
     if units < 2 or not resampling.resamples:
-        return np.full((resampling.resamples, wide), np.nan)
-    found = []
+        return np.full((resampling.resamples, width), np.nan)
+    blocks = []
     for weights in resampling.weights(units):
         drawn = weights.astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found.append(drawn @ numerators / (drawn @ denominators))
-    ratios = np.concatenate(found)
+            blocks.append(drawn @ numerators / (drawn @ denominators))
+    ratios = np.concatenate(blocks)
     ratios[~np.isfinite(ratios)] = np.nan
     return ratios
 
 
 def resampled_means(values: Floats, units: Units, resampling: Resampling) -> Floats:
-    """The mean over rows in each resample of their units.
+    """Compute the mean over rows in each resample of their units.
 
     Args:
         values: of shape (rows,) or (rows, k).
@@ -192,30 +196,42 @@ def resampled_means(values: Floats, units: Units, resampling: Resampling) -> Flo
     """
     flat = values.ndim == 1
     table = values[:, None] if flat else values
-    units_there = int(units.max()) + 1 if len(units) else 0
-    sums = np.zeros((units_there, table.shape[1]))
+    count = unit_count(units)
+    sums = np.zeros((count, table.shape[1]))
     np.add.at(sums, units, table)
-    rows = np.bincount(units, minlength=units_there).astype(float)[:, None]
-    drawn = resampled_ratios(sums, rows, resampling)
-    return drawn[:, 0] if flat else drawn
-
-
-def mean_or_none(values: Floats) -> float | None:
-    """The mean; ``None`` of nothing."""
-    return float(values.mean()) if len(values) else None
+    rows = np.bincount(units, minlength=count).astype(float)[:, None]
+    means = resampled_ratios(sums, rows, resampling)
+    return means[:, 0] if flat else means
 
 
 def two_sided_p(differences: Floats) -> float | None:
-    """Two-sided bootstrap p-value that a difference is 0, from the difference in each resample.
+    """Return the two-sided bootstrap p-value that a difference is 0, from the difference in each resample.
 
     Twice the smaller of the shares of resamples on either side of 0 (0 counts for both), each with 1 added above and
-    below the line, so that a p-value is never 0; at most 1 (Davison and Hinkley 1997, section 4.2.5).
+    below the line, so that a p-value is never 0; at most 1 (Davison and Hinkley 1997, section 4.2.5). ``None`` where
+    the difference exists in less than half of the resamples, as an interval then does not exist either.
 
     >>> two_sided_p(np.array([0.1, 0.2, 0.3, -0.1]))
     0.8
     """
-    there = differences[~np.isnan(differences)]
-    if not len(there) or 2 * len(there) < len(differences):
+    known = without_nan(differences)
+    if not len(known) or 2 * len(known) < len(differences):
         return None
-    fewest = min(int((there <= 0).sum()), int((there >= 0).sum()))
-    return min(1.0, 2 * (fewest + 1) / (len(there) + 1))
+    fewest = min(int((known <= 0).sum()), int((known >= 0).sum()))
+    return min(1.0, 2 * (fewest + 1) / (len(known) + 1))
+
+
+def mean_or_none(values: Floats) -> float | None:
+    """Return the mean; ``None`` of no values."""
+    return float(values.mean()) if len(values) else None
+
+
+def none_if_nan(value: float) -> float | None:
+    """Return a figure as results hold it: ``None``, not NaN, where it does not exist."""
+    return None if np.isnan(value) else float(value)
+
+
+def without_nan(values: Floats) -> Floats:
+    """Return the values that exist."""
+    known: Floats = values[~np.isnan(values)]
+    return known

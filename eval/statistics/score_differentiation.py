@@ -1,7 +1,7 @@
-"""Do many advocates drive scores further apart, and sooner? The courtroom paper's Theorems 1 and 2, put to the test.
+"""Tests of the courtroom paper's Theorems 1 and 2: do many advocates separate two answers' scores further, and sooner?
 
-Protocols are held beside each other on the items that all of them judged: the mean absolute gap of their final scores
-(score differentiation), and the rounds until the gap first reaches a threshold (iteration complexity).
+Protocols are compared on the items that all of them judged: the mean absolute gap of their final scores (score
+differentiation), and the rounds until the gap first reaches a threshold (iteration complexity).
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import UsageError
-from .alignment import Floats, Reasons, Units, fields_of, number_units, resampling_unit, why_unjudged
+from .alignment import (
+    Floats,
+    Reasons,
+    Units,
+    fields_of,
+    number_units,
+    resampling_unit,
+    unit_count,
+    why_unjudged,
+)
 from .gap_analysis import HIGH, LOW, GapRound, gap_analysis, gaps_of, rounds_until
 from .resampling import Resampling, Statistic, mean_or_none, resampled_means, resampled_ratios
 from .significance import PairedTTest, binomial_test, holm, paired_t_test
@@ -25,13 +34,13 @@ Scale = tuple[float, float]
 
 @dataclass(frozen=True)
 class RoundOfGaps:
-    """The gap after one round, over the cases that were held so long.
+    """The gap after one round, over the debates that lasted so long.
 
     Attributes:
-        round: its number, from 1; ``n``: cases that held it.
+        round: its number, from 1; ``n``: debates that had it.
         gap: mean gap, as a share of the widest; ``growths``: mean number of rounds in which it had grown.
         tail: mean exact chance of a gap of 1 - eps or more, under the paper's model.
-        holds, vacuous, not_applying: in how many cases the paper's bound of that chance does so.
+        holds, vacuous, not_applying: in how many debates the paper's bound of that chance does so.
     """
 
     round: int
@@ -48,7 +57,7 @@ class RoundOfGaps:
 class Gaps:
     """The gaps of a protocol, round by round.
 
-    ``n`` cases count; ``left_out`` says why others do not; ``eps`` and ``prior`` (alpha, beta) are those of the model.
+    ``n`` debates count; ``left_out`` says why others do not; ``eps`` and ``prior`` (alpha, beta) are the model's.
     """
 
     n: int
@@ -97,7 +106,7 @@ class RoundsNeeded:
 
 @dataclass(frozen=True)
 class SoonerOrLater:
-    """On how many items one protocol got there sooner or later than another (never is later than ever).
+    """On how many items one protocol reached the threshold sooner or later than another (never counts as later).
 
     ``p`` is the exact two-sided p-value of the sign test; ``None`` without items, ``adjusted`` after Holm's correction.
     """
@@ -136,7 +145,7 @@ def gaps_by_round(
     prior: tuple[float, float] = (1, 1),
     resampling: Resampling | None = None,
 ) -> Gaps:
-    """The gap analysis over the cases of one protocol.
+    """Run the gap analysis over the debates of one protocol.
 
     Args:
         rows: as in ``results.jsonl``: ``score_by_round`` with a pair for each round.
@@ -151,7 +160,7 @@ def gaps_by_round(
     [(1, 2, 0.044), (2, 1, 0.263)]
     """
     resampling = resampling or Resampling()
-    cases: list[tuple[Hashable, tuple[GapRound, ...]]] = []
+    debates: list[tuple[Hashable, tuple[GapRound, ...]]] = []
     left_out: Counter[str] = Counter()
     for row in map(fields_of, rows):
         pairs = row.get("score_by_round") or ()
@@ -159,15 +168,15 @@ def gaps_by_round(
             left_out[reason] += 1
             continue
         try:
-            cases.append((resampling_unit(row), gap_analysis(pairs, eps, scale, prior)))
+            debates.append((resampling_unit(row), gap_analysis(pairs, eps, scale, prior)))
         except UsageError as error:
             raise UsageError(f"item {row.get('item')}: {error}") from error
-    longest = max((len(case) for _, case in cases), default=0)
+    longest = max((len(by_round) for _, by_round in debates), default=0)
     rounds = tuple(
-        _round([(unit, case[at]) for unit, case in cases if at < len(case)], resampling)
-        for at in range(longest)
+        _round([(unit, by_round[number]) for unit, by_round in debates if number < len(by_round)], resampling)
+        for number in range(longest)
     )
-    return Gaps(len(cases), dict(left_out), rounds, eps, prior, resampling)
+    return Gaps(len(debates), dict(left_out), rounds, eps, prior, resampling)
 
 
 def score_differentiation(
@@ -176,19 +185,19 @@ def score_differentiation(
     scale: Scale = (LOW, HIGH),
     resampling: Resampling | None = None,
 ) -> ScoreDifferentiation:
-    """The mean absolute gap of the first protocol beside those of others, on the same items (Theorem 1).
+    """Compare the mean absolute gap of the first protocol with those of others, on the same items (Theorem 1).
 
     Args:
         rows: of all these protocols, as in ``results.jsonl``: ``scores``.
-        protocols: which; the first is held against each other one.
+        protocols: which; the first is compared with each other one.
         scale: of the scores of all of them.
         resampling: how intervals are made.
 
     >>> rows = [{"item": item, "protocol": name, "scores": pair} for item, more, samre in
     ...     [("a", [80, 60], [70, 65]), ("b", [90, 60], [60, 60]), ("c", [70, 80], [70, 72])]
     ...     for name, pair in [("more", more), ("samre", samre)]]
-    >>> found = score_differentiation(rows, ["more", "samre"])
-    >>> {name: round(gap.value, 3) for name, gap in found.gaps.items()}, found.n
+    >>> comparison = score_differentiation(rows, ["more", "samre"])
+    >>> {name: round(gap.value, 3) for name, gap in comparison.gaps.items()}, comparison.n
     ({'more': 0.175, 'samre': 0.02}, 3)
     """
     resampling = resampling or Resampling()
@@ -218,7 +227,7 @@ def iteration_complexity(
     scale: Scale = (LOW, HIGH),
     resampling: Resampling | None = None,
 ) -> IterationComplexity:
-    """The rounds that the first protocol takes until its gap reaches ``eps``, beside those of others (Theorem 2).
+    """Compare the rounds that protocols take until their gap reaches ``eps``, on the same items (Theorem 2).
 
     Args:
         rows: of all these protocols, as in ``results.jsonl``: ``score_by_round``.
@@ -228,19 +237,21 @@ def iteration_complexity(
     >>> rows = [{"item": item, "protocol": name, "score_by_round": pairs} for item, more, samre in
     ...     [("a", [[80, 60]], [[70, 65], [80, 60]]), ("b", [[61, 60]], [[60, 60]])]
     ...     for name, pairs in [("more", more), ("samre", samre)]]
-    >>> found = iteration_complexity(rows, eps=0.15)
-    >>> found.protocols["samre"].after, found.against["samre"].sooner, found.against["samre"].same
+    >>> comparison = iteration_complexity(rows, eps=0.15)
+    >>> comparison.protocols["samre"].after, comparison.against["samre"].sooner, comparison.against["samre"].same
     ({2: 1}, 1, 1)
     """
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
     resampling = resampling or Resampling()
+    # Infinity stands for a gap that never reached the threshold: it compares as later than any round.
     table = _SharedItems.of(
         rows, protocols, "score_by_round", lambda pairs: rounds_until(gaps_of(pairs, scale), eps) or np.inf
     )
     rounds = {name: np.array(values, dtype=float) for name, values in table.columns.items()}
     first, *others = protocols
     signs = {
+        # Compared, not subtracted: infinity less infinity is no number.
         other: (rounds[other] > rounds[first]).astype(int) - (rounds[other] < rounds[first])
         for other in others
     }
@@ -261,7 +272,7 @@ def iteration_complexity(
 
 
 class _SharedItems(NamedTuple):
-    """One figure an item for each protocol, of the items for which all have one."""
+    """One figure an item for each protocol, of the items for which all protocols have one."""
 
     columns: Mapping[str, list[float]]
     groups: list[Hashable]
@@ -274,45 +285,45 @@ class _SharedItems(NamedTuple):
     ) -> _SharedItems:
         if len(set(protocols)) < 2 or len(set(protocols)) < len(protocols):
             raise UsageError(f"give at least two different protocols, not {', '.join(protocols) or 'none'}")
-        found: dict[tuple[Hashable, Hashable], dict[str, float]] = {}
+        by_item: dict[tuple[Hashable, Hashable], dict[str, float]] = {}
         groups: dict[tuple[Hashable, Hashable], Hashable] = {}
         for row in map(fields_of, rows):
             if row.get("protocol") not in protocols:
                 continue
             key = (row["item"], row.get("repeat"))
             groups[key] = resampling_unit(row)
-            values = found.setdefault(key, {})
+            figures = by_item.setdefault(key, {})
             if row.get("status") != "failed" and row.get(what):
                 try:
-                    values[row["protocol"]] = figure(row[what])
+                    figures[row["protocol"]] = figure(row[what])
                 except UsageError as error:
                     raise UsageError(f"item {row['item']}, {row['protocol']}: {error}") from error
-        shared = [key for key, values in found.items() if len(values) == len(protocols)]
+        shared = [key for key, figures in by_item.items() if len(figures) == len(protocols)]
         missing = Counter(
-            "no scores of " + ", ".join(name for name in protocols if name not in values)
-            for values in found.values()
-            if len(values) < len(protocols)
+            "no scores of " + ", ".join(name for name in protocols if name not in figures)
+            for figures in by_item.values()
+            if len(figures) < len(protocols)
         )
         kept = [groups[key] for key in shared]
-        columns = {name: [found[key][name] for key in shared] for name in protocols}
+        columns = {name: [by_item[key][name] for key in shared] for name in protocols}
         return cls(columns, kept, number_units(kept, len(kept)), dict(missing))
 
 
-def _round(cases: Sequence[tuple[Hashable, GapRound]], resampling: Resampling) -> RoundOfGaps:
-    units = number_units([unit for unit, _ in cases], len(cases))
-    models = [case.posterior for _, case in cases]
+def _round(debates: Sequence[tuple[Hashable, GapRound]], resampling: Resampling) -> RoundOfGaps:
+    units = number_units([unit for unit, _ in debates], len(debates))
+    models = [after.posterior for _, after in debates]
     statuses = Counter(model.status for model in models)
     gap, growths, tail = (
         _mean(np.array(column, dtype=float), units, resampling)
         for column in (
-            [case.gap for _, case in cases],
+            [after.gap for _, after in debates],
             [model.growths for model in models],
             [model.tail for model in models],
         )
     )
     return RoundOfGaps(
-        round=cases[0][1].round,
-        n=len(cases),
+        round=debates[0][1].round,
+        n=len(debates),
         gap=gap,
         growths=growths,
         tail=tail,
@@ -323,17 +334,17 @@ def _round(cases: Sequence[tuple[Hashable, GapRound]], resampling: Resampling) -
 
 
 def _needed(rounds: Floats, units: Units, resampling: Resampling) -> RoundsNeeded:
-    there = np.isfinite(rounds)
-    drawn_units = int(units.max()) + 1 if len(units) else 0
-    sums = np.bincount(units[there], rounds[there], drawn_units).astype(float)[:, None]
-    counts = np.bincount(units[there], minlength=drawn_units).astype(float)[:, None]
+    reached = np.isfinite(rounds)
+    # Over all units, also those whose items never reached it: in a resample they are drawn with the others.
+    count = unit_count(units)
+    sums = np.bincount(units[reached], rounds[reached], count).astype(float)[:, None]
+    counts = np.bincount(units[reached], minlength=count).astype(float)[:, None]
+    mean = mean_or_none(rounds[reached])
     return RoundsNeeded(
-        after=dict(sorted(Counter(rounds[there].astype(int).tolist()).items())),
-        never=int((~there).sum()),
-        share=_mean(there.astype(float), units, resampling),
-        rounds=resampling.interval(
-            mean_or_none(rounds[there]), resampled_ratios(sums, counts, resampling)[:, 0]
-        ),
+        after=dict(sorted(Counter(rounds[reached].astype(int).tolist()).items())),
+        never=int((~reached).sum()),
+        share=_mean(reached.astype(float), units, resampling),
+        rounds=resampling.interval(mean, resampled_ratios(sums, counts, resampling)[:, 0]),
     )
 
 

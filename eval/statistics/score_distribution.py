@@ -1,6 +1,6 @@
-"""Which scores a judge gives, beside those that people give (DEBATE, Table 2).
+"""The distribution of a judge's scores over the scale, beside that of people's scores (DEBATE, Table 2).
 
-A judge that hides in the middle of the scale, or at its top, is seen here at once, and by no correlation.
+A judge that uses only the middle of the scale, or its top, is seen here at once, and by no correlation.
 """
 
 from __future__ import annotations
@@ -14,8 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...state.errors import UsageError
-from .alignment import UNLABELLED, Floats, Reasons, fields_of, number_groups, resampling_unit, why_unjudged
-from .resampling import Resampling, Statistic, resampled_ratios
+from .alignment import (
+    UNLABELLED,
+    Floats,
+    Reasons,
+    fields_of,
+    number_groups,
+    resampling_unit,
+    unit_count,
+    why_unjudged,
+)
+from .resampling import Resampling, Statistic, none_if_nan, resampled_ratios
 
 _MOST_POINTS = 1000
 
@@ -28,7 +37,7 @@ class Scale(NamedTuple):
     step: float = 1
 
     def points(self) -> tuple[float, ...]:
-        """All points.
+        """Return all points of the scale.
 
         Raises:
             UsageError: no whole number of steps leads from low to high.
@@ -42,10 +51,11 @@ class Scale(NamedTuple):
                 f"no scale: from {self.low:g} to {self.high:g} in steps of {self.step:g}; "
                 f"give a low end, a high end and a step that leads from one to the other"
             )
-        return tuple(float(self.low + self.step * at) for at in range(round(steps) + 1))
+        return tuple(float(self.low + self.step * number) for number in range(round(steps) + 1))
 
     def nearest(self, score: float) -> int:
-        """The number of the nearest point, from 0; half way between two, the higher one."""
+        """Return the number of the nearest point, from 0; half way between two, the higher one."""
+        # Rounded first: a step such as 0.1 is no binary fraction, and half way could come out a little below.
         return math.floor(round((score - self.low) / self.step, 9) + 0.5)
 
 
@@ -93,7 +103,7 @@ class ScoreDistribution:
 def score_distributions(
     rows: Iterable[Any], scales: Mapping[str, Scale] | None = None, resampling: Resampling | None = None
 ) -> dict[str, ScoreDistribution]:
-    """The distribution of scores, judge beside people, by aspect.
+    """Return the distribution of scores, the judge's beside people's, for each aspect.
 
     Args:
         rows: of one protocol, as in ``results.jsonl``: ``score``, ``annotations`` or ``human``, and ``group`` and
@@ -103,45 +113,54 @@ def score_distributions(
         resampling: how intervals are made.
 
     Raises:
-        UsageError: a scale that is none.
+        UsageError: a scale whose steps do not lead from its low end to its high end.
 
     >>> rows = [{"item": item, "aspect": "wit", "score": score, "annotations": given}
     ...     for item, score, given in [("a", 1.0, [1, 3]), ("b", 2.5, [3, 3])]]
-    >>> found = score_distributions(rows, {"wit": Scale(1, 3)})["wit"]
-    >>> [(each.point, each.judge.value, each.human.value) for each in found.points]
+    >>> distribution = score_distributions(rows, {"wit": Scale(1, 3)})["wit"]
+    >>> [(each.point, each.judge.value, each.human.value) for each in distribution.points]
     [(1.0, 50.0, 25.0), (2.0, 0.0, 0.0), (3.0, 50.0, 75.0)]
-    >>> found.rounded, found.distance.value
+    >>> distribution.rounded, distribution.distance.value
     (1, 0.25)
     """
-    found: dict[str, _Tally] = {}
+    tallies: dict[str, _Tally] = {}
     for row in map(fields_of, rows):
         if row.get("winner") is not None or isinstance(row.get("human"), str):
             continue
         aspect = row.get("aspect") or "score"
-        if aspect not in found:
-            found[aspect] = _Tally((scales or {}).get(aspect, Scale()))
-        found[aspect].add(row)
-    return {aspect: tally.distribution(resampling or Resampling()) for aspect, tally in found.items()}
+        if aspect not in tallies:
+            tallies[aspect] = _Tally((scales or {}).get(aspect, Scale()))
+        tallies[aspect].add(row)
+    return {aspect: tally.distribution(resampling or Resampling()) for aspect, tally in tallies.items()}
 
 
-class _Row(NamedTuple):
+class _TalliedRow(NamedTuple):
+    """One row as numbers of scale points.
+
+    Attributes:
+        unit: what it is drawn with.
+        judge: the judge's score; ``human``: single annotations (``annotated``), or else their mean.
+        annotated: whether the row has single annotations.
+        rounded: whether the judge's score lay between points.
+    """
+
     unit: Hashable
     judge: int
     human: tuple[int, ...]
-    single: bool
+    annotated: bool
     rounded: bool
 
 
 @dataclass
 class _Tally:
-    """What is kept of the rows of an aspect: numbers of scale points."""
+    """Collects the rows of an aspect that count, and why others do not."""
 
     scale: Scale
-    rows: list[_Row] = field(default_factory=list)
+    rows: list[_TalliedRow] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.scale.points()
+        self.scale.points()  # refuses a scale that cannot be stepped through before any row is read
 
     def add(self, row: Mapping[str, Any]) -> None:
         score: Any = row.get("score")
@@ -156,7 +175,7 @@ class _Tally:
         else:
             judge, people = self.scale.nearest(score), tuple(map(self.scale.nearest, values))
             between = abs(self.scale.low + judge * self.scale.step - score) > 1e-9
-            self.rows.append(_Row(resampling_unit(row), judge, people, bool(given), between))
+            self.rows.append(_TalliedRow(resampling_unit(row), judge, people, bool(given), between))
 
     def distribution(self, resampling: Resampling) -> ScoreDistribution:
         labelled = any(row.human for row in self.rows)
@@ -166,7 +185,7 @@ class _Tally:
             reasons[UNLABELLED] = len(self.rows) - len(rows)
         points = self.scale.points()
         tables = self._tables(rows, len(points))
-        shares, drawn = zip(*(_shares(table, resampling) for table in tables), strict=True)
+        shares, resampled = zip(*(_shares(table, resampling) for table in tables), strict=True)
         return ScoreDistribution(
             n=len(rows),
             groups=len(tables[0]),
@@ -174,15 +193,15 @@ class _Tally:
             points=tuple(
                 ScalePoint(
                     point,
-                    _percent(shares[0][at], drawn[0][:, at], resampling),
-                    _percent(shares[1][at], drawn[1][:, at], resampling),
+                    _percent(shares[0][number], resampled[0][:, number], resampling),
+                    _percent(shares[1][number], resampled[1][:, number], resampling),
                 )
-                for at, point in enumerate(points)
+                for number, point in enumerate(points)
             ),
-            annotations=sum(len(row.human) for row in rows if row.single),
-            means=sum(len(row.human) for row in rows if not row.single),
+            annotations=sum(len(row.human) for row in rows if row.annotated),
+            means=sum(len(row.human) for row in rows if not row.annotated),
             rounded=sum(row.rounded for row in rows),
-            distance=_distance(shares, drawn, resampling),
+            distance=_distance(shares, resampled, resampling),
             resampling=resampling,
         )
 
@@ -190,10 +209,10 @@ class _Tally:
         numeric = isinstance(value, int | float) and not isinstance(value, bool)
         return numeric and self.scale.low - 1e-9 <= value <= self.scale.high + 1e-9  # type: ignore[operator]
 
-    def _tables(self, rows: list[_Row], points: int) -> tuple[Floats, Floats]:
-        """How often each unit has each point, judge's and people's: shape (units, points)."""
+    def _tables(self, rows: list[_TalliedRow], points: int) -> tuple[Floats, Floats]:
+        """Count how often each unit has each point, judge's and people's: shape (units, points)."""
         units = number_groups([row.unit for row in rows], len(rows))
-        shape = (int(units.max()) + 1 if len(units) else 0, points)
+        shape = (unit_count(units), points)
         judge, human = np.zeros(shape), np.zeros(shape)
         for unit, row in zip(units, rows, strict=True):
             judge[unit, row.judge] += 1
@@ -203,16 +222,17 @@ class _Tally:
 
 
 def _shares(table: Floats, resampling: Resampling) -> tuple[Floats, Floats]:
-    """The share of each point, as it is (NaN of nothing) and in each resample."""
+    """Return the share of each point, as it is (NaN of an empty table) and in each resample."""
     counts, total = table.sum(axis=0), table.sum()
-    own = counts / total if total else np.full(len(counts), np.nan)
-    return own, resampled_ratios(table, table.sum(axis=1, keepdims=True), resampling)
+    shares = counts / total if total else np.full(len(counts), np.nan)
+    return shares, resampled_ratios(table, table.sum(axis=1, keepdims=True), resampling)
 
 
-def _percent(share: float, drawn: Floats, resampling: Resampling) -> Statistic:
-    return resampling.interval(None if np.isnan(share) else 100 * float(share), 100 * drawn)
+def _percent(share: float, resampled: Floats, resampling: Resampling) -> Statistic:
+    return resampling.interval(none_if_nan(100 * share), 100 * resampled)
 
 
-def _distance(shares: tuple[Floats, ...], drawn: tuple[Floats, ...], resampling: Resampling) -> Statistic:
-    own = float(np.abs(shares[0] - shares[1]).sum() / 2)
-    return resampling.interval(None if np.isnan(own) else own, np.abs(drawn[0] - drawn[1]).sum(axis=1) / 2)
+def _distance(shares: tuple[Floats, ...], resampled: tuple[Floats, ...], resampling: Resampling) -> Statistic:
+    """Return the total variation between the judge's shares and people's."""
+    distance = none_if_nan(np.abs(shares[0] - shares[1]).sum() / 2)
+    return resampling.interval(distance, np.abs(resampled[0] - resampled[1]).sum(axis=1) / 2)

@@ -1,13 +1,13 @@
-"""Paired tests, dependent correlations, sign test, Holm.
+"""Tests of significance: paired t-test, McNemar's test, sign test, dependent correlations, and Holm's correction.
 
 The paired t-test over items is that of the courtroom paper (Table 3); McNemar's test is for right or wrong verdicts.
-Differences of agreement itself, which is no mean over items, are in ``paired`` and ``dependent``.
+Differences of agreement itself, which is no mean over items, are in ``paired_bootstrap``.
 
-Both correlations share a variable (the people's scores) and their rows, so they go up and down together, and a test
-for independent correlations would be wrong. Steiger (1980, Tests for comparing elements of a correlation matrix)
-recommends Williams' t and, from Fisher's transformation, a Z that pools both correlations; both are here. They take
-rows to be independent of each other; where rows share a source, the bootstrap over groups in ``paired`` is the
-one to look at.
+Two judges' correlations with people share a variable (the people's scores) and their rows, so they go up and down
+together, and a test for independent correlations would be wrong. Steiger (1980, Tests for comparing elements of a
+correlation matrix) recommends Williams' t and, from Fisher's transformation, a Z that pools both correlations; both are
+here. They take rows to be independent of each other; where rows share a source, the bootstrap over groups in
+``paired_bootstrap`` is the one to look at.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def paired_t_test(
     groups: Sequence[Hashable | None] | None = None,
     resampling: Resampling | None = None,
 ) -> PairedTTest:
-    """Student's paired t-test: t = mean(d) / (sd(d) / sqrt(n)) of the differences d = first - second.
+    """Run Student's paired t-test: t = mean(d) / (sd(d) / sqrt(n)) of the differences d = first - second.
 
     Args:
         first, second: one value an item, as 1 for right and 0 for wrong; ``None`` where there is none.
@@ -91,8 +91,8 @@ def paired_t_test(
     Raises:
         ValueError: columns of different length.
 
-    >>> found = paired_t_test([1, 1, 0, 1, 1], [0, 1, 0, 0, 1])
-    >>> round(found.difference.value, 3), round(found.t, 3), found.df, round(found.p, 3)
+    >>> test = paired_t_test([1, 1, 0, 1, 1], [0, 1, 0, 0, 1])
+    >>> round(test.difference.value, 3), round(test.t, 3), test.df, round(test.p, 3)
     (0.4, 1.633, 4, 0.178)
     """
     resampling = resampling or Resampling()
@@ -122,7 +122,7 @@ def mcnemar(
     groups: Sequence[Hashable | None] | None = None,
     resampling: Resampling | None = None,
 ) -> McNemar:
-    """McNemar's test, exact: are the items that one judge alone has right shared out as a fair coin would?
+    """Run McNemar's exact test: are the items that one judge alone has right split as by a fair coin?
 
     Args:
         first, second: whether either judge was right on each item; ``None`` where that is unknown.
@@ -131,8 +131,8 @@ def mcnemar(
 
     Source: McNemar 1947; the exact binomial form needs no large counts.
 
-    >>> found = mcnemar([True] * 6 + [False], [False] * 5 + [True] * 2)
-    >>> found.only_first, found.only_second, round(found.p, 5)
+    >>> test = mcnemar([True] * 6 + [False], [False] * 5 + [True] * 2)
+    >>> test.only_first, test.only_second, round(test.p, 5)
     (5, 1, 0.21875)
     """
     resampling = resampling or Resampling()
@@ -159,20 +159,36 @@ def mcnemar(
 def _student(
     differences: Floats, mean: float | None, confidence: float
 ) -> tuple[float | None, float | None, Statistic]:
-    """t, its p-value, and the mean with its interval."""
-    from scipy.special import stdtr, stdtrit
+    """Return t, its p-value, and the mean with its interval; no test where all differences are equal."""
+    from scipy.special import stdtrit
 
     n = len(differences)
     if mean is None or n < 2 or np.ptp(differences) == 0:
         return None, None, Statistic(mean)
     error = float(differences.std(ddof=1)) / math.sqrt(n)
     t = mean / error
-    reach = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
-    return t, 2 * float(stdtr(n - 1, -abs(t))), Statistic(mean, mean - reach, mean + reach)
+    margin = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
+    return t, _t_tail(t, n - 1), Statistic(mean, mean - margin, mean + margin)
+
+
+def _t_tail(t: float, df: int) -> float:
+    """Return the two-sided p-value of Student's t."""
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(df, -abs(t)))
+
+
+def sign_test(one: int, other: int) -> float | None:
+    """Return the exact two-sided p-value of the binomial test of one half; ``None`` without either kind.
+
+    >>> sign_test(5, 0), sign_test(3, 3), sign_test(0, 0)
+    (0.0625, 1.0, None)
+    """
+    return binomial_test(one, other) if one + other else None
 
 
 def binomial_test(heads: int, tails: int) -> float:
-    """Two-sided p-value: twice the chance of as few of the rarer side, or fewer; at most 1."""
+    """Return the two-sided p-value of a fair coin: twice the chance of as few of the rarer side or fewer; at most 1."""
     from scipy.special import bdtr
 
     throws = heads + tails
@@ -192,11 +208,10 @@ class DependentCorrelations:
         left_out: rows that do not, by reason.
         first, second: the correlation of either judge with people.
         between: that of the judges with each other.
-        difference: first - second, with Zou's interval.
+        difference: first - second, with Zou's interval; ``confidence``: of that interval.
         williams_t, df, williams_p: Williams' t, its degrees of freedom (n - 3) and two-sided p-value.
         steiger_z, steiger_p: Steiger's Z and two-sided p-value.
         approximate: whether the tests, made for Pearson's r, were used on ranks.
-        confidence: of the interval.
 
     Figures that do not exist are ``None``: all of them where a column is constant or there are fewer than four rows;
     t, where both judges are the same up to scale; Z and the interval, where a correlation is 1 or -1.
@@ -208,13 +223,13 @@ class DependentCorrelations:
     second: float | None
     between: float | None
     difference: Statistic
-    williams_t: float | None
-    df: int | None
-    williams_p: float | None
-    steiger_z: float | None
-    steiger_p: float | None
-    approximate: bool
     confidence: float
+    williams_t: float | None = None
+    df: int | None = None
+    williams_p: float | None = None
+    steiger_z: float | None = None
+    steiger_p: float | None = None
+    approximate: bool = False
     left_out: Reasons = field(default_factory=dict)
 
 
@@ -236,8 +251,8 @@ def compare_dependent(
         ValueError: another name, or columns of different length.
 
     >>> human = [1, 2, 2, 3, 4, 4, 5, 5]
-    >>> found = compare_dependent("pearson", [1, 2, 3, 3, 4, 5, 5, 4], [3, 1, 2, 2, 5, 1, 4, 3], human)
-    >>> round(found.williams_t, 3), round(found.williams_p, 4)
+    >>> test = compare_dependent("pearson", [1, 2, 3, 3, 4, 5, 5, 4], [3, 1, 2, 2, 5, 1, 4, 3], human)
+    >>> round(test.williams_t, 3), round(test.williams_p, 4)
     (1.96, 0.1072)
     """
     if name not in TESTED_CORRELATIONS:
@@ -245,14 +260,14 @@ def compare_dependent(
     rows = align_rows({"first": first, "second": second, "human": human})
     x, y, shared = rows.columns.values()
     first_r, second_r = correlation(name, x, shared), correlation(name, y, shared)
-    found = difference_of_correlations(first_r, second_r, correlation(name, x, y), len(rows), confidence)
-    return replace(found, name=name, approximate=name == "spearman", left_out=rows.left_out)
+    test = difference_of_correlations(first_r, second_r, correlation(name, x, y), len(rows), confidence)
+    return replace(test, name=name, approximate=name == "spearman", left_out=rows.left_out)
 
 
 def difference_of_correlations(
     first: float | None, second: float | None, between: float | None, n: int, confidence: float = 0.95
 ) -> DependentCorrelations:
-    """The same from the three correlations themselves, as a paper may print them.
+    """Test the same difference from the three correlations themselves, as a paper may print them.
 
     With r1 and r2 the two correlations, r the one between, m = (r1 + r2) / 2 and
     D = 1 - r1^2 - r2^2 - r^2 + 2 r1 r2 r:
@@ -265,14 +280,15 @@ def difference_of_correlations(
     Raises:
         ValueError: a correlation beyond -1 or 1, or three that cannot go together.
 
-    >>> found = difference_of_correlations(0.80, 0.72, 0.89, n=26)
-    >>> round(found.williams_t, 3), found.df, round(found.williams_p, 3)
+    >>> test = difference_of_correlations(0.80, 0.72, 0.89, n=26)
+    >>> round(test.williams_t, 3), test.df, round(test.williams_p, 3)
     (1.361, 23, 0.187)
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, not at {confidence}")
     if first is None or second is None or between is None or n < 4:
-        return _untested(first, second, between, n, confidence)
+        difference = None if first is None or second is None else first - second
+        return DependentCorrelations("pearson", n, first, second, between, Statistic(difference), confidence)
     determinant = _determinant(first, second, between)
     t = _williams(first, second, between, determinant, n)
     z = _steiger(first, second, between, n)
@@ -283,42 +299,23 @@ def difference_of_correlations(
         second=second,
         between=between,
         difference=_zou(first, second, between, n, confidence),
+        confidence=confidence,
         williams_t=t,
         df=n - 3,
-        williams_p=_t_tail(t, n - 3),
+        williams_p=None if t is None else _t_tail(t, n - 3),
         steiger_z=z,
         steiger_p=None if z is None else math.erfc(abs(z) / math.sqrt(2)),
-        approximate=False,
-        confidence=confidence,
-    )
-
-
-def _untested(
-    first: float | None, second: float | None, between: float | None, n: int, confidence: float
-) -> DependentCorrelations:
-    return DependentCorrelations(
-        name="pearson",
-        n=n,
-        first=first,
-        second=second,
-        between=between,
-        difference=Statistic(None if first is None or second is None else first - second),
-        williams_t=None,
-        df=None,
-        williams_p=None,
-        steiger_z=None,
-        steiger_p=None,
-        approximate=False,
-        confidence=confidence,
     )
 
 
 def _determinant(first: float, second: float, between: float) -> float:
+    """Return the determinant of the three correlations' matrix, which is negative for none that data can have."""
     named = {"first": first, "second": second, "between": between}
     for name, value in named.items():
         if not -1 <= value <= 1:
             raise ValueError(f"{name} is {value}: no correlation")
     determinant = 1 - first**2 - second**2 - between**2 + 2 * first * second * between
+    # Printed correlations are rounded, so a matrix on the edge of what is possible may come out a little below 0.
     if determinant < -1e-9:
         raise ValueError(f"no data have these three correlations: {named}")
     return max(0.0, determinant)
@@ -336,8 +333,9 @@ def _steiger(first: float, second: float, between: float, n: int) -> float | Non
     if _perfect(first, second, between):
         return None
     m2 = ((first + second) / 2) ** 2
-    shared = (between * (1 - 2 * m2) - m2 * (1 - 2 * m2 - between**2) / 2) / (1 - m2) ** 2
-    return (math.atanh(first) - math.atanh(second)) * math.sqrt((n - 3) / (2 - 2 * shared))
+    # The covariance of the two transformed correlations, both estimated by their mean.
+    covariance = (between * (1 - 2 * m2) - m2 * (1 - 2 * m2 - between**2) / 2) / (1 - m2) ** 2
+    return (math.atanh(first) - math.atanh(second)) * math.sqrt((n - 3) / (2 - 2 * covariance))
 
 
 def _zou(first: float, second: float, between: float, n: int, confidence: float) -> Statistic:
@@ -345,6 +343,7 @@ def _zou(first: float, second: float, between: float, n: int, confidence: float)
         return Statistic(first - second)
     (low_1, high_1), (low_2, high_2) = _fisher(first, n, confidence), _fisher(second, n, confidence)
     f2, s2, b2 = first**2, second**2, between**2
+    # The correlation of the two correlations, which are estimated from the same rows.
     shared = ((between - first * second / 2) * (1 - f2 - s2 - b2) + between**3) / ((1 - f2) * (1 - s2))
     down, up = (first - low_1, high_2 - second), (high_1 - first, second - low_2)
     low, high = (math.sqrt(max(0.0, a**2 + b**2 - 2 * shared * a * b)) for a, b in (down, up))
@@ -352,26 +351,20 @@ def _zou(first: float, second: float, between: float, n: int, confidence: float)
 
 
 def _perfect(first: float, second: float, between: float) -> bool:
+    """Return whether a correlation is 1 or -1, where Fisher's transformation is infinite."""
     return max(abs(first), abs(second), abs(between)) >= 1 - 1e-12
 
 
 def _fisher(r: float, n: int, confidence: float) -> tuple[float, float]:
-    """The interval of a correlation by Fisher's transformation."""
+    """Return the interval of a correlation by Fisher's transformation."""
     from scipy.special import ndtri
 
-    reach = float(ndtri((1 + confidence) / 2)) / math.sqrt(n - 3)
-    return math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach)
-
-
-def _t_tail(t: float | None, df: int) -> float | None:
-    """Two-sided p-value of Student's t."""
-    from scipy.special import stdtr
-
-    return None if t is None else 2 * float(stdtr(df, -abs(t)))
+    margin = float(ndtri((1 + confidence) / 2)) / math.sqrt(n - 3)
+    return math.tanh(math.atanh(r) - margin), math.tanh(math.atanh(r) + margin)
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Holm's adjusted p-values: each may be held against the level as it stands, whatever the number of comparisons.
+    """Adjust p-values by Holm's method: each may be compared with the level as it stands, however many there are.
 
     Sorted upwards, the i-th smallest of m (from 0) is multiplied by m - i, and none may be smaller than the one before
     it nor greater than 1. Source: Holm 1979, A simple sequentially rejective multiple test procedure.
@@ -388,24 +381,13 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     >>> holm([0.01, None, 0.04, 0.03])
     (0.03, None, 0.06, 0.06)
     """
-    known = [(p, place) for place, p in enumerate(p_values) if p is not None]
-    for p, place in known:
+    known = [(p, index) for index, p in enumerate(p_values) if p is not None]
+    for p, index in known:
         if math.isnan(p) or not 0 <= p <= 1:
-            raise ValueError(f"p-value {place + 1} is {p}, not between 0 and 1")
+            raise ValueError(f"p-value {index + 1} is {p}, not between 0 and 1")
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0
-    for rank, (p, place) in enumerate(sorted(known)):
+    for rank, (p, index) in enumerate(sorted(known)):
         highest = max(highest, min(1.0, (len(known) - rank) * p))
-        adjusted[place] = highest
+        adjusted[index] = highest
     return tuple(adjusted)
-
-
-def sign_test(one: int, other: int) -> float | None:
-    """Exact two-sided p-value of the binomial test of one half; ``None`` without either kind.
-
-    >>> sign_test(5, 0), sign_test(3, 3), sign_test(0, 0)
-    (0.0625, 1.0, None)
-    """
-    if not one + other:
-        return None
-    return binomial_test(one, other)

@@ -1,13 +1,13 @@
-"""How well a judge ranks whole systems.
+"""How well a judge ranks whole systems: by who beat whom in comparisons, or by mean scores.
+
+A judge may miss the differences between single texts and still tell which system writes better ones. This is how Fabbri
+et al. 2021 (SummEval) compare metrics with people.
 
 Bradley-Terry gives each system a strength b so that i beats j with the chance 1 / (1 + exp(b_j - b_i)); strengths are
 natural logarithms, with mean 0, and a tie is half a win for either side (Bradley and Terry 1952; Newman 2023 for the
 computation). Elo is the chess rating (start 1000, K = 4, 400 points for odds of 10 to 1): games are played in the order
 of the rows, and in another order they give other ratings, so Bradley-Terry is the one to rely on. Both are computed by
 the package ``evalica``, of the extra ``report``.
-
-A judge may miss the differences between single texts and still tell which system writes better ones. This is how Fabbri
-et al. 2021 (SummEval) hold metrics against people.
 """
 
 from __future__ import annotations
@@ -30,15 +30,20 @@ from .alignment import (
     fields_of,
     number_groups,
     resampling_unit,
+    unit_count,
     why_unjudged,
 )
 from .correlation import STATISTICS, correlation, correlations_within
 from .ratings import Games, reachable
-from .resampling import Resampling, Statistic, resampled_ratios
+from .resampling import Resampling, Statistic, none_if_nan, resampled_ratios
 
 Method = Literal["bradley_terry", "elo"]
 METHODS: tuple[Method, ...] = ("bradley_terry", "elo")
 _EQUAL = 1e-9
+"""Figures closer than this share a place: a fit leaves an error in the last digits."""
+
+MIN_SYSTEMS = 3
+"""Systems below which there is no correlation: two points always lie on a line."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +86,10 @@ class Rankings:
 
     Attributes:
         n: rows that count; ``groups``: units drawn; ``left_out``: rows that do not count, by reason.
-        judge, people: the rankings; ``people`` is ``None`` where no row has their word.
+        judge, people: the rankings; ``people`` is ``None`` where no row has a label.
         correlations: Pearson, Spearman and Kendall between both sides' figures over the systems; none below 3 systems.
         resampling: how intervals were made; drawn are groups, or items where there are none. Resamples in which a
-            system has no figure count for nothing.
+            system has no figure do not count.
     """
 
     n: int
@@ -94,182 +99,6 @@ class Rankings:
     people: Ranking | None
     correlations: Mapping[str, Statistic]
     resampling: Resampling
-
-
-def rank_by_verdicts(
-    rows: Iterable[Any], method: Method = "bradley_terry", resampling: Resampling | None = None
-) -> Rankings:
-    """Rank systems by who beat whom.
-
-    Args:
-        rows: of one protocol, as in ``results.jsonl``: ``winner``, ``human`` (a winner) if any, and ``systems`` (the
-            names of both). If any row has people's word, rows without it do not count for the judge either.
-        method: ``bradley_terry`` or ``elo``.
-        resampling: how intervals are made.
-
-    Bradley-Terry strengths exist only where every system can be reached from every other along wins and ties (Ford
-    1957); else ``problem`` says what stands in the way, and no figure is made up.
-
-    Raises:
-        UsageError: an unknown method, or ``evalica`` is not there.
-
-    >>> verdicts = [("ab", "1"), ("bc", "1"), ("ca", "1"), ("ab", "1"), ("ac", "tie")]
-    >>> rows = [{"item": f"{pair}{at}", "systems": list(pair), "winner": winner}
-    ...     for at, (pair, winner) in enumerate(verdicts)]
-    >>> found = rank_by_verdicts(rows).judge
-    >>> [(each.system, each.place, each.wins) for each in found.standings]
-    [('a', 1, 2), ('c', 2, 1), ('b', 3, 1)]
-    """
-    if method not in METHODS:
-        raise UsageError(f"no ranking method {method!r}: there are {', '.join(METHODS)}")
-    resampling = resampling or Resampling()
-    gathered = _Verdicts()
-    for row in map(fields_of, rows):
-        gathered.add(row)
-    names, judged, people, left_out = gathered.games()
-    judge, own = _ranked(method, names, judged, resampling)
-    if people is None:
-        return Rankings(len(judged), judged.drawn, left_out, judge, None, {}, resampling)
-    human, theirs = _ranked(method, names, people, resampling)
-    correlations = correlate_systems(own[0], theirs[0], (own[1], theirs[1]), resampling)
-    return Rankings(len(judged), judged.drawn, left_out, judge, human, correlations, resampling)
-
-
-def rank_by_scores(rows: Iterable[Any], resampling: Resampling | None = None) -> dict[str, Rankings]:
-    """Rank systems by their mean scores, by aspect.
-
-    Args and result are those of ``system_agreement``, laid out as rankings.
-
-    >>> rows = [{"item": name, "systems": [name], "score": score} for name, score in [("a", 2.0), ("b", 4.0)]]
-    >>> [(each.system, each.place) for each in rank_by_scores(rows)["score"].judge.standings]
-    [('b', 1), ('a', 2)]
-    """
-    return {aspect: _by_means(found) for aspect, found in system_agreement(rows, resampling).items()}
-
-
-def _by_means(found: SystemAgreement) -> Rankings:
-    judge = {each.system: each.judge for each in found.systems}
-    human = {each.system: each.human for each in found.systems}
-    labelled = any(figure.value is not None for figure in human.values())
-    return Rankings(
-        n=found.n,
-        groups=found.groups,
-        left_out=found.left_out,
-        judge=_standing("mean", judge, {}),
-        people=_standing("mean", human, {}) if labelled else None,
-        correlations=found.correlations if labelled else {},
-        resampling=found.resampling,
-    )
-
-
-class _Verdicts:
-    """What is kept of the rows: who met whom, what came of it, and what they are drawn with."""
-
-    def __init__(self) -> None:
-        self._pairs: list[tuple[str, str]] = []
-        self._winners: list[tuple[str, str | None]] = []
-        self._units: list[Any] = []
-        self._left_out: Counter[str] = Counter()
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        systems = tuple(row.get("systems") or ())
-        if reason := why_unjudged(row, row.get("winner")):
-            self._left_out[reason] += 1
-        elif len(systems) != 2:
-            self._left_out["not two systems"] += 1
-        elif systems[0] == systems[1]:
-            self._left_out["a system against itself"] += 1
-        else:
-            self._pairs.append((systems[0], systems[1]))
-            self._winners.append((row["winner"], row.get("human")))
-            self._units.append(resampling_unit(row))
-
-    def games(self) -> tuple[list[str], Games, Games | None, Reasons]:
-        """The systems by name, the judge's games and people's, and why other rows do not count."""
-        labelled = [human is not None for _, human in self._winners]
-        keep = [at for at, there in enumerate(labelled) if there or not any(labelled)]
-        if len(keep) < len(labelled):
-            self._left_out[UNLABELLED] = len(labelled) - len(keep)
-        names = sorted({name for at in keep for name in self._pairs[at]})
-        number = {name: at for at, name in enumerate(names)}
-        pairs = np.array([[number[name] for name in self._pairs[at]] for at in keep], dtype=np.intp).reshape(
-            -1, 2
-        )
-        units = number_groups([self._units[at] for at in keep], len(keep))
-        judged = Games.of(pairs, [self._winners[at][0] for at in keep], units, len(names))
-        people = (
-            Games.of(pairs, [self._winners[at][1] for at in keep], units, len(names))
-            if any(labelled)
-            else None
-        )
-        return names, judged, people, dict(self._left_out)
-
-
-def _ranked(
-    method: Method, names: Sequence[str], games: Games, resampling: Resampling
-) -> tuple[Ranking, tuple[Floats, Floats]]:
-    """The ranking, and the figures it was made of: as they are, and in each resample."""
-    value, drawn = games.figures(method, resampling)
-    figures = {
-        name: resampling.interval(None if np.isnan(value[at]) else float(value[at]), drawn[:, at])
-        for at, name in enumerate(names)
-    }
-    results = dict(zip(names, games.results().tolist(), strict=True))
-    problem = _problem(names, games) if np.isnan(value).any() or not names else None
-    return _standing(method, figures, results, problem), (value, drawn)
-
-
-def _standing(
-    method: str,
-    figures: Mapping[str, Statistic],
-    results: Mapping[str, Sequence[int]],
-    problem: str | None = None,
-) -> Ranking:
-    values = [figure.value for figure in figures.values()]
-    standings = [
-        SystemRank(
-            name,
-            None
-            if figure.value is None
-            else 1 + sum(v is not None and v > figure.value + _EQUAL for v in values),
-            figure,
-            *results.get(name, ()),
-        )
-        for name, figure in figures.items()
-    ]
-    return Ranking(method, tuple(sorted(standings, key=_best_first)), problem)
-
-
-def _best_first(standing: SystemRank) -> tuple[float, float, str]:
-    value, met = standing.figure.value, standing.wins + standing.losses + standing.ties
-    share = (standing.wins + standing.ties / 2) / met if met else 0
-    return (-value if value is not None else 0, -share, standing.system)
-
-
-def _problem(names: Sequence[str], games: Games) -> str:
-    """Why there are no strengths."""
-    if len(names) < 2:
-        return f"nothing to rank: {len(names) or 'no'} system{'s' if not names else ''} in {len(games)} rows"
-    beaten = games.points() > 0
-    together = reachable(beaten | beaten.T)
-    if not together.all():
-        apart = [name for name, there in zip(names, together[0], strict=True) if not there]
-        rest = [name for name in names if name not in apart]
-        return f"never compared, not even through others: {_listed(rest)} and {_listed(apart)}"
-    reach = reachable(beaten)
-    fewest = reach[:, int(reach.sum(axis=0).argmin())]
-    if not fewest.all():
-        top = [name for name, above in zip(names, fewest, strict=True) if above]
-        return f"without bound: no other system won against or tied with {_listed(top)}"
-    return "the strengths could not be computed to the precision asked for"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
-
-
-MIN_SYSTEMS = 3
-"""Systems below which there is no correlation: two points lie on a line, whatever they are."""
 
 
 @dataclass(frozen=True)
@@ -309,8 +138,60 @@ class SystemAgreement:
     resampling: Resampling
 
 
+def rank_by_verdicts(
+    rows: Iterable[Any], method: Method = "bradley_terry", resampling: Resampling | None = None
+) -> Rankings:
+    """Rank systems by who beat whom, by the judge and by people.
+
+    Args:
+        rows: of one protocol, as in ``results.jsonl``: ``winner``, ``human`` (a winner) if any, and ``systems`` (the
+            names of both). If any row has a label, rows without one do not count for the judge either.
+        method: ``bradley_terry`` or ``elo``.
+        resampling: how intervals are made.
+
+    Bradley-Terry strengths exist only where every system can be reached from every other along wins and ties (Ford
+    1957); else ``problem`` says what stands in the way, and no figure is made up.
+
+    Raises:
+        UsageError: an unknown method, or ``evalica`` is not there.
+
+    >>> verdicts = [("ab", "1"), ("bc", "1"), ("ca", "1"), ("ab", "1"), ("ac", "tie")]
+    >>> rows = [{"item": f"{pair}{at}", "systems": list(pair), "winner": winner}
+    ...     for at, (pair, winner) in enumerate(verdicts)]
+    >>> ranking = rank_by_verdicts(rows).judge
+    >>> [(each.system, each.place, each.wins) for each in ranking.standings]
+    [('a', 1, 2), ('c', 2, 1), ('b', 3, 1)]
+    """
+    if method not in METHODS:
+        raise UsageError(f"no ranking method {method!r}: there are {', '.join(METHODS)}")
+    resampling = resampling or Resampling()
+    verdicts = _Verdicts()
+    for row in map(fields_of, rows):
+        verdicts.add(row)
+    names, judged, labelled, left_out = verdicts.games()
+    judge, of_judge = _rank(method, names, judged, resampling)
+    if labelled is None:
+        return Rankings(len(judged), judged.unit_count, left_out, judge, None, {}, resampling)
+    people, of_people = _rank(method, names, labelled, resampling)
+    correlations = _correlate_systems(of_judge, of_people, resampling)
+    return Rankings(len(judged), judged.unit_count, left_out, judge, people, correlations, resampling)
+
+
+def rank_by_scores(rows: Iterable[Any], resampling: Resampling | None = None) -> dict[str, Rankings]:
+    """Rank systems by their mean scores, for each aspect.
+
+    Args and result are those of ``system_agreement``, laid out as rankings.
+
+    >>> rows = [{"item": name, "systems": [name], "score": score} for name, score in [("a", 2.0), ("b", 4.0)]]
+    >>> [(each.system, each.place) for each in rank_by_scores(rows)["score"].judge.standings]
+    [('b', 1), ('a', 2)]
+    """
+    by_aspect = system_agreement(rows, resampling)
+    return {aspect: _rankings_of_means(agreement) for aspect, agreement in by_aspect.items()}
+
+
 def system_agreement(rows: Iterable[Any], resampling: Resampling | None = None) -> dict[str, SystemAgreement]:
-    """Agreement on systems, by aspect.
+    """Compare a judge's mean scores of systems with people's, for each aspect.
 
     Args:
         rows: of one protocol, as in ``results.jsonl``: ``score``, ``human``, ``systems`` (one name), ``group`` and
@@ -321,46 +202,152 @@ def system_agreement(rows: Iterable[Any], resampling: Resampling | None = None) 
     >>> rows = [{"item": f"{system}{text}", "group": text, "systems": [system], "score": score, "human": human}
     ...     for text, add in [("s", 0), ("t", 1)]
     ...     for system, score, human in [("a", 1 + add, 2), ("b", 2 + add, 4), ("c", 3 + add, 3)]]
-    >>> found = system_agreement(rows)["score"]
-    >>> [(each.system, each.judge.value) for each in found.systems], round(found.correlations["spearman"].value, 9)
+    >>> means = system_agreement(rows)["score"]
+    >>> [(each.system, each.judge.value) for each in means.systems], round(means.correlations["spearman"].value, 9)
     ([('c', 3.5), ('b', 2.5), ('a', 1.5)], 0.5)
     """
-    found: dict[str, _AspectScores] = {}
+    aspects: dict[str, _AspectScores] = {}
     for row in map(fields_of, rows):
         if row.get("winner") is None and not isinstance(row.get("human"), str):
-            found.setdefault(row.get("aspect") or "score", _AspectScores()).add(row)
-    return {aspect: gathered.agreement(resampling or Resampling()) for aspect, gathered in found.items()}
+            aspects.setdefault(row.get("aspect") or "score", _AspectScores()).add(row)
+    return {aspect: scores.agreement(resampling or Resampling()) for aspect, scores in aspects.items()}
 
 
-def row_correlations(name: str, first: Floats, second: Floats) -> Floats:
-    """The correlation of each line of two tables of shape (some, systems): shape (some,), NaN where there is none."""
-    there = ~np.isnan(first + second).any(axis=1)
-    lines = np.repeat(np.arange(int(there.sum())), first.shape[1])
-    found = np.full(len(first), np.nan)
-    found[there] = correlations_within(name, first[there].ravel(), second[there].ravel(), lines)
-    return found
+class _Verdicts:
+    """Collects from rows which systems met, who won, and the unit that the row is drawn with."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[str, str]] = []
+        self._judged: list[str] = []
+        self._human: list[str | None] = []
+        self._units: list[Hashable] = []
+        self._left_out: Counter[str] = Counter()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        systems = tuple(row.get("systems") or ())
+        if reason := why_unjudged(row, row.get("winner")):
+            self._left_out[reason] += 1
+        elif len(systems) != 2:
+            self._left_out["not two systems"] += 1
+        elif systems[0] == systems[1]:
+            self._left_out["a system against itself"] += 1
+        else:
+            self._pairs.append((systems[0], systems[1]))
+            self._judged.append(row["winner"])
+            self._human.append(row.get("human"))
+            self._units.append(resampling_unit(row))
+
+    def games(self) -> tuple[list[str], Games, Games | None, Reasons]:
+        """Return the systems by name, the judge's games and people's, and why other rows do not count."""
+        kept, left_out = _labelled_rows(self._human, self._left_out)
+        names, numbers = _number_names([name for row in kept for name in self._pairs[row]])
+        pairs = numbers.reshape(-1, 2)
+        units = number_groups([self._units[row] for row in kept], len(kept))
+        judged = Games.of(pairs, [self._judged[row] for row in kept], units, len(names))
+        labels = [self._human[row] for row in kept]
+        labelled = bool(labels) and None not in labels
+        people = Games.of(pairs, labels, units, len(names)) if labelled else None
+        return names, judged, people, left_out
 
 
-def correlate_systems(
-    judge: Floats, human: Floats, drawn: tuple[Floats, Floats], resampling: Resampling
-) -> dict[str, Statistic]:
-    """The correlations over systems of two figures that each has, with intervals.
+def _labelled_rows(human: Sequence[object | None], left_out: Mapping[str, int]) -> tuple[list[int], Reasons]:
+    """Return the rows that count: those with people's label, or all where none has one; and why others do not."""
+    labelled = [row for row, label in enumerate(human) if label is not None]
+    kept = labelled or list(range(len(human)))
+    reasons = dict(left_out)
+    if len(kept) < len(human):
+        reasons[UNLABELLED] = len(human) - len(kept)
+    return kept, reasons
 
-    Args:
-        judge, human: one figure a system, of shape (systems,).
-        drawn: the same in each resample, of shape (resamples, systems).
-    """
-    if len(judge) < MIN_SYSTEMS or np.isnan(judge + human).any():
-        return {name: Statistic(None) for name in STATISTICS}
-    return {
-        name: resampling.interval(correlation(name, judge, human), row_correlations(name, drawn[0], drawn[1]))
-        for name in STATISTICS
+
+def _number_names(names: Sequence[str]) -> tuple[list[str], Units]:
+    """Return the distinct names, sorted, and for each name its number among them."""
+    distinct = sorted(set(names))
+    number = {name: index for index, name in enumerate(distinct)}
+    return distinct, np.array([number[name] for name in names], dtype=np.intp)
+
+
+def _rank(
+    method: Method, names: Sequence[str], games: Games, resampling: Resampling
+) -> tuple[Ranking, tuple[Floats, Floats]]:
+    """Return the ranking, and the figures it was made of: as they are, and in each resample."""
+    values, resampled = games.figures(method, resampling)
+    figures = {
+        name: resampling.interval(none_if_nan(values[index]), resampled[:, index])
+        for index, name in enumerate(names)
     }
+    results = dict(zip(names, games.results().tolist(), strict=True))
+    problem = _problem(names, games) if np.isnan(values).any() or not names else None
+    return _ranking(method, figures, results, problem), (values, resampled)
+
+
+def _ranking(
+    method: str,
+    figures: Mapping[str, Statistic],
+    results: Mapping[str, Sequence[int]],
+    problem: str | None = None,
+) -> Ranking:
+    known = [figure.value for figure in figures.values() if figure.value is not None]
+
+    def place(value: float | None) -> int | None:
+        return None if value is None else 1 + sum(other > value + _EQUAL for other in known)
+
+    standings = [
+        SystemRank(name, place(figure.value), figure, *results.get(name, ()))
+        for name, figure in figures.items()
+    ]
+    return Ranking(method, tuple(sorted(standings, key=_best_first)), problem)
+
+
+def _best_first(standing: SystemRank) -> tuple[float, float, str]:
+    value, games = standing.figure.value, standing.wins + standing.losses + standing.ties
+    share = (standing.wins + standing.ties / 2) / games if games else 0
+    return (-value if value is not None else 0, -share, standing.system)
+
+
+def _problem(names: Sequence[str], games: Games) -> str:
+    """Say why there are no strengths."""
+    if len(names) < 2:
+        return f"nothing to rank: {len(names) or 'no'} system{'s' if not names else ''} in {len(games)} rows"
+    beaten = games.points() > 0
+    connected = reachable(beaten | beaten.T)
+    if not connected.all():
+        first, others = (
+            [name for name, is_first in zip(names, connected[0], strict=True) if is_first == wanted]
+            for wanted in (True, False)
+        )
+        return f"never compared, not even through others: {_listed(first)} and {_listed(others)}"
+    reach = reachable(beaten)
+    # The systems that the fewest others reach: no system outside ever beat or tied one, so their strength has no bound.
+    fewest = reach[:, int(reach.sum(axis=0).argmin())]
+    if not fewest.all():
+        top = [name for name, is_top in zip(names, fewest, strict=True) if is_top]
+        return f"without bound: no other system won against or tied with {_listed(top)}"
+    return "the strengths could not be computed to the precision asked for"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
+
+
+def _rankings_of_means(agreement: SystemAgreement) -> Rankings:
+    judge = {scores.system: scores.judge for scores in agreement.systems}
+    human = {scores.system: scores.human for scores in agreement.systems}
+    labelled = any(figure.value is not None for figure in human.values())
+    return Rankings(
+        n=agreement.n,
+        groups=agreement.groups,
+        left_out=agreement.left_out,
+        judge=_ranking("mean", judge, {}),
+        people=_ranking("mean", human, {}) if labelled else None,
+        correlations=agreement.correlations if labelled else {},
+        resampling=agreement.resampling,
+    )
 
 
 @dataclass
 class _AspectScores:
-    """What is kept of the rows of an aspect: numbers, and what they are of."""
+    """Collects from rows of an aspect both scores, the system, and the unit that the row is drawn with."""
 
     systems: list[str] = field(default_factory=list)
     units: list[Hashable] = field(default_factory=list)
@@ -384,55 +371,71 @@ class _AspectScores:
             self.human.append(human)
 
     def agreement(self, resampling: Resampling) -> SystemAgreement:
-        labelled = [human is not None for human in self.human]
-        counting = np.flatnonzero(labelled if any(labelled) else np.ones(len(labelled), dtype=bool))
-        reasons = dict(self.left_out)
-        if len(counting) < len(labelled):
-            reasons[UNLABELLED] = len(labelled) - len(counting)
-        names = [self.systems[at] for at in counting]
-        units = number_groups([self.units[at] for at in counting], len(counting))
-        judge = np.array([self.judge[at] for at in counting], dtype=float)
-        human = np.array([self.human[at] for at in counting], dtype=float)
-        return _agreement(names, units, (judge, human), reasons, resampling)
-
-
-def _agreement(
-    names: list[str],
-    units: Units,
-    scores: tuple[Floats, Floats],
-    left_out: Reasons,
-    resampling: Resampling,
-) -> SystemAgreement:
-    labels = sorted(set(names))
-    number = {label: at for at, label in enumerate(labels)}
-    system = np.array([number[name] for name in names], dtype=np.intp)
-    shape = (int(units.max()) + 1 if len(units) else 0, len(labels))
-    rows = np.zeros(shape)
-    np.add.at(rows, (units, system), 1)
-    means, drawn = [], []
-    for column in scores:
-        sums = np.zeros(shape)
-        np.add.at(sums, (units, system), column)
-        means.append(sums.sum(axis=0) / rows.sum(axis=0))
-        drawn.append(resampled_ratios(sums, rows, resampling))
-    each = [
-        SystemScores(
-            system=label,
-            n=int(rows[:, at].sum()),
-            judge=_interval(means[0][at], drawn[0][:, at], resampling),
-            human=_interval(means[1][at], drawn[1][:, at], resampling),
+        """Compute each system's means, judge's beside people's, and how they correlate."""
+        kept, left_out = _labelled_rows(self.human, self.left_out)
+        names, systems = _number_names([self.systems[row] for row in kept])
+        units = number_groups([self.units[row] for row in kept], len(kept))
+        counts = np.zeros((unit_count(units), len(names)))
+        np.add.at(counts, (units, systems), 1)
+        # Without labels people's column is all NaN, and so are their means: no figure, no correlation.
+        judge, human = (
+            _system_means(
+                np.array([column[row] for row in kept], dtype=float), units, systems, counts, resampling
+            )
+            for column in (self.judge, self.human)
         )
-        for at, label in enumerate(labels)
-    ]
-    return SystemAgreement(
-        n=len(names),
-        groups=shape[0],
-        left_out=left_out,
-        systems=tuple(sorted(each, key=lambda scores: (-(scores.judge.value or 0), scores.system))),
-        correlations=correlate_systems(means[0], means[1], (drawn[0], drawn[1]), resampling),
-        resampling=resampling,
-    )
+        scores = [
+            SystemScores(
+                system=name,
+                n=int(counts[:, index].sum()),
+                judge=resampling.interval(none_if_nan(judge[0][index]), judge[1][:, index]),
+                human=resampling.interval(none_if_nan(human[0][index]), human[1][:, index]),
+            )
+            for index, name in enumerate(names)
+        ]
+        return SystemAgreement(
+            n=len(kept),
+            groups=len(counts),
+            left_out=left_out,
+            systems=tuple(sorted(scores, key=lambda scores: (-(scores.judge.value or 0), scores.system))),
+            correlations=_correlate_systems(judge, human, resampling),
+            resampling=resampling,
+        )
 
 
-def _interval(value: float, drawn: Floats, resampling: Resampling) -> Statistic:
-    return resampling.interval(None if np.isnan(value) else float(value), drawn)
+def _system_means(
+    scores: Floats, units: Units, systems: Units, counts: Floats, resampling: Resampling
+) -> tuple[Floats, Floats]:
+    """Return the mean score of each system, and that in each resample, from rows counted as (units, systems)."""
+    sums = np.zeros(counts.shape)
+    np.add.at(sums, (units, systems), scores)
+    return sums.sum(axis=0) / counts.sum(axis=0), resampled_ratios(sums, counts, resampling)
+
+
+def _correlate_systems(
+    judge: tuple[Floats, Floats], human: tuple[Floats, Floats], resampling: Resampling
+) -> dict[str, Statistic]:
+    """Correlate two figures that each system has, with intervals.
+
+    Args:
+        judge, human: one figure a system, of shape (systems,), and the same in each resample, (resamples, systems).
+        resampling: how the resamples were made.
+    """
+    if len(judge[0]) < MIN_SYSTEMS or np.isnan(judge[0] + human[0]).any():
+        return {name: Statistic(None) for name in STATISTICS}
+    return {
+        name: resampling.interval(
+            correlation(name, judge[0], human[0]), row_correlations(name, judge[1], human[1])
+        )
+        for name in STATISTICS
+    }
+
+
+def row_correlations(name: str, first: Floats, second: Floats) -> Floats:
+    """Correlate each line of two tables of shape (some, systems): shape (some,), NaN where there is no correlation."""
+    known = ~np.isnan(first + second).any(axis=1)
+    # A line is a group of its own, so that all lines are computed at once.
+    lines = np.repeat(np.arange(int(known.sum())), first.shape[1])
+    correlations = np.full(len(first), np.nan)
+    correlations[known] = correlations_within(name, first[known].ravel(), second[known].ravel(), lines)
+    return correlations

@@ -1,4 +1,7 @@
-"""People's votes as instances: what a human tie is, votes or majority."""
+"""How votes on two answers are compared: what a human tie counts as, and whether the majority or each vote is counted.
+
+Confusion tables hold in row i and column j how often the judge said i and people said j, in the codes of ``CODES``.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.errors import UsageError
-from .alignment import Floats, Units
+from .alignment import Floats, Units, unit_count
 
 CODES = {"1": 0, "2": 1, "tie": 2}
+"""The number that a winner has in arrays."""
 
 Ties = Literal["class", "left_out", "half"]
 """A human tie is a class of its own, is left out, or is half right whatever the judge says."""
@@ -23,16 +27,16 @@ _TIES: dict[Ties, str] = {
 }
 
 Votes = Literal["majority", "each"]
-"""People's majority is one instance, or each of their votes is."""
+"""What is counted of a row: people's majority, once, or each of their votes."""
 
 
 @dataclass(frozen=True)
 class TiePolicy:
-    """What counts as agreement on two answers. Scores are measured alike under every rule.
+    """What counts as agreement on two answers. Scores are measured alike under every policy.
 
     Attributes:
         ties: what a human tie is: a ``class`` of its own, ``left_out``, or ``half`` right whatever the judge says.
-        votes: whether people's ``majority`` is an instance, or ``each`` of their votes.
+        votes: whether people's ``majority`` is counted, or ``each`` of their votes.
 
     >>> print(TiePolicy(ties="left_out", votes="each"))
     every human vote is an instance; human ties are left out; a judge's tie against a human winner is wrong
@@ -47,7 +51,7 @@ class TiePolicy:
 
     @property
     def signature(self) -> str:
-        """As a part of a run's signature; empty for the usual rule.
+        """The policy as a part of a run's signature; empty for the usual policy.
 
         >>> TiePolicy().signature, TiePolicy(votes="each").signature
         ('', 'ties=class,votes=each')
@@ -55,14 +59,14 @@ class TiePolicy:
         return "" if self == TiePolicy() else f"ties={self.ties},votes={self.votes}"
 
     def described(self) -> dict[str, str]:
-        """As the manifest of a run has it."""
+        """Return the policy as the manifest of a run has it."""
         return asdict(self)
 
     def override(self, ties: str | None = None, votes: str | None = None) -> TiePolicy:
-        """The same, except for what is given.
+        """Return the same policy, except for what is given.
 
         Raises:
-            UsageError: a value that there is not.
+            UsageError: an unknown value.
 
         >>> TiePolicy(votes="each").override(ties="half")
         TiePolicy(ties='half', votes='each')
@@ -74,36 +78,36 @@ class TiePolicy:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> TiePolicy:
-        """Of a run, by its manifest; runs that were made before there were rules have the usual one.
+        """Read the policy of a run from its manifest; runs made before there were policies have the usual one.
 
         Raises:
-            UsageError: the manifest holds a rule that there is not.
+            UsageError: the manifest holds an unknown value.
 
         >>> TiePolicy.of({"data": {"rule": {"votes": "each"}}}), TiePolicy.of({})
         (TiePolicy(ties='class', votes='each'), TiePolicy(ties='class', votes='majority'))
         """
-        said = (manifest.get("data") or {}).get("rule") or {}
-        return cls().override(said.get("ties"), said.get("votes"))
+        written = (manifest.get("data") or {}).get("rule") or {}
+        return cls().override(written.get("ties"), written.get("votes"))
 
     def vote_counts(self, human: str, annotations: Sequence[Any]) -> tuple[int, int, int]:
-        """How often people said 1, 2 and tie, of the votes that are instances.
+        """Count how often people said 1, 2 and tie, of the votes that count.
 
         >>> TiePolicy(votes="each").vote_counts("1", ["1", "1", "tie"]), TiePolicy().vote_counts("1", ["1", "1", "tie"])
         ((2, 0, 1), (1, 0, 0))
         """
-        said = list(annotations) if self.votes == "each" and annotations else [human]
+        votes = list(annotations) if self.votes == "each" and annotations else [human]
         if self.ties == "left_out":
-            said = [vote for vote in said if vote != "tie"]
-        one, other, tie = (said.count(name) for name in CODES)
-        return one, other, tie
+            votes = [vote for vote in votes if vote != "tie"]
+        first, second, tie = (votes.count(name) for name in CODES)
+        return first, second, tie
 
 
 DEFAULT_TIE_POLICY = TiePolicy()
-"""What holds unless a dataset says otherwise: people's majority, ties a class of their own (ChatEval, section 3.4)."""
+"""The policy unless a dataset says otherwise: people's majority, ties a class of their own (ChatEval, section 3.4)."""
 
 
 class Overrides(TypedDict, total=False):
-    """What is given instead of a rule's own; ``None`` as if it were not there."""
+    """Values given instead of a policy's own; ``None`` counts as not given."""
 
     ties: str | None
     votes: str | None
@@ -114,7 +118,7 @@ TIE_CODE = 2
 
 
 def counted_votes(votes: Floats, ties: Ties) -> Floats:
-    """The votes that count: those for a tie do not where human ties are left out.
+    """Return the votes that count: those for a tie do not where human ties are left out.
 
     Args:
         votes: of each row how often people said 1, 2 and tie: shape (rows, 3).
@@ -123,14 +127,14 @@ def counted_votes(votes: Floats, ties: Ties) -> Floats:
     >>> counted_votes(np.array([[1.0, 0.0, 2.0]]), "left_out").tolist()
     [[1.0, 0.0, 0.0]]
     """
-    found = votes.astype(float)
+    counted = votes.astype(float)
     if ties == "left_out":
-        found[:, TIE_CODE] = 0
-    return found
+        counted[:, TIE_CODE] = 0
+    return counted
 
 
 def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
-    """For each row how often the judge said one thing and people another: shape (rows, 3, 3).
+    """Return for each row how often the judge said one thing and people another: shape (rows, 3, 3).
 
     Where a human tie is half right, it is half a vote for either answer; a judge's tie is then half of either, too.
     A judge's tie against a human winner is wrong in any case.
@@ -140,25 +144,28 @@ def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
         votes: of each row how often people said 1, 2 and tie: shape (rows, 3).
         ties: what a human tie is.
 
-    >>> right = confusion_tables(np.array([0, 2]), np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), "half")
-    >>> right.trace(axis1=1, axis2=2).tolist()
+    >>> tables = confusion_tables(np.array([0, 2]), np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), "half")
+    >>> tables.trace(axis1=1, axis2=2).tolist()
     [0.5, 0.5]
     """
-    votes, said = counted_votes(votes, ties), np.eye(3)[judged.astype(np.intp)]
+    votes, verdicts = counted_votes(votes, ties), np.eye(3)[judged.astype(np.intp)]
     half = ties == "half"
     tied = votes[:, TIE_CODE:] * [0.5, 0.5, 0] if half else np.zeros_like(votes)
     untied = votes * [1, 1, 0] if half else votes
-    either = np.where(said[:, TIE_CODE:] == 1, [0.5, 0.5, 0], said)
-    found: Floats = np.einsum("ri,rj->rij", said, untied) + np.einsum("ri,rj->rij", either, tied)
-    return found
+    # Against a tie that counts half, whatever the judge says puts half of the vote on the diagonal.
+    verdicts_on_ties = np.where(verdicts[:, TIE_CODE:] == 1, [0.5, 0.5, 0], verdicts)
+    tables: Floats = np.einsum("ri,rj->rij", verdicts, untied) + np.einsum(
+        "ri,rj->rij", verdicts_on_ties, tied
+    )
+    return tables
 
 
 def sum_by_unit(tables: Floats, units: Units) -> Floats:
-    """The tables of rows that are drawn together, added up: shape (units, 3, 3).
+    """Add up the tables of rows that are drawn together: shape (units, 3, 3).
 
     >>> sum_by_unit(np.ones((3, 3, 3)), np.array([0, 1, 0]))[0, 0, 0].item()
     2.0
     """
-    found = np.zeros((int(units.max(initial=-1)) + 1, 3, 3))
-    np.add.at(found, units, tables)
-    return found
+    sums = np.zeros((unit_count(units), 3, 3))
+    np.add.at(sums, units, tables)
+    return sums

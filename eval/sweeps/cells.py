@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...state.errors import UsageError
+from ...state.usage import Usage, total_usage
 from ..run.evaluation import Evaluation, Overview
 
 PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
@@ -222,22 +223,20 @@ class CellResult:
         return sum(one.failed for one in self.overviews())
 
     @property
-    def calls(self) -> int:
-        """The calls behind its verdicts, whoever made them first."""
-        return sum(one.calls for one in self.overviews())
+    def usage(self) -> Usage:
+        """The usage of its verdicts, also where another cell made and paid a call first."""
+        return total_usage(one.usage for one in self.overviews())
 
     @property
     def calls_each(self) -> float | None:
         """Calls a verdict."""
-        return self._each(self.calls)
+        return self._each(self.usage.calls)
 
     @property
     def cost_each(self) -> float | None:
         """US dollars a verdict; ``None`` where a price is unknown."""
-        costs = [one.cost_usd for one in self.overviews()]
-        known = [cost for cost in costs if cost is not None]
-        return self._each(sum(known)) if len(known) == len(costs) else None
+        return self._each(self.usage.cost_usd)
 
-    def _each(self, total: float) -> float | None:
+    def _each(self, total: float | None) -> float | None:
         asked = self.judged + self.failed
-        return total / asked if asked else None
+        return None if total is None or not asked else total / asked

@@ -23,7 +23,7 @@ from ...state.call_counts import CallRange, Range, exactly
 from ...state.errors import UsageError
 from ..estimate import aestimate
 from ..estimate.dry_run import objecting, panel_of, with_reply_shape
-from ..estimate.estimator import calls_of, some_tasks
+from ..estimate.estimator import added, calls_of, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 
 MOST, LEAST, ALTOGETHER = 4, 2, 100
@@ -231,9 +231,6 @@ def _told_apart(reply: Reply, key: bytes) -> Reply:
 
 
 async def _cost(planned: SweepPlan, done: Sequence[int], size: int) -> Range[float] | None:
-    parts = [
-        (await aestimate(one.plan, {one.protocol: there}, size)).total.cost_usd
-        for one, there in zip(planned.cells, done, strict=True)
-    ]
-    known = [part for part in parts if part is not None]
-    return sum(known, start=Range(0.0, 0.0)) if len(known) == len(parts) else None
+    pairs = zip(planned.cells, done, strict=True)
+    estimates = [await aestimate(one.plan, {one.protocol: there}, size) for one, there in pairs]
+    return added(estimate.total for estimate in estimates).cost_usd

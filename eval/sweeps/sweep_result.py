@@ -64,7 +64,7 @@ class Sweep:
     @property
     def calls_alone(self) -> int:
         """The calls behind all verdicts: what the cells would have taken one by one."""
-        return sum(one.calls for one in self.cells)
+        return sum(one.usage.calls for one in self.cells)
 
     @property
     def failed(self) -> int:

@@ -14,8 +14,8 @@ from filelock import FileLock, Timeout
 
 from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
+from ...state.usage import Usage
 from ..datasets.dataset import Data
-from ..journal import Totals
 from ..run.config import Limits, RunConfig
 from ..run.progress_counters import ProgressCounters
 from ..run.shutdown import StopSignal
@@ -35,12 +35,11 @@ class SweepRunOptions(SweepOptions, Limits, total=False):
 class SweepCounts(ProgressCounters):
     """Of all cells together; ``wanted`` is set before the first of them begins."""
 
-    def take_up(self, wanted: int, resumed: int, spent: Totals) -> None:
+    def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
         """One more cell begins. What was paid is the whole sweep's: all cells' calls are counted under one run."""
         self.resumed += resumed
         self.judged += resumed
-        self.calls, self.cost_usd = spent.requests, spent.cost_usd
-        self.tokens = spent.input_tokens + spent.output_tokens
+        self.usage = spent
 
 
 def sweep(
@@ -114,8 +113,8 @@ async def carry_out_sweep(
         cells=tuple(done),
         wanted=len(planned.cells),
         folder=planned.folder,
-        calls_made=counts.calls,
-        cost_made=counts.cost_usd,
+        calls_made=counts.usage.calls,
+        cost_made=counts.usage.cost_usd,
         stopped=stop.reason if _unfinished(planned, done) else None,
     )
 

@@ -1,4 +1,4 @@
-"""Tables in every form: a ``Grid`` is what a table says, and a format how it is written down."""
+"""Tables: a ``Grid`` holds what a table says, and each format writes it down."""
 
 from .formats import to_csv, to_latex, to_lines, to_markdown, to_rich
 from .grid import CellValue, Column, Grid, text_column

@@ -1,4 +1,4 @@
-"""Tables for a terminal, for Markdown, for a spreadsheet and for a paper."""
+"""A table in four formats: for a terminal (rich), as Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich import box
 from rich.console import Group
@@ -16,15 +17,29 @@ from ..statistics.resampling import Statistic
 from .grid import CellValue, Column, Grid, Written, printable
 
 
+def to_lines(grid: Grid, width: int | None = None) -> Group:
+    """A table for a terminal of this width, its title and notes as wide as the terminal.
+
+    A table that is too wide loses its intervals first; if that is not enough, it is split into several tables that
+    repeat the first columns. No value is ever cut.
+    """
+    tables = [to_rich(part, width) for part in ([grid] if width is None else _fitting(grid, width))]
+    title, notes = tables[0].title, tables[-1].caption
+    for table in tables:
+        table.title = table.caption = None
+    return Group(*(part for part in (title, *tables, notes) if part is not None))
+
+
 def to_rich(grid: Grid, width: int | None = None) -> Table:
-    """A table for a terminal: notes below it; intervals where their column wants them and they fit into the width."""
+    """A table for a terminal: notes below it; intervals where their column wants them and the width allows it."""
     rows, notes, gap = list(grid.written()), grid.notes, 2
     if width is not None and _width(grid, rows, gap) > width:
-        rows = [tuple(cell._replace(interval="") for cell in row) for row in rows]
-        notes = (*(note for note in notes if not note.startswith("[ ]")), *_NO_ROOM)
+        if any(cell.interval for row in rows for cell in row):
+            rows = [tuple(cell._replace(interval="") for cell in row) for row in rows]
+            notes = (*(note for note in notes if not note.startswith("[ ]")), _NO_ROOM)
         gap = 2 if _width(grid, rows, 2) <= width else 1
         if _width(grid, rows, gap) > width:
-            rows = [tuple(cell._replace(text=_with_room(cell.text)) for cell in row) for row in rows]
+            rows = [tuple(cell._replace(text=_with_breaks(cell.text)) for cell in row) for row in rows]
     table = Table(
         title=Text(printable(grid.title), "bold"),
         title_justify="left",
@@ -47,20 +62,58 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
     return table
 
 
-def to_lines(grid: Grid, width: int | None = None) -> Group:
-    """The same for a terminal, title and notes as wide as the terminal is, however narrow the table."""
-    table = to_rich(grid, width)
-    title, notes = table.title, table.caption
-    table.title = table.caption = None
-    return Group(*(part for part in (title, table, notes) if part is not None))
-
-
 _SHORT = 28
-_NO_ROOM = ("intervals are left out, for there is no room for them here",)
+"""The longest text that is kept on one line."""
+_NO_ROOM = "intervals are left out: the terminal is too narrow for them"
 
 
-def _with_room(text: str) -> str:
-    """Long words may be broken where they have commas: a sweep's cells are called ``n=1,persona=plain``."""
+def _fitting(grid: Grid, width: int) -> list[Grid]:
+    """The table, or if it is too wide without intervals its columns in several tables, each with the first columns."""
+    rows = [tuple(cell._replace(interval="") for cell in row) for row in grid.written()]
+    widths = [
+        _least_width(column, [row[place].text for row in rows]) for place, column in enumerate(grid.columns)
+    ]
+    names = next((place for place, column in enumerate(grid.columns) if column.align == "right"), 1)
+    # A terminal's table has one character more than its columns: its left edge.
+    room = width - 1 - sum(widths[:names])
+    if sum(widths[names:]) <= room or names >= len(widths):
+        return [grid]
+    parts: list[list[int]] = [[]]
+    free = room
+    for place in range(names, len(widths)):
+        if parts[-1] and widths[place] > free:
+            parts.append([])
+            free = room
+        parts[-1].append(place)
+        free -= widths[place]
+    return [_with_columns(grid, [*range(names), *part], last=part is parts[-1]) for part in parts]
+
+
+def _with_columns(grid: Grid, places: list[int], last: bool) -> Grid:
+    """Some columns of a table, without intervals; the notes stand under the last part."""
+    had_intervals = any(cell.interval for row in grid.written() for cell in row)
+    notes = (
+        *(note for note in grid.notes if not note.startswith("[ ]")),
+        *([_NO_ROOM] if had_intervals else []),
+    )
+    return Grid(
+        grid.title,
+        tuple(replace(grid.columns[place], interval=False) for place in places),
+        tuple(tuple(row[place] for place in places) for row in grid.rows),
+        notes if last else (),
+    )
+
+
+def _least_width(column: Column, texts: list[str]) -> int:
+    """How narrow a column can be, with a space beside it, before a value is cut: long texts may be folded."""
+    longest = max(map(len, texts), default=0)
+    if column.align == "left" and longest > _SHORT:
+        longest = max((len(word) for text in texts for word in _with_breaks(text).split()), default=0)
+    return max(longest, len(column.name)) + 1
+
+
+def _with_breaks(text: str) -> str:
+    """Long words may be broken at their commas: a sweep's cells have names such as ``n=1,persona=plain``."""
     return re.sub(r",(?=[^\s\d])", ", ", text) if len(text) > _SHORT else text
 
 
@@ -88,7 +141,7 @@ def _rich_cell(cell: Written, column: Column) -> Text:
 
 
 def to_markdown(grid: Grid) -> str:
-    """A table as GitHub reads it, its title above and its notes below; intervals stand beside their values."""
+    """Write a table as GitHub's Markdown, its title above and its notes below; intervals stand beside their values."""
     from tabulate import tabulate
 
     rows = [[_markdown_cell(cell) for cell in row] for row in grid.written()]
@@ -109,12 +162,12 @@ def _markdown_cell(cell: Written) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    """Text that is text: nothing in it begins a column, a link, a tag or emphasis."""
+    """Escape a text, so that nothing in it begins a column, a link, a tag or emphasis."""
     return re.sub(r"([\\`*_<>|\[\]#])", r"\\\1", printable(text))
 
 
 def to_csv(grid: Grid) -> str:
-    """A table for programs: values in full precision; a statistic gives three columns: value, low, high."""
+    """Write a table as CSV in full precision; a statistic takes three columns: value, low, high."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     wide = [any(isinstance(row[place], Statistic) for row in grid.rows) for place in range(len(grid.columns))]
@@ -141,7 +194,7 @@ def _values(cell: CellValue, wide: bool) -> Iterator[str | int | float | None]:
 
 
 def to_latex(grid: Grid) -> str:
-    """A table as papers print it: the best value of a column bold, intervals small, never wider than the text.
+    """Write a table as LaTeX: the best value of a column bold, intervals small, never wider than the text.
 
     The document needs the packages ``booktabs`` and ``graphicx``.
     """
@@ -166,7 +219,7 @@ def to_latex(grid: Grid) -> str:
 
 
 def _breakable(text: str) -> str:
-    """A signature is one long word: it may be broken between its parts."""
+    """Let a signature, which is one long word, be broken between its parts."""
     return re.sub(r"\\textbar\{\}|[+,]", r"\g<0>\\allowbreak{}", text)
 
 
@@ -175,7 +228,7 @@ def _latex_row(cells: Iterator[str]) -> str:
 
 
 def _latex_cell(cell: Written) -> str:
-    if cell.text == "-":
+    if cell.text == "-":  # a missing value: an en dash is not taken for a minus
         return "--"
     text = latex_text(cell.text)
     text = re.sub(r"^-(?=[\d.])", "$-$", text)
@@ -193,13 +246,16 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
+    # Greek and arrows are not in the fonts that pdfLaTeX takes text from.
+    "Δ": r"$\Delta$",
+    "→": r"$\to$",
     "[": "{[}",
     "]": "{]}",
 }
 
 
 def latex_text(text: str) -> str:
-    """Text that LaTeX prints as it is, on one line.
+    """Escape a text, so that LaTeX prints it as it is, on one line.
 
     >>> latex_text("50% of a_b")
     '50\\\\% of a\\\\_b'

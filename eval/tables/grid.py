@@ -1,6 +1,6 @@
-"""A table before it has a form: figures in rows and columns, which every format lays out alike.
+"""A table independent of its format: values in rows and columns, which every format lays out alike.
 
-Figures are computed elsewhere. Here stands how they are written: digits, intervals, money, a dash where there is none.
+Values are computed elsewhere. This file says how they are written: digits, intervals, money, a dash for a missing one.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ NONE = "-"
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds, and how its figures are written.
+    """What a column holds, and how its values are written.
 
     Attributes:
         name: its heading.
-        digits: decimals of a figure that is no whole number.
-        align: where texts stand; figures are aligned to the right by default.
+        digits: decimals of a value that is not an integer.
+        align: left for text, right for numbers.
         form: ``plain``; ``money`` (US dollars); ``percent`` (of 1); ``p`` (a p-value); ``short`` (as 2.64M).
-        best: which value is the best one, where one is: formats that can, set it in bold.
-        interval: whether a statistic's interval is written beside it where there is little room.
-        about: what the figure is, in a sentence.
+        best: whether the highest or the lowest value is the best one, which is printed bold.
+        interval: whether a terminal or a page prints a statistic's interval beside it.
+        about: what the values are; the page shows it as a tooltip.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: a title, columns, rows of as many cells, and notes that belong under it.
+    """A table: a title, columns, rows with a cell for each column, and notes below it.
 
     Raises:
         ValueError: a row has more or fewer cells than there are columns.
@@ -65,7 +65,7 @@ class Grid:
                 )
 
     def written(self) -> Iterator[tuple[Written, ...]]:
-        """The rows as they are read: each cell's text, its interval, and whether it is the best of its column."""
+        """The rows as text: each cell's text, its interval, and whether it is the best of its column."""
         best = [self._best(place) for place in range(len(self.columns))]
         for row in self.rows:
             yield tuple(
@@ -74,7 +74,7 @@ class Grid:
             )
 
     def _best(self, place: int) -> float | None:
-        """The best value of a column; none where it stands alone or all are the same."""
+        """The best value of a column; ``None`` if the column has fewer than two distinct values."""
         column = self.columns[place]
         values = [value for row in self.rows if (value := _value(row[place])) is not None]
         if column.best is None or len(set(values)) < 2:
@@ -83,7 +83,7 @@ class Grid:
 
 
 class Written(NamedTuple):
-    """A cell as it is read."""
+    """A cell as text."""
 
     text: str
     interval: str = ""
@@ -91,12 +91,12 @@ class Written(NamedTuple):
 
 
 def text_column(name: str, about: str = "") -> Column:
-    """A column of words."""
+    """A column of text, aligned to the left."""
     return Column(name, align="left", about=about)
 
 
 def written(cell: CellValue, column: Column) -> Written:
-    """A cell as it is read, without a view of its neighbours.
+    """Write a cell as its column wants it; ``best`` stays false, since it depends on the other rows.
 
     >>> written(Statistic(0.5, 0.25, 0.75), Column("rho", digits=2))
     Written(text='0.50', interval='[0.25, 0.75]', best=False)
@@ -112,7 +112,7 @@ def written(cell: CellValue, column: Column) -> Written:
 
 
 def figure(value: float | None, column: Column) -> str:
-    """A figure as its column has it.
+    """Write a number as its column wants it; a dash for a missing one.
 
     >>> figure(0.00021, Column("cost", form="money")), figure(0, Column("cost", form="money"))
     ('$0.0002', '$0')
@@ -136,7 +136,7 @@ def figure(value: float | None, column: Column) -> str:
 
 
 def money(dollars: float) -> str:
-    """A price; what cost nothing is told from what cost very little.
+    """Write an amount of US dollars, so that nothing differs from very little.
 
     >>> money(0), money(0.00021), money(12.5)
     ('$0', '$0.0002', '$12.5000')
@@ -145,7 +145,7 @@ def money(dollars: float) -> str:
 
 
 def short(count: float) -> str:
-    """A count in three figures.
+    """Write a count in three significant digits.
 
     >>> short(182_049), short(950), short(2_638_772)
     ('182k', '950', '2.64M')
@@ -156,7 +156,7 @@ def short(count: float) -> str:
 
 
 def printable(text: str) -> str:
-    """A text in one line, without characters that steer a terminal or a page.
+    """Put a text on one line and replace control characters, which could steer a terminal or a page.
 
     >>> printable("a\\x1b[31mb\\nc")
     'a�[31mb c'

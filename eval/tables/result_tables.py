@@ -1,17 +1,17 @@
-"""What a run came to and how it agrees with people, as tables and JSON."""
+"""Tables and JSON of a run: its verdicts, and their agreement with the labels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from rich.table import Table
+from rich.console import Group
 
 from ..agreement import Agreement, PreferenceAgreement, Range, RepeatedAgreement, ScoreAgreement, Statistic
 from ..run.evaluation import Evaluation, Overview
 from ..statistics.correlation import STATISTICS
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY
-from .formats import to_rich
+from .formats import to_lines
 from .grid import CellValue, Column, Grid, money, text_column
 
 Agreements = Mapping[str, Agreement]
@@ -20,13 +20,16 @@ NAMES = {"pearson": "Pearson r", "spearman": "Spearman rho", "kendall": "Kendall
 TIES = {
     "class": "a human tie is a class of its own",
     "left_out": "human ties are left out",
-    "half": "a human tie is half right whatever the judge says",
+    "half": "a human tie counts as half right for any verdict",
 }
-VOTES = {"majority": "people's majority counts", "each": "each annotator's vote counts"}
+VOTES = {
+    "majority": "compared with the majority of annotators",
+    "each": "compared with each annotator's vote",
+}
 
 
 def as_json(found: Agreements, repeats: Mapping[str, RepeatedAgreement]) -> dict[str, Any]:
-    """Agreement by aspect, fit for JSON; where there were several repeats, each aspect says how they vary."""
+    """Agreement by aspect as plain JSON; with several repeats, each aspect has their mean and deviation."""
     plain: dict[str, Any] = {}
     for name, one in found.items():
         plain[name] = _scores(one) if isinstance(one, ScoreAgreement) else _preferences(one)
@@ -88,14 +91,14 @@ def _repeats(found: RepeatedAgreement) -> dict[str, Any]:
 def grids(
     found: Mapping[str, Agreements], repeats: Mapping[str, Mapping[str, RepeatedAgreement]], title: str
 ) -> Iterator[Grid]:
-    """Tables of agreement, those that have something in them: over rows, within groups, comparisons, repeats.
+    """Tables of agreement: over rows, within groups, of preferences, between repeats; empty ones are left out.
 
     Args:
-        found: by protocol and aspect; a column names the protocol where there are several.
-        repeats: likewise.
-        title: what the tables are of.
+        found: agreement by protocol and aspect; with several protocols, a column names each as the judge.
+        repeats: variation between repeats, by protocol and aspect.
+        title: what was judged; each table's title begins with it.
     """
-    heads = tuple(text_column(name) for name in (("protocol", "aspect") if len(found) > 1 else ("aspect",)))
+    heads = tuple(text_column(name) for name in (("judge", "aspect") if len(found) > 1 else ("aspect",)))
     each = _flat(found)
     scores = {name: one for name, one in each.items() if isinstance(one, ScoreAgreement)}
     compared = {name: one for name, one in each.items() if isinstance(one, PreferenceAgreement)}
@@ -125,12 +128,16 @@ def _flat(by_protocol: Mapping[str, Mapping[str, Some]]) -> dict[Name, Some]:
 
 
 def _over_rows(title: str, heads: Heads, scores: Mapping[Name, ScoreAgreement], last: bool) -> Grid:
-    columns = *heads, Column("rows"), text_column("judge"), text_column("people"), *_figures()
+    columns = *heads, Column("rows"), text_column("range"), text_column("human range"), *_figures()
     rows: list[tuple[CellValue, ...]] = [
         (*name, one.n, _scale(one.judged), _scale(one.human), *one.over_rows.values())
         for name, one in scores.items()
     ]
-    notes = [*_apart(scores), *map(_constant, scores, scores.values()), *(_intervals(scores) if last else ())]
+    notes = [
+        *_left_out(scores),
+        *map(_constant, scores, scores.values()),
+        *(_intervals(scores) if last else ()),
+    ]
     return Grid(title, columns, tuple(rows), tuple(filter(None, notes)))
 
 
@@ -140,24 +147,24 @@ def _within(title: str, heads: Heads, scores: Mapping[Name, ScoreAgreement]) -> 
     for name, one in scores.items():
         first = next(iter(one.per_group.values()))
         rows.append((*name, first.groups, first.skipped, *one.per_group.values()))
-    notes = ("skipped: groups where judge or people give all rows the same score, or that have one row",)
+    notes = ("skipped: groups of one row, or in which the judge or the humans give every row the same score",)
     return Grid(title, columns, tuple(rows), (*notes, *_intervals(scores)))
 
 
 def _compared(title: str, heads: Heads, compared: Mapping[Name, PreferenceAgreement]) -> Grid:
     first = next(iter(compared.values()))
     counted = Column("votes" if first.votes == "each" else "rows")
-    ties = Column("judge's ties"), Column("people's ties")
+    ties = Column("ties"), Column("human ties")
     columns = *heads, counted, Column("accuracy"), Column("kappa"), *ties
     rows: list[tuple[CellValue, ...]] = [
         (*name, one.n, one.accuracy, one.kappa, one.ties, one.human_ties) for name, one in compared.items()
     ]
     rule = f"{TIES[first.ties_as]}; {VOTES[first.votes]}"
-    return Grid(title, columns, tuple(rows), (rule, *_apart(compared), *_intervals(compared)))
+    return Grid(title, columns, tuple(rows), (rule, *_left_out(compared), *_intervals(compared)))
 
 
 def _varying(title: str, heads: Heads, repeats: Mapping[Name, RepeatedAgreement]) -> Grid:
-    columns = *heads, text_column("figure"), Column("repeats"), Column("mean"), Column("sd")
+    columns = *heads, text_column("statistic"), Column("repeats"), Column("mean"), Column("sd")
     rows: list[tuple[CellValue, ...]] = [
         (*name, _figure_name(figure), one.repeats, spread.mean, spread.sd)
         for name, one in repeats.items()
@@ -180,18 +187,18 @@ def _scale(found: Range | None) -> str:
 
 
 def _constant(name: Name, found: ScoreAgreement) -> str:
-    """Why there is no correlation over rows, where there is none."""
+    """Why there is no correlation over rows; empty if there is one."""
     if found.n == 1:
-        return f"{_called(name)}: no correlation of a single row"
-    sides = {"judge": found.judged, "people": found.human}
+        return f"{_called(name)}: no correlation, since there is one row only"
+    sides = {"judge": found.judged, "humans": found.human}
     said = [
         f"{who} always {side.least:g}" for who, side in sides.items() if side and side.least == side.greatest
     ]
     return f"{_called(name)}: no correlation, since scores do not vary ({', '.join(said)})" if said else ""
 
 
-def _apart(found: Mapping[Name, Agreement]) -> Iterator[str]:
-    """What does not count, and why."""
+def _left_out(found: Mapping[Name, Agreement]) -> Iterator[str]:
+    """How many rows were left out, and why."""
     for name, one in found.items():
         if one.left_out:
             yield f"{_called(name)}: left out {listed(one.left_out)}"
@@ -211,7 +218,7 @@ def listed(left_out: Mapping[str, int]) -> str:
 
 
 def _intervals(found: Mapping[Name, Agreement]) -> Iterator[str]:
-    """How intervals were made, where there are any, and why there are none elsewhere."""
+    """How intervals were computed, and why some rows have none."""
     how = next(iter(found.values())).resampling
     sizes = sorted({one.units for one in found.values() if one.units > 1})
     if sizes and how.resamples:
@@ -219,13 +226,13 @@ def _intervals(found: Mapping[Name, Agreement]) -> Iterator[str]:
         grouped = {one.groups > 0 for one in found.values()}
         unit = "groups" if grouped == {True} else "items" if grouped == {False} else "groups or items"
         yield (
-            f"[low, high]: {100 * how.confidence:.4g} % interval, {how.resamples:,} bootstrap resamples of "
-            f"{drawn} {unit}, seed {how.seed}"
+            f"[low, high]: {100 * how.confidence:.4g} % confidence interval, {how.resamples:,} bootstrap resamples "
+            f"of {drawn} {unit}, seed {how.seed}"
         )
     if alone := [_called(name) for name, one in found.items() if one.n and one.units < 2]:
-        yield f"no interval for {', '.join(alone)}: all rows are of one group or item"
+        yield f"no interval for {', '.join(alone)}: all rows belong to one group or item"
     if (pooled := max(one.repeats for one in found.values())) > 1:
-        yield f"{pooled} repeats are pooled here; those of an item or group are drawn together"
+        yield f"{pooled} repeats are pooled; those of one item or group are resampled together"
 
 
 def nothing_counts(found: Sequence[Agreement]) -> bool:
@@ -242,34 +249,31 @@ __all__ = [
     "overview_grid",
     "overview_table",
 ]
-LABELS = {
-    "people": "people",
-    "construction": "labels by construction",
-    "none": "no labels",
-}
+LABELS = {"people": "humans", "construction": "synthetic labels", "none": "no labels"}
+"""What a dataset's labels are, for titles such as ``Agreement with humans``."""
 _HOW = (
-    "r Pearson, rho Spearman, tau Kendall's tau-b: over all rows, then the mean within groups; "
-    "groups where either side is constant are skipped"
+    "r: Pearson, rho: Spearman, tau: Kendall's tau-b, over all rows; r/g, rho/g, tau/g: mean within groups; "
+    "groups in which either side is constant are skipped"
 )
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A figure, or a dash where there is none."""
+    """Write a number, or a dash for ``None``."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def agreement_tables(evaluation: Evaluation) -> Iterator[Table]:
-    """Agreement with the labels, for a terminal: one table for scores, one for preferences."""
-    return map(to_rich, agreement_grids(evaluation))
+def agreement_tables(evaluation: Evaluation, width: int | None = None) -> Iterator[Group]:
+    """Agreement with the labels as tables for a terminal: one for scores, one for preferences."""
+    return (to_lines(grid, width) for grid in agreement_grids(evaluation))
 
 
-def overview_table(evaluation: Evaluation) -> Table:
-    """What was judged and what it took, for a terminal."""
-    return to_rich(overview_grid(evaluation))
+def overview_table(evaluation: Evaluation, width: int | None = None) -> Group:
+    """Verdicts, rounds and usage as a table for a terminal."""
+    return to_lines(overview_grid(evaluation), width)
 
 
 def agreement_grids(evaluation: Evaluation) -> Iterator[Grid]:
-    """Agreement with the labels: one table for scores, one for preferences, each where there is something in it."""
+    """Agreement with the labels: a table for scores and one for preferences, without empty ones."""
     title = f"Agreement with {LABELS[evaluation.manifest['data']['labels']]}"
     scores: list[tuple[CellValue, ...]] = []
     preferences: list[tuple[CellValue, ...]] = []
@@ -282,23 +286,23 @@ def agreement_grids(evaluation: Evaluation) -> Iterator[Grid]:
             elif isinstance(found, ScoreAgreement) and found.n:
                 scores.append((protocol, name, *_score_cells(found)))
     if scores:
-        within = ("groups", *("r", "rho", "tau"), "skipped")
+        within = ("groups", *("r/g", "rho/g", "tau/g"), "skipped")
         columns = tuple(Column(name) for name in ("rows", "r", "rho", "tau", *within))
-        yield Grid(title, (text_column("protocol"), text_column("aspect"), *columns), tuple(scores), (_HOW,))
+        yield Grid(title, (text_column("judge"), text_column("aspect"), *columns), tuple(scores), (_HOW,))
     if preferences:
-        columns = tuple(Column(name) for name in ("rows", "accuracy", "kappa", "judge's ties"))
+        columns = tuple(Column(name) for name in ("rows", "accuracy", "kappa", "ties"))
         rule = (str(evaluation.rule),) if evaluation.rule != DEFAULT_TIE_POLICY else ()
-        yield Grid(title, (text_column("protocol"), *columns), tuple(preferences), rule)
+        yield Grid(title, (text_column("judge"), *columns), tuple(preferences), rule)
 
 
 def overview_grid(evaluation: Evaluation) -> Grid:
-    """What was judged and what it took, a line a protocol and aspect."""
+    """Verdicts, rounds and usage, a row for each judge and aspect."""
     return Grid(
         "Verdicts",
         (
-            *(text_column("protocol"), text_column("aspect"), Column("judged"), Column("failed")),
+            *(text_column("judge"), text_column("aspect"), Column("judged"), Column("failed")),
             *(Column("mean", digits=2), Column("rounds", digits=2), Column("calls")),
-            *(Column("tokens", form="short"), Column("cost", form="money"), text_column("ended by")),
+            *(Column("tokens", form="short"), Column("cost", form="money"), text_column("stop reason")),
         ),
         tuple(
             (protocol, aspect or "preference", *_overview_cells(overview))
@@ -320,13 +324,13 @@ def _score_cells(found: ScoreAgreement) -> Iterator[CellValue]:
 
 
 def _value(figure: Any) -> float | None:
-    """Of a figure with an interval, the figure: a run ends with short tables."""
+    """The value without its interval: the tables at the end of a run are short."""
     value: float | None = getattr(figure, "value", figure)
     return value
 
 
 def _overview_cells(overview: Overview) -> Iterator[CellValue]:
     yield from (overview.judged, overview.failed, overview.score.value, overview.rounds.value)
-    yield from (overview.calls, overview.tokens)
-    yield "unknown" if overview.cost_usd is None else overview.cost_usd
+    yield from (overview.usage.calls, overview.usage.tokens)
+    yield "unknown" if overview.usage.cost_usd is None else overview.usage.cost_usd
     yield ", ".join(f"{reason} {count}" for reason, count in overview.stop_reasons.most_common())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -12,6 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ...state.errors import ModelCallError
+from ...state.usage import Usage
 from .loaded_model import LoadedModel
 
 
@@ -32,30 +33,35 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back.
+    """What came back from a model.
 
-    ``fields`` holds the JSON object of a structured reply, ``tokens`` what the provider says of each token where
-    it was asked for log-probabilities (its own list, not copied). ``others`` are the further replies to the same
-    request; what the request took stands on the first, and ``requests`` is 0 for the others. ``dropped`` are the
-    parameters without which this very call was asked again, since the provider does not take them. ``model`` names
-    who wrote it where that is another than the one that was asked: the reply was recorded.
+    Attributes:
+        text: the words of the reply.
+        fields: the JSON object of a structured reply.
+        cut_off: whether a length limit ended it.
+        refused: whether the model or a filter refused to answer.
+        usage: what the request took; its ``calls`` are the requests that were answered, 0 for a recorded reply.
+        tokens: what the provider says of each token where it was asked for log-probabilities (its own list, not
+            copied).
+        others: further replies to the same request. What the request took stands on the first reply alone.
+        dropped: the parameters that the provider does not take, and without which this very call was asked again.
+        model: who wrote it where that is not the model that was asked: the reply was recorded.
     """
 
     text: str
     fields: dict[str, Any] | None
     cut_off: bool
     refused: bool
-    input_tokens: int
-    cached_input_tokens: int
-    output_tokens: int
-    reasoning_tokens: int
-    cost_usd: float | None
-    seconds: float
+    usage: Usage
     tokens: Sequence[Mapping[str, Any]] | None = None
     others: tuple[Reply, ...] = ()
-    requests: int = 1
     dropped: tuple[str, ...] = ()
     model: str | None = None
+
+    def without_usage(self) -> Reply:
+        """Return the same reply with no calls and tokens, for one that shares its request with another reply."""
+        # An unknown price stays unknown: the whole request has it.
+        return replace(self, usage=Usage(cost_usd=None if self.usage.cost_usd is None else 0.0))
 
 
 class UnsupportedParameterError(ModelCallError):

@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from ...state.usage import Usage
 from . import prices
 from .call import Reply
 
@@ -20,7 +21,7 @@ BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_co
 def replies(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
     """The first reply with what the request took, the others behind it."""
     first, *others = (_reply(message, label, seconds) for message in messages)
-    return replace(first, others=tuple(map(_free, others))) if others else first
+    return replace(first, others=tuple(reply.without_usage() for reply in others)) if others else first
 
 
 def is_empty(message: BaseMessage) -> bool:
@@ -29,24 +30,7 @@ def is_empty(message: BaseMessage) -> bool:
     return not (about or message.text or _arguments(message))
 
 
-def _free(reply: Reply) -> Reply:
-    """The same words, and nothing that its request took."""
-    return replace(
-        reply,
-        input_tokens=0,
-        cached_input_tokens=0,
-        output_tokens=0,
-        reasoning_tokens=0,
-        cost_usd=None if reply.cost_usd is None else 0.0,
-        seconds=0.0,
-        requests=0,
-    )
-
-
 def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
-    usage = getattr(message, "usage_metadata", None) or {}
-    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
-    tokens = (usage.get("input_tokens", 0), cached, usage.get("output_tokens", 0))
     finish = str(message.response_metadata.get("finish_reason") or "").lower()
     refusal = message.additional_kwargs.get("refusal")
     return Reply(
@@ -54,13 +38,24 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
         fields=replace_surrogates(_fields(message)),
         cut_off=finish in CUT_OFF,
         refused=bool(refusal) or finish in BLOCKED or _prompt_blocked(message),
+        usage=_usage(message, label, seconds),
+        tokens=_tokens(message),
+    )
+
+
+def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
+    """Read what the request took; where the provider does not say, its cost is unknown."""
+    said = getattr(message, "usage_metadata", None) or {}
+    cached = (said.get("input_token_details") or {}).get("cache_read") or 0
+    tokens = (said.get("input_tokens", 0), cached, said.get("output_tokens", 0))
+    return Usage(
+        calls=1,
         input_tokens=tokens[0],
         cached_input_tokens=tokens[1],
         output_tokens=tokens[2],
-        reasoning_tokens=(usage.get("output_token_details") or {}).get("reasoning") or 0,
-        cost_usd=prices.cost_usd(label, *tokens) if usage or label == "offline" else None,
+        reasoning_tokens=(said.get("output_token_details") or {}).get("reasoning") or 0,
+        cost_usd=prices.cost_usd(label, *tokens) if said or label == "offline" else None,
         seconds=seconds,
-        tokens=_tokens(message),
     )
 
 

@@ -1,10 +1,10 @@
-// What the page carries: an index of all verdicts in columns, and transcripts and texts in compressed blocks.
+// The data of the page: an index of all verdicts in columns, and transcripts and texts in compressed blocks.
 
 const carried = JSON.parse(document.getElementById("index").textContent);
 const { rows, items } = carried;
 const total = rows.item.length;
 
-/** The last so many blocks that were unpacked are kept, so that reading on costs nothing and memory stays small. */
+/** Unpacks blocks and caches the last few, so that reading on is fast and memory stays small. */
 class Blocks {
   static kept = 12;
 
@@ -22,7 +22,7 @@ class Blocks {
     return new Response(stream).text();
   }
 
-  /** What a block holds. */
+  /** The parsed content of a block. */
   async list(number) {
     let list = this.parsed.get(number);
     this.parsed.delete(number);
@@ -43,7 +43,7 @@ const runOf = (row) => carried.runs[rows.run[row]];
 const reasonOf = (row) => (rows.reason[row] < 0 ? null : carried.reasons[rows.reason[row]]);
 const failed = (row) => rows.ok[row] === 0;
 
-/** Rows of each item, made when first asked for. */
+/** The rows of each item, computed at the first call. */
 let byItem = null;
 function rowsOfItem(item) {
   if (!byItem) {

@@ -1,11 +1,11 @@
-// One debate, round by round: who said what, what was read from it, and whose word moved the score.
+// One debate, round by round: who said what, the parsed value, and score changes.
 
 const DECIDING = new Set(["scores", "panel", "decides", "votes"]);
-/** Who stands on the other side of the page: those who object, and those who speak for the second answer. */
+/** Agents on the right side of the page: those who object, and those who argue for the second answer. */
 const against = ({ kind, role, agent }) => kind === "objects" || (kind === "argues" && agent.startsWith(`${role}_2`));
 const BRIEF = 40;
 
-/** One debate, or two beside each other; what both are about stands above them once. */
+/** One debate, or two side by side with the judged texts above both. */
 async function sheets(shown, sought) {
   const [row] = shown;
   const made = await Promise.all(shown.map((one) => sheet(one, sought)));
@@ -15,7 +15,7 @@ async function sheets(shown, sought) {
   return made.length > 1 ? [about, holder] : [holder];
 }
 
-/** The sheet of one verdict: how it came out, and all that was said. */
+/** One verdict: its facts and its transcript. */
 async function sheet(row, sought) {
   const debate = (await transcripts.list(rows.block[row]))[rows.place[row]];
   const heading = make("h3", { tabindex: "-1" }, ...nodes(itemOf(row), sought));
@@ -25,7 +25,7 @@ async function sheet(row, sought) {
     heading,
     make("p", { class: "about" }, inLine(title(row))),
     facts(row, debate),
-    failed(row) ? make("div", { class: "error" }, ...nodes(debate.error ?? "no verdict, and no reason was kept", sought)) : null,
+    failed(row) ? make("div", { class: "error" }, ...nodes(debate.error ?? "no verdict, and no reason was recorded", sought)) : null,
     ...(debate.warnings ?? []).filter((text) => !carried.disclosures.includes(text)).map((text) => make("p", { class: "warning" }, ...nodes(text, sought))),
     ...rounds(debate.transcript ?? [], sought),
     more(debate.details),
@@ -44,10 +44,10 @@ function facts(row, debate) {
     "dl",
     { class: "facts" },
     fact("Verdict", failed(row) ? "none" : inFull(verdictOf(row)), true),
-    fact("People", labelOf(row) === null ? null : inFull(labelOf(row), rows.winner[row] !== null), true),
-    rows.gap[row] === null ? null : fact("Apart", apart(row), true),
-    fact("Round by round", path || null),
-    fact("Ended by", reasonOf(row)?.replaceAll("_", " ")),
+    fact("Label", labelOf(row) === null ? null : inFull(labelOf(row), rows.winner[row] !== null), true),
+    rows.gap[row] === null ? null : fact(rows.winner[row] === null ? "Absolute error" : "Compared with the label", error(row), true),
+    fact("Score by round", path || null),
+    fact("Stop reason", reasonOf(row)?.replaceAll("_", " ")),
     fact("Rounds", rows.rounds[row]),
     fact("Calls", count(rows.calls[row])),
     fact("Tokens", count(rows.tokens[row])),
@@ -58,10 +58,10 @@ function facts(row, debate) {
 /** `8 : 6 → 1` is `8 : 6 → answer 1`; so is `1` alone, where answers were compared. */
 const inFull = (text, alone = false) => text.replace(alone ? /^([12])$/ : /→ ([12])$/, (found, winner) => found.replace(winner, `answer ${winner}`));
 
-/** How far a verdict is from people's: points of the scale, or whether the same answer won. */
-function apart(row) {
+/** The error of a verdict: points of the scale, or whether the same answer won. */
+function error(row) {
   if (rows.winner[row] === null) return figure(rows.distance[row]);
-  return rows.gap[row] === 0 ? "same winner" : rows.gap[row] < 1 ? "one says tie" : "other winner";
+  return rows.gap[row] === 0 ? "same winner" : rows.gap[row] < 1 ? "one is a tie" : "other winner";
 }
 
 async function judgedTexts(row, sought) {
@@ -73,7 +73,7 @@ async function judgedTexts(row, sought) {
   const answers = fields.map(([name], place) => (name.startsWith("answer_") ? place : -1)).filter((place) => place >= 0);
   const pair = answers.length === 2 ? [make("div", { class: "pair" }, parts[answers[0]], parts[answers[1]])] : [];
   const others = pair.length ? parts.filter((_, place) => !answers.includes(place)) : parts;
-  return make("details", { class: "texts", open: true }, make("summary", {}, "What was judged"), make("div", {}, ...others, ...pair));
+  return make("details", { class: "texts", open: true }, make("summary", {}, "Judged texts"), make("div", {}, ...others, ...pair));
 }
 
 async function textsOf(item) {
@@ -99,14 +99,14 @@ function rounds(transcript, sought) {
   return made;
 }
 
-/** Which round this is, and of what: of one judge of a cascade, of one repeat, of one order of the answers. */
+/** The heading of a round; in wrappers also the judge of a cascade, the repeat, the order of the answers. */
 function headingOf(turn) {
   const parts = [turn.stage, turn.repeat === undefined ? null : `run ${turn.repeat + 1}`];
   parts.push({ 1: "as given", 2: "answers swapped" }[turn.order], turn.round ? `round ${turn.round}` : "opening");
   return parts.filter(Boolean).join(" · ").replace(/^./, (letter) => letter.toUpperCase());
 }
 
-/** Samples of one agent that follow each other and hold little more than a value: they are read as one. */
+/** Consecutive short samples of one agent, which are shown as one turn. */
 function samplesFrom(transcript, from, heading) {
   const first = transcript[from];
   if (first.sample === undefined) return [];
@@ -119,7 +119,7 @@ function samplesFrom(transcript, from, heading) {
 
 function sampled(samples, sought) {
   const [first] = samples;
-  const values = samples.map(({ value }) => make("span", { class: "chip" }, valueOf(value) ?? "unread"));
+  const values = samples.map(({ value }) => make("span", { class: "chip" }, valueOf(value) ?? "unreadable"));
   return make(
     "li",
     { class: "turn deciding" },
@@ -150,17 +150,17 @@ function chip(value) {
   return make("span", { class: value === true ? "chip good" : value === false ? "chip warn" : "chip" }, text);
 }
 
-/** Where an agent now says another value than before. */
+/** A chip that marks a turn in which an agent changes its value. */
 function moved(turn, before) {
   if (typeof turn.value === "boolean" || turn.value === null || turn.value === undefined) return null;
   const key = [turn.agent, turn.order, turn.repeat, turn.stage].join("\n");
   const old = before.get(key);
   before.set(key, turn.value);
   if (old === undefined || String(old) === String(turn.value)) return null;
-  return make("span", { class: "chip moved" }, `moved from ${valueOf(old)}`);
+  return make("span", { class: "chip moved" }, `changed from ${valueOf(old)}`);
 }
 
 function more(details) {
   if (!details || !Object.keys(details).length) return null;
-  return make("details", { class: "more" }, make("summary", {}, "What else was kept"), prose(JSON.stringify(details, null, 2), "", "pre", ""));
+  return make("details", { class: "more" }, make("summary", {}, "Details"), prose(JSON.stringify(details, null, 2), "", "pre", ""));
 }

@@ -1,4 +1,4 @@
-// The list of debates: as many as there are, but only those in view are on the page.
+// The list of debates. Only the rows in view are in the document, so that it may be long.
 
 const HEIGHT = 66;
 const SPARE = 8;
@@ -22,7 +22,7 @@ class List {
     this.shown.clear();
   }
 
-  /** Which row is open: it is marked, and brought into view. */
+  /** Mark the row that is open, and scroll it into view. */
   mark(row, intoView = true) {
     this.current = row;
     const place = this.found.indexOf(row);
@@ -67,12 +67,12 @@ class List {
     element.style.top = `${place * HEIGHT}px`;
     if (row === this.current) element.firstChild.setAttribute("aria-current", "true");
     this.shown.set(place, element);
-    // In the order in which they are read, whichever way was scrolled.
+    // Keep the document in reading order, whichever way was scrolled: screen readers follow it.
     const next = [...this.shown].filter(([other]) => other > place).sort(([one], [other]) => one - other)[0];
     this.holder.insertBefore(element, next ? next[1] : null);
   }
 
-  /** The row so many places on from the one that is open. */
+  /** The row `steps` places after the one that is open. */
   beyond(steps) {
     const place = this.found.indexOf(this.current);
     const next = place < 0 ? 0 : Math.min(this.found.length - 1, Math.max(0, place + steps));
@@ -90,6 +90,6 @@ function line(row) {
     make("span", { class: "id" }, inLine(itemOf(row))),
     make("span", { class: failed(row) ? "verdict failed" : far ? "verdict far" : "verdict" }, verdictOf(row)),
     make("span", { class: "what" }, inLine([title(row), ended].filter(Boolean).join(" · "))),
-    make("span", { class: "people" }, label === null ? "" : `people ${label}`),
+    make("span", { class: "people" }, label === null ? "" : `label ${label}`),
   );
 }

@@ -1,4 +1,4 @@
-// Filters, orders, search, addresses, keys and colours.
+// Filters, sorting, search, addresses, keyboard and colours.
 
 const at = (id) => document.getElementById(id);
 const filters = at("filters");
@@ -13,14 +13,14 @@ function look(name) {
   if (name === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = name;
   at("theme").textContent = name.charAt(0).toUpperCase() + name.slice(1);
-  at("theme").setAttribute("aria-label", name === "auto" ? "Colours: as the system has them" : `Colours: ${name}`);
+  at("theme").setAttribute("aria-label", name === "auto" ? "Colours: follow the system" : `Colours: ${name}`);
 }
 function remembered(name) {
   try {
     if (name) localStorage.setItem("jurygraph-look", name);
     return localStorage.getItem("jurygraph-look");
   } catch {
-    return name; // A file may have no storage of its own.
+    return name; // Browsers may deny storage to a page that was opened from a file.
   }
 }
 let lookNow = LOOKS.includes(remembered()) ? remembered() : "auto";
@@ -31,20 +31,20 @@ at("theme").addEventListener("click", () => {
   remembered(lookNow);
 });
 
-// ---- orders and filters
+// ---- sorting and filters
 
 const lowest = Number.NEGATIVE_INFINITY;
 const ORDERS = {
-  apart: ["Farthest from people first", (row) => rows.gap[row] ?? lowest],
+  apart: ["Absolute error, largest first", (row) => rows.gap[row] ?? lowest],
   unresolved: ["Unresolved first", (row) => (reasonOf(row) === "max_rounds" ? 1 : 0)],
   failed: ["Failed first", (row) => (failed(row) ? 1 : 0)],
-  changed: ["Most moved by debate first", (row) => rows.moved[row] ?? lowest],
-  dear: ["Dearest first", (row) => rows.cost[row] ?? lowest, (row) => rows.tokens[row]],
-  long: ["Longest first", (row) => rows.rounds[row] ?? lowest, (row) => rows.tokens[row]],
-  run: ["As they were run", () => 0],
+  changed: ["Score change, largest first", (row) => rows.moved[row] ?? lowest],
+  dear: ["Cost, highest first", (row) => rows.cost[row] ?? lowest, (row) => rows.tokens[row]],
+  long: ["Rounds, most first", (row) => rows.rounds[row] ?? lowest, (row) => rows.tokens[row]],
+  run: ["Run order", () => 0],
 };
 
-/** Rows in an order, with what breaks ties: the distance to people, then the order of the run. */
+/** Rows sorted by one of ORDERS; ties are broken by the absolute error, then by the order of the run. */
 function ordered(found, name) {
   const [, first, second = (row) => rows.gap[row] ?? lowest] = ORDERS[name];
   if (name === "run") return found;
@@ -91,7 +91,7 @@ function refresh(note = "") {
   at("count").textContent = `${count(list.found.length)}${of} ${total === 1 ? "debate" : "debates"}${note}`;
 }
 
-// ---- search: a block at a time, so that nothing freezes and what is found first is seen first
+// ---- search: one block at a time, so that the page stays responsive and shows first results early
 
 const turnOfTheLoop = () => new Promise((resolve) => setTimeout(resolve));
 
@@ -161,7 +161,7 @@ function findDebates(debates, rowsHere, needle) {
   }
 }
 
-// ---- addresses: every debate, and every pair of debates, has one
+// ---- addresses: every debate, and every pair of debates, can be linked to
 
 function addressOf(row, beside = -1) {
   const parts = new URLSearchParams({ item: itemOf(row), protocol: protocolOf(row) });
@@ -185,7 +185,7 @@ function addressed() {
   return { row, beside, item: parts.get("item") };
 }
 
-/** The other debates on the same item: those that judge the same first. */
+/** The other debates on the same item: those on the same aspect first. */
 function others(row) {
   const same = (place) => Number(aspectOf(place) === aspectOf(row));
   return rowsOfItem(rows.item[row]).filter((place) => place !== row).sort((one, other) => same(other) - same(one) || one - other);
@@ -196,7 +196,7 @@ async function route({ focus = false } = {}) {
   if (!found) return close();
   if (found.row < 0) {
     state.opened = -1;
-    at("open").replaceChildren(make("p", { class: "empty" }, `There is no debate here on the item ${inLine(found.item)}.`));
+    at("open").replaceChildren(make("p", { class: "empty" }, `No debate on the item ${inLine(found.item)} is on this page.`));
     return reader.parentElement.classList.add("reading");
   }
   await openRow(found.row, found.beside);
@@ -212,7 +212,7 @@ async function openRow(row, beside) {
   try {
     shown = await sheets([row, beside].filter((place) => place >= 0), state.sought);
   } catch (error) {
-    shown = [make("p", { class: "error" }, `This debate cannot be unpacked here: ${error.message}`)];
+    shown = [make("p", { class: "error" }, `This debate cannot be unpacked: ${error.message}`)];
   }
   if (state.opened !== row || state.beside !== beside) return;
   reader.parentElement.classList.add("reading");
@@ -225,7 +225,7 @@ function close() {
   Object.assign(state, { opened: -1, beside: -1 });
   reader.parentElement.classList.remove("reading");
   list.mark(-1, false);
-  at("open").replaceChildren(make("p", { class: "empty" }, total ? "Choose a debate to read it." : "There are no debates."));
+  at("open").replaceChildren(make("p", { class: "empty" }, total ? "Select a debate to read it." : "There are no debates."));
 }
 
 function bar(row, beside) {
@@ -243,7 +243,7 @@ function bar(row, beside) {
       history.pushState(null, "", addressOf(row, select.value === "" ? -1 : Number(select.value)));
       route().then(() => at("beside")?.focus({ preventScroll: true }));
     });
-    made.append(make("label", { for: "beside", class: "push" }, "Beside it"), select);
+    made.append(make("label", { for: "beside", class: "push" }, "Compare with"), select);
   }
   return made;
 }
@@ -255,7 +255,7 @@ function step(steps) {
   route();
 }
 
-/** Back to the list, where one was. */
+/** Go back to the list, to the debate that was open. */
 function leave() {
   const { opened } = state;
   history.pushState(null, "", "#debates");
@@ -301,7 +301,7 @@ function escape(target) {
   } else if (state.opened >= 0) leave();
 }
 
-// ---- from here on it lives
+// ---- start
 
 let waiting = 0;
 at("search").addEventListener("input", () => {

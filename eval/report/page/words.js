@@ -1,4 +1,4 @@
-// Words that others wrote reach the page as text nodes only, never as markup; what steers a reader is made visible.
+// Text of models, data and people reaches the page as text nodes only, never as markup; control characters are shown.
 
 const LONGEST = 6000;
 const STEERING = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/gu;
@@ -14,7 +14,7 @@ function make(name, attributes = {}, ...children) {
   return element;
 }
 
-/** Text as nodes: what was searched for is marked, control characters are shown by their number. */
+/** Text as nodes: matches of the search are marked, control characters are shown by their code. */
 function nodes(text, sought = "") {
   const parts = [];
   let from = 0;
@@ -41,13 +41,13 @@ function places(text, sought) {
 const literally = (text) => new RegExp(text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"), "giu");
 const codeOf = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
-/** One line of text without steering characters: for lists, where there is no room to show them. */
+/** One line of text with control characters replaced by their codes, for lists and headings. */
 const inLine = (text) => String(text).replace(STEERING, (found) => `[${codeOf(found)}]`);
 
-/** A long text is shown as far as it is read; the rest waits behind a button. */
+/** A text, of which a long one is cut; a button shows the rest. */
 function prose(text, sought, name = "div", className = "said") {
   const element = make(name, { class: className, dir: "auto", tabindex: className === "text" ? "0" : null });
-  // Never between the halves of a character.
+  // Never between the two halves of a surrogate pair.
   const cut = text.length > LONGEST * 1.2 ? LONGEST - (text.codePointAt(LONGEST - 1) > 0xffff ? 1 : 0) : text.length;
   element.append(...nodes(text.slice(0, cut), sought));
   if (cut === text.length) return element;
@@ -63,7 +63,7 @@ const count = (number) => number.toLocaleString("en");
 const figure = (number, digits = 2) => String(Number(number.toFixed(digits)));
 const dollars = (cost) => (cost === null ? "unknown" : cost ? `$${cost.toFixed(4)}` : "$0");
 
-/** What was read from a turn, in short. */
+/** The parsed value of a turn, in short. */
 function valueOf(value) {
   if (value === null || value === undefined) return null;
   if (value === true) return "no issue";
@@ -82,7 +82,7 @@ function verdictOf(row) {
 
 const labelOf = (row) => (rows.human[row] === null ? null : valueOf(rows.human[row]));
 
-/** An agent's name for people: `tie_breaker` is `Tie breaker`, `advocate_1_3` is `Advocate 1.3`. */
+/** An agent's name for readers: `tie_breaker` is `Tie breaker`, `advocate_1_3` is `Advocate 1.3`. */
 function speaker(agent) {
   const name = inLine(agent).replace(/(?<=\d)_(?=\d)/g, ".").replaceAll("_", " ");
   return name.charAt(0).toUpperCase() + name.slice(1);

@@ -1,0 +1,140 @@
+"""What an import brings with it: light packages alone, and the same names in whatever order modules are imported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from jurygraph.graphs.registry import protocols
+
+from .processes import HANG_GUARD
+
+PROVIDERS = {"aiohttp", "langchain_google_genai", "langchain_openai", "openai"}
+HEAVY = PROVIDERS | {
+    "bert_score",
+    "datasets",
+    "evalica",
+    "google.genai",
+    "matplotlib",
+    "mermaidx",
+    "opentelemetry",
+    "pandas",
+    "playwright",
+    "polars",
+    "psycopg",
+    "pyarrow",
+    "rouge_score",
+    "sacrebleu",
+    "scipy",
+    "torch",
+    "transformers",
+    "uvloop",
+}
+GRAPHS = {"langchain_core", "langgraph"}
+CONSOLE = {"sqlalchemy", "typer"}
+
+HELP = """
+sys.argv = ["jurygraph", "--help"]
+from jurygraph.eval.cli.app import main
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+"""
+LIGHT = {
+    "jurygraph": ("import jurygraph", HEAVY | GRAPHS | CONSOLE | {"numpy", "yaml"}),
+    "jurygraph.state": ("import jurygraph.state", HEAVY | GRAPHS | CONSOLE | {"numpy", "yaml"}),
+    "jurygraph.nodes.replies": ("import jurygraph.nodes.replies", HEAVY | GRAPHS | CONSOLE | {"numpy"}),
+    "jurygraph.eval": ("import jurygraph.eval", HEAVY | GRAPHS | CONSOLE),
+    "agreement is the function whatever was loaded before": (
+        "import jurygraph.eval.run.evaluation, jurygraph.eval as found\n"
+        "assert callable(found.agreement), found.agreement\n",
+        HEAVY | GRAPHS | CONSOLE,
+    ),
+}
+WITH_GRAPHS = {
+    **{name: (f"import jurygraph.graphs.{name}", HEAVY | CONSOLE) for name in protocols()},
+    "jurygraph --help": (HELP, HEAVY),
+}
+WRAPPERS = ("calibrated", "repeated", "cascade")
+FUNCTIONS = """
+from jurygraph.graphs import calibrated, repeated, cascade
+from types import FunctionType
+assert [type(one) for one in (calibrated, repeated, cascade)] == 3 * [FunctionType], (calibrated, repeated, cascade)
+"""
+ORDERS = {
+    **{f"{name} first": f"import jurygraph.graphs.{name}\n" for name in WRAPPERS},
+    "the package first": "import jurygraph.graphs\n",
+    "the registry first": (
+        "from jurygraph.graphs.registry import find_protocol, protocols\n"
+        "assert all(find_protocol(name) for name in protocols())\n"
+    ),
+    "a protocol first": "import jurygraph.graphs.debate\n",
+    "one found before": "from jurygraph.graphs.registry import find_protocol\nfind_protocol('cascade')\n",
+    "after the command line": "import jurygraph.eval.cli.app\n",
+}
+
+# Every case is a fork of one process: whatever it imports, no other case sees, and what all need is imported once.
+FORKS = """
+import json, os, sys
+
+def forked(code):
+    there = set(sys.modules)
+    reading, writing = os.pipe()
+    if child := os.fork():
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            told = pipe.read()
+        return {"code": os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "modules": told.split()}
+    os.dup2(2, 1)
+    try:
+        exec(code, {"sys": sys})
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(1)
+    with os.fdopen(writing, "w") as pipe:
+        pipe.write(" ".join(set(sys.modules) - there))
+    os._exit(0)
+
+light, heavy = json.loads(sys.stdin.read())
+told = {name: forked(code) for name, code in light.items()}
+# What these load themselves, OpenTelemetry among it where that is installed, is not ours to delay.
+import langchain_core.language_models, langchain_core.runnables, langgraph.graph, langgraph.types
+import jinja2, yaml
+told |= {name: forked(code) for name, code in heavy.items()}
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    """For every case how its process ended, and which modules it has loaded."""
+    light = {name: code for name, (code, _) in LIGHT.items()}
+    heavy = {name: code for name, (code, _) in WITH_GRAPHS.items()}
+    heavy |= {f"functions: {name}": code + FUNCTIONS for name, code in ORDERS.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS],
+        input=json.dumps([light, heavy]),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_GUARD,
+    )
+    assert done.returncode == 0, done.stderr
+    return {"errors": done.stderr, **json.loads(done.stdout)}
+
+
+@pytest.mark.parametrize("name", [*LIGHT, *WITH_GRAPHS])
+def test_what_is_heavy_is_loaded_where_it_is_needed(told: dict[str, Any], name: str) -> None:
+    unwanted = {**LIGHT, **WITH_GRAPHS}[name][1]
+    assert told[name]["code"] == 0, told["errors"]
+    assert unwanted.isdisjoint(told[name]["modules"]), unwanted & set(told[name]["modules"])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_wrappers_are_functions_whatever_was_imported_before(told: dict[str, Any], order: str) -> None:
+    assert told[f"functions: {order}"]["code"] == 0, told["errors"]

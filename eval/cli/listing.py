@@ -60,12 +60,6 @@ def datasets(
         _describe(name)
         return
     aspects = Column("aspects", min_width=len("understandability,"))
-<<<<<<< HEAD
-    headings = (Column("dataset", no_wrap=True), "kind", "size", aspects, "scale", "licence", "cite")
-    table = Table(*headings, box=box.HORIZONTALS, pad_edge=False)
-    for source in filter(None, map(find_source, dataset_names())):
-        cite = source.papers[0].cite if source.papers else "bundled" if source.file is None else ""
-=======
     columns = (
         Column("dataset", no_wrap=True),
         Column("task"),
@@ -74,9 +68,8 @@ def datasets(
         *(Column(heading, overflow="fold") for heading in ("scale", "licence", "reference")),
     )
     table = Table(*columns, box=box.HORIZONTALS, pad_edge=False)
-    for source in SOURCES.values():
-        cite = source.papers[0].cite if source.papers else "bundled"
->>>>>>> main
+    for source in filter(None, map(find_source, dataset_names())):
+        cite = source.papers[0].cite if source.papers else "bundled" if source.file is None else ""
         judged = ", ".join(source.aspects) or "preference"
         row = (source.kind, source.size, judged, source.scale, source.licence, cite)
         table.add_row(source.name, *row, end_section=True)
@@ -88,13 +81,8 @@ def datasets(
     )
 
 
-<<<<<<< HEAD
-def _tell_of(name: str) -> None:
-    source = find_source(name)
-=======
 def _describe(name: str) -> None:
-    source = SOURCES.get(name)
->>>>>>> main
+    source = find_source(name)
     if source is None:
         raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
     table = Table.grid(padding=(0, 2))

@@ -18,15 +18,9 @@ def measure(
     metrics: Annotated[
         str,
         typer.Argument(
-<<<<<<< HEAD
-            help="One metric, or several with commas between: rouge-l, bleu-4, bertscore, moverscore, bartscore, "
-            "unieval, gptscore, the name of one that another package registers, or a function of your own as "
-            "module:function."
-=======
             metavar="METRIC[,METRIC...]",
             help="One metric, or several: rouge-l, bleu-4, bertscore, moverscore, bartscore, "
-            "unieval, gptscore, or your own function as module:function.",
->>>>>>> main
+            "unieval, gptscore, one that another package registers, or your own function as module:function.",
         ),
     ],
     data: Annotated[

@@ -176,11 +176,7 @@ calls = Table(
     Column("reasoning_tokens", Integer, nullable=False),
     Column("cost_usd", Float),
     Column("seconds", Float, nullable=False),
-<<<<<<< HEAD
-    # The column keeps its first name: journals that exist have it.
-=======
     # The column has kept its first name, so that journals of earlier versions can be read.
->>>>>>> main
     Column("disowned", Boolean, key="invalidated", nullable=False, server_default=false()),
     Column("reply", LargeBinary),
 )

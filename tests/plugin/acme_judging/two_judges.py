@@ -18,6 +18,7 @@ from jurygraph.graphs.protocol_record import Ablation, Protocol
 from jurygraph.nodes.agent_runtime import AgentRuntime, Answer, Question
 from jurygraph.nodes.bound_judge import Models
 from jurygraph.nodes.output_schemas import OutputSchema, ScoreSchema, Value
+from jurygraph.nodes.prepare_conclude import conclude, prepare
 from jurygraph.nodes.prompt_context import (
     build_prompt,
     call_metadata,
@@ -31,6 +32,7 @@ from jurygraph.state.call_counts import CallsByRole, Can, exactly
 from jurygraph.state.graph_state import JudgeState
 from jurygraph.state.settings import Settings
 from jurygraph.state.tasks import CompareTask, ScoreTask, TaskKind
+from langgraph.graph import END, START
 from pydantic import Field
 
 
@@ -104,9 +106,9 @@ async def pessimist(state: JudgeState, runtime: AgentRuntime[TwoJudgesSettings])
     return {**answer.update, "scores": [mean_of([hopeful, answer.value])]}  # type: ignore[list-item]
 
 
-def another_round(state: JudgeState, settings: TwoJudgesSettings) -> str:
+def after_pessimist(state: JudgeState, settings: TwoJudgesSettings) -> str:
     """Whether the judges go on."""
-    return "optimist" if state["round"] < settings.rounds else "conclude"
+    return "another_round" if state["round"] < settings.rounds else "all_rounds_held"
 
 
 async def _ask(role: str, round: int, state: JudgeState, runtime: AgentRuntime[TwoJudgesSettings]) -> Answer:
@@ -137,11 +139,15 @@ def build(
 ) -> ProtocolGraph[TwoJudgesSettings]:
     """The graph, to be compiled."""
     graph = ProtocolGraph(protocol, TwoJudgesSettings, settings, models, fields)
+    graph.agent("prepare", prepare(protocol))
     graph.agent("optimist", optimist)
     graph.agent("pessimist", pessimist)
+    graph.agent("conclude", conclude(protocol))
+    graph.add_edge(START, "prepare")
     graph.add_edge("prepare", "optimist")
     graph.add_edge("optimist", "pessimist")
-    graph.route("pessimist", another_round, ["optimist", "conclude"])
+    graph.route("pessimist", after_pessimist, {"another_round": "optimist", "all_rounds_held": "conclude"})
+    graph.add_edge("conclude", END)
     return graph
 
 

@@ -163,7 +163,7 @@ def test_what_its_agents_said_is_shown_and_reported(jurygraph: Run, judged: Path
 
 def test_its_settings_and_its_own_plan_are_swept(jurygraph: Run, work: Path) -> None:
     jurygraph("sweep", "two_judges", "--axis", "rounds=1,2", "--data", "weather", "--out", "axis")
-    assert len(list((work / "axis").glob("*/results.jsonl"))) == 2
+    assert len(list((work / "axis" / "cells").glob("*/results.jsonl"))) == 2
     assert "second-thoughts" in jurygraph("sweep", "--plans")
     planned = jurygraph("sweep", "--plan", "second-thoughts", "--data", "weather", "--dry-run")
     assert "2 cells" in planned

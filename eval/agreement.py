@@ -1,12 +1,11 @@
-"""How well a judge agrees with people. Every statistic validates, computes, and returns a frozen result.
+"""How well a judge agrees with people, by aspect: correlations of scores, accuracy and kappa of preferences.
 
-Which rows count, and why others do not, is settled while they are gathered (``gathering.py``); correlations and kappa
-themselves are in ``statistics/``.
+Which rows count, and why others do not, is settled while they are collected (``agreement_rows``); the statistics
+themselves are in ``statistics/``. Every result is frozen and carries its intervals and how they were made.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
@@ -15,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..state.errors import DataError
-from .agreement_rows import HUMAN_TIE, PreferenceRows, RowTable, ScoreRows, preference, why_left_out
-from .statistics.alignment import Floats, number_groups
+from .agreement_rows import HUMAN_TIE, AspectRows, PreferenceRows, RowTable, ScoreRows
+from .statistics.alignment import Floats, number_groups, unit_count
 from .statistics.chance_corrected import accuracy_and_kappa, cohen_kappa
 from .statistics.correlation import (
     STATISTICS,
@@ -28,7 +27,7 @@ from .statistics.correlation import (
     resampled_correlations,
 )
 from .statistics.resampling import Resampling, Statistic
-from .statistics.tie_policy import Ties, Votes, confusion_tables, counted_votes, sum_by_unit
+from .statistics.tie_policy import TIE_CODE, Ties, Votes, confusion_tables, counted_votes, sum_by_unit
 
 __all__ = [
     "STATISTICS",
@@ -54,11 +53,12 @@ __all__ = [
 ]
 
 STANDARD = Resampling()
+"""1000 resamples, 95 %, seed 0."""
 NO_INTERVALS = Resampling(resamples=0)
 
 
 class Range(NamedTuple):
-    """The least and the greatest of some scores."""
+    """The least and the greatest score that was given."""
 
     least: float
     greatest: float
@@ -68,10 +68,10 @@ class Range(NamedTuple):
 class ScoreAgreement:
     """Agreement on scores: over all rows, and within groups (the candidates of one source).
 
-    A correlation does not mind that judge and people use different scales; ``judged`` and ``human`` say which they are.
+    A correlation stays the same on different scales; ``judged`` and ``human`` say which scores either side gave.
 
     Attributes:
-        n: rows that count: those with a judge's and people's score.
+        n: rows that count: those with a score by the judge and by people.
         left_out: rows that do not, by reason.
         groups: how many there are; 0 where rows have none.
         over_rows: Pearson's, Spearman's and Kendall's correlation over all rows; the interval is of groups drawn with
@@ -95,9 +95,9 @@ class ScoreAgreement:
     resampling: Resampling = STANDARD
 
     def figures(self) -> dict[str, float | None]:
-        """Each figure by its name, as ``over_rows.pearson``."""
-        over = {f"over_rows.{name}": found.value for name, found in self.over_rows.items()}
-        return over | {f"per_group.{name}": found.value for name, found in self.per_group.items()}
+        """Return each figure by its name, as ``over_rows.pearson``."""
+        over = {f"over_rows.{name}": statistic.value for name, statistic in self.over_rows.items()}
+        return over | {f"per_group.{name}": mean.value for name, mean in self.per_group.items()}
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,12 @@ class PreferenceAgreement:
     """Agreement on preferences.
 
     Attributes:
-        n: instances that count: rows, or single votes where each is one.
+        n: what counts: rows, or votes where each vote does.
         left_out: rows (or votes) that do not, by reason.
-        accuracy: the share of instances in which judge and people agree.
+        accuracy: the share of them in which judge and people agree.
         kappa: Cohen's kappa; it has no value where chance agreement is certain.
-        ties: instances in which the judge says tie.
-        human_ties: instances in which people do; they are among ``left_out`` where they do not count.
+        ties: how often the judge says tie.
+        human_ties: how often people do; these are among ``left_out`` where they do not count.
         ties_as: what a human tie is: a ``class`` of its own, ``left_out``, or ``half`` right whatever the judge says.
         votes: whether people's ``majority`` counts, or ``each`` vote.
         groups: how many there are; 0 where rows have none.
@@ -133,7 +133,7 @@ class PreferenceAgreement:
     resampling: Resampling = STANDARD
 
     def figures(self) -> dict[str, float | None]:
-        """Each figure by its name."""
+        """Return each figure by its name."""
         return {"accuracy": self.accuracy.value, "kappa": self.kappa.value}
 
 
@@ -176,7 +176,7 @@ def agreement(
     ties: Ties = "class",
     votes: Votes = "majority",
 ) -> dict[str, Agreement]:
-    """Agreement of result rows with people, by aspect; comparisons are under ``preference``.
+    """Measure how well result rows agree with people, by aspect; comparisons are under ``preference``.
 
     Args:
         rows: as in ``results.jsonl``: ``score`` or ``winner``, ``human`` (a value, or a list of annotators' values),
@@ -193,26 +193,26 @@ def agreement(
     >>> agreement(rows)["wit"].over_rows["spearman"].value
     1.0
     """
-    return _gathered(rows).agreement(resampling, ties=ties, votes=votes)
+    return _collect(rows).agreement(resampling, ties=ties, votes=votes)
 
 
 def agreement_over_repeats(
     rows: Iterable[Mapping[str, Any]], *, ties: Ties = "class", votes: Votes = "majority"
 ) -> dict[str, RepeatedAgreement]:
-    """How agreement varies between repeats of the same thing, by aspect; nothing for an aspect with one repeat.
+    """Measure how agreement varies between repeats of the same rows, by aspect; an aspect with one repeat is left out.
 
     >>> rows = [{"item": i, "repeat": r, "score": i * (-1) ** r, "human": i} for i in range(5) for r in range(2)]
     >>> agreement_over_repeats(rows)["score"].figures["over_rows.spearman"]
     Spread(mean=0.0, sd=1.4142135623730951, values=(1.0, -1.0))
     """
-    return _gathered(rows).over_repeats(ties=ties, votes=votes)
+    return _collect(rows).over_repeats(ties=ties, votes=votes)
 
 
-def _gathered(rows: Iterable[Mapping[str, Any]]) -> RowsByAspect:
-    found = RowsByAspect()
+def _collect(rows: Iterable[Mapping[str, Any]]) -> RowsByAspect:
+    collected = RowsByAspect()
     for row in rows:
-        found.add(row)
-    return found
+        collected.add(row)
+    return collected
 
 
 def agree_on_scores(
@@ -221,16 +221,16 @@ def agree_on_scores(
     groups: Sequence[Hashable | None],
     resampling: Resampling | None = None,
 ) -> ScoreAgreement:
-    """Correlations of a judge's scores with people's, over rows and within groups.
+    """Correlate a judge's scores with people's, over rows and within groups.
 
     Rows that lack either score are left out and counted.
     """
     if not len(judged) == len(human) == len(groups):
         raise ValueError("judged, human and groups must be equally long")
-    table = ScoreRows()
-    for place, (j, h, g) in enumerate(zip(judged, human, groups, strict=True), start=1):
-        table.add({"score": j, "human": h, "group": g}, place)
-    return _on_scores(table.table("row"), resampling or STANDARD)
+    rows = ScoreRows()
+    for place, (score, label, group) in enumerate(zip(judged, human, groups, strict=True), start=1):
+        rows.add({"score": score, "human": label, "group": group}, place)
+    return _score_agreement(rows.table("row"), resampling or STANDARD)
 
 
 def agree_on_preferences(
@@ -240,22 +240,22 @@ def agree_on_preferences(
     *,
     ties: Ties = "class",
 ) -> PreferenceAgreement:
-    """Accuracy and Cohen's kappa of a judge's preferences (``1``, ``2``, ``tie``) against people's.
+    """Return accuracy and Cohen's kappa of a judge's preferences (``1``, ``2``, ``tie``) against people's.
 
-    >>> found = agree_on_preferences(["1", "2", "tie", None], ["1", "2", "1", "2"])
-    >>> found.n, found.left_out, found.accuracy.value, found.kappa.value, found.ties
+    >>> result = agree_on_preferences(["1", "2", "tie", None], ["1", "2", "1", "2"])
+    >>> result.n, result.left_out, result.accuracy.value, result.kappa.value, result.ties
     (3, {'not judged': 1}, 0.6666666666666666, 0.5, 1)
     """
     if len(judged) != len(human):
         raise ValueError("judged and human must be equally long")
-    table = PreferenceRows()
-    for place, (j, h) in enumerate(zip(judged, human, strict=True), start=1):
-        table.add({"winner": j, "human": h}, place)
-    return _on_preferences(table.table("row"), resampling or STANDARD, ties, "majority")
+    rows = PreferenceRows()
+    for place, (winner, label) in enumerate(zip(judged, human, strict=True), start=1):
+        rows.add({"winner": winner, "human": label}, place)
+    return _preference_agreement(rows.table("row"), resampling or STANDARD, ties, "majority")
 
 
 class RowsByAspect:
-    """Gathers result rows one at a time; of each that counts it keeps a few numbers.
+    """Collects result rows one at a time; of each that counts it keeps a few numbers.
 
     Args:
         called: what a row's place is called in messages.
@@ -263,7 +263,7 @@ class RowsByAspect:
 
     def __init__(self, called: str = "row") -> None:
         self._called = called
-        self._aspects: dict[str | None, _Aspect] = {}
+        self._aspects: dict[str | None, AspectRows] = {}
         self._rows = 0
 
     def add(self, row: Mapping[str, Any], place: int | None = None) -> None:
@@ -278,98 +278,59 @@ class RowsByAspect:
         """
         self._rows += 1
         aspect = str(row.get("aspect") or "") or None
-        self._aspects.setdefault(aspect, _Aspect()).add(row, place or self._rows, self._called)
+        self._aspects.setdefault(aspect, AspectRows()).add(row, place or self._rows, self._called)
 
     def agreement(
         self, resampling: Resampling | None = None, *, ties: Ties = "class", votes: Votes = "majority"
     ) -> dict[str, Agreement]:
-        """Of the rows so far: scores by aspect, in the order in which they came up, then preferences.
+        """Measure the agreement of the rows so far: scores by aspect in the order of appearance, then preferences.
 
         Comparisons of a single aspect, or of none, are under ``preference``; those of several under their aspects.
 
         Raises:
             DataError: two rows of the same item, aspect, protocol and repeat that differ.
         """
-        how = resampling or STANDARD
-        return {name: _agreement(table, how, ties, votes) for name, table in self._tables().items()}
+        resampling = resampling or STANDARD
+        return {name: _agreement(table, resampling, ties, votes) for name, table in self._tables().items()}
 
     def over_repeats(
         self, *, ties: Ties = "class", votes: Votes = "majority"
     ) -> dict[str, RepeatedAgreement]:
-        """How the figures vary between repeats, for each aspect that has several."""
-        found = {}
+        """Measure how the figures vary between repeats, for each aspect that has several."""
+        spreads = {}
         for name, table in self._tables().items():
             if len(repeats := table.each_repeat()) > 1:
-                found[name] = _over_repeats([_agreement(one, NO_INTERVALS, ties, votes) for one in repeats])
-        return found
+                agreements = [_agreement(repeat, NO_INTERVALS, ties, votes) for repeat in repeats]
+                spreads[name] = _over_repeats(agreements)
+        return spreads
 
     def _tables(self) -> dict[str, RowTable]:
-        tables = {aspect: held.table(self._called) for aspect, held in self._aspects.items()}
+        """Name each aspect's table: scores without one ``score``, comparisons of a single one ``preference``."""
+        tables = {aspect: rows.table(self._called) for aspect, rows in self._aspects.items()}
         compared = [aspect for aspect, table in tables.items() if _is_compared(table)]
         names = {aspect: aspect or "preference" for aspect in compared}
         if len(compared) == 1:
             names = {compared[0]: "preference"}
-        found = {aspect or "score": table for aspect, table in tables.items() if aspect not in names}
-        if clash := found.keys() & names.values():
+        scored = {aspect or "score": table for aspect, table in tables.items() if aspect not in names}
+        if clash := scored.keys() & names.values():
             raise DataError(
                 f"scores and comparisons are both called {min(clash)!r}: rename the aspect of one of them"
             )
-        return found | {name: tables[aspect] for aspect, name in names.items()}
-
-
-class _Aspect:
-    """The rows of one aspect, which are of one kind as soon as one of them has a score or a winner."""
-
-    def __init__(self) -> None:
-        self._rows: ScoreRows | PreferenceRows | None = None
-        self._began = 0
-        self._neither: Counter[str] = Counter()
-        self._labels_are_preferences = False
-
-    def add(self, row: Mapping[str, Any], place: int, called: str) -> None:
-        kind = _kind(row, f"{called} {place}")
-        if kind is None:
-            reason = why_left_out(row, None, row.get("human"))
-            self._neither[str(reason)] += 1
-            self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(
-                preference(row["human"])
-            )
-            return
-        if self._rows is None:
-            self._rows, self._began = kind(), place
-        if not isinstance(self._rows, kind):
-            about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
-            raise DataError(
-                f"{called} {place} and {called} {self._began}, both of {about}: one has a score and one a winner; "
-                "give scores and comparisons aspects of their own, or files of their own"
-            )
-        self._rows.add(row, place)
-
-    def table(self, called: str) -> RowTable:
-        kind = PreferenceRows if self._labels_are_preferences else ScoreRows
-        found = (self._rows or kind()).table(called)
-        left_out = Counter(found.left_out) + self._neither
-        return found.chosen(np.arange(len(found)), left_out=dict(left_out))
-
-
-def _kind(row: Mapping[str, Any], where: str) -> type[ScoreRows | PreferenceRows] | None:
-    scored, won = (row.get(name) not in (None, "") for name in ("score", "winner"))
-    if scored and won:
-        raise DataError(f"{where}: has a score and a winner; it can be a rating or a comparison, not both")
-    return ScoreRows if scored else PreferenceRows if won else None
+        return scored | {name: tables[aspect] for aspect, name in names.items()}
 
 
 def _is_compared(table: RowTable) -> bool:
+    # Scores have two columns; preferences have three more, for people's votes.
     return len(table.values) > 2
 
 
 def _agreement(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes) -> Agreement:
     if _is_compared(table):
-        return _on_preferences(table, resampling, ties, votes)
-    return _on_scores(table, resampling)
+        return _preference_agreement(table, resampling, ties, votes)
+    return _score_agreement(table, resampling)
 
 
-def _on_scores(table: RowTable, resampling: Resampling) -> ScoreAgreement:
+def _score_agreement(table: RowTable, resampling: Resampling) -> ScoreAgreement:
     x, y = table.values
     values = {name: correlation(name, x, y) for name in STATISTICS}
     resampled = resampled_correlations(tuple(STATISTICS), x, y, table.units, resampling)
@@ -384,30 +345,32 @@ def _on_scores(table: RowTable, resampling: Resampling) -> ScoreAgreement:
         else {},
         judged=_range(x),
         human=_range(y),
-        units=_units(table),
+        units=unit_count(table.units),
         repeats=_repeats(table),
         resampling=resampling,
     )
 
 
-def _on_preferences(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes) -> PreferenceAgreement:
+def _preference_agreement(
+    table: RowTable, resampling: Resampling, ties: Ties, votes: Votes
+) -> PreferenceAgreement:
     judged, human = table.values[:2]
     cast = np.stack(table.values[2:], axis=1).astype(float) if votes == "each" else np.eye(3)[human]
-    human_ties, left_out = int(cast[:, 2].sum()), dict(table.left_out)
+    human_ties, left_out = int(cast[:, TIE_CODE].sum()), dict(table.left_out)
     if ties == "left_out" and human_ties:
         left_out |= {HUMAN_TIE: human_ties}
     cast = counted_votes(cast, ties)
-    # What has no vote left is drawn no more.
-    there = np.flatnonzero(cast.sum(axis=1))
-    units = number_groups(table.units[there], rows=len(there))
-    tables = sum_by_unit(confusion_tables(judged, cast, ties)[there], units)
+    # A unit without a vote that counts must not be drawn: its resamples would have fewer votes than there are.
+    voted = np.flatnonzero(cast.sum(axis=1))
+    units = number_groups(table.units[voted], rows=len(voted))
+    tables = sum_by_unit(confusion_tables(judged, cast, ties)[voted], units)
     accuracy, kappa = accuracy_and_kappa(tables, resampling)
     return PreferenceAgreement(
         n=int(cast.sum()),
         left_out=left_out,
         accuracy=accuracy,
         kappa=kappa,
-        ties=int(cast[judged == 2].sum()),
+        ties=int(cast[judged == TIE_CODE].sum()),
         human_ties=human_ties,
         ties_as=ties,
         votes=votes,
@@ -418,11 +381,12 @@ def _on_preferences(table: RowTable, resampling: Resampling, ties: Ties, votes: 
     )
 
 
-def _over_repeats(each: Sequence[Agreement]) -> RepeatedAgreement:
-    figures = [one.figures() for one in each]
-    names = list(dict.fromkeys(name for found in figures for name in found))
-    spreads = {name: _spread([found.get(name) for found in figures]) for name in names}
-    return RepeatedAgreement(repeats=len(each), n=tuple(one.n for one in each), figures=spreads)
+def _over_repeats(agreements: Sequence[Agreement]) -> RepeatedAgreement:
+    figures = [agreement.figures() for agreement in agreements]
+    # A figure may exist in some repeats only: its name is taken from any of them.
+    names = list(dict.fromkeys(name for of_repeat in figures for name in of_repeat))
+    spreads = {name: _spread([of_repeat.get(name) for of_repeat in figures]) for name in names}
+    return RepeatedAgreement(len(agreements), tuple(agreement.n for agreement in agreements), spreads)
 
 
 def _spread(values: Sequence[float | None]) -> Spread:
@@ -436,10 +400,6 @@ def _range(scores: Floats) -> Range | None:
 
 def _groups(table: RowTable) -> int:
     return len(np.unique(table.units[table.grouped]))
-
-
-def _units(table: RowTable) -> int:
-    return int(table.units.max(initial=-1)) + 1
 
 
 def _repeats(table: RowTable) -> int:

@@ -1,6 +1,6 @@
-"""Rows of judges' and people's values, gathered one at a time: which of them count, and why the others do not.
+"""Rows of judges' and people's values, collected one at a time: which of them count, and why the others do not.
 
-Of a row that counts a few numbers are kept, some 40 bytes, however long it is.
+Of a row that counts a few numbers are kept in typed arrays, some 40 bytes, however long it is.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ Floats = NDArray[np.float64]
 
 
 def number(value: Any) -> float | None:
-    """A score, or the mean of several; ``None`` where there is none, NaN for what is no finite number.
+    """Read a score, or the mean of several; ``None`` where there is none, NaN for what is no finite number.
 
     >>> number("4"), number([1, 2]), number(None), number("four"), number(float("inf"))
     (4.0, 1.5, None, nan, nan)
     """
     if type(value) is float and isfinite(value):
-        return value
+        return value  # the common case, before the slower checks
     if _missing(value):
         return None
     if isinstance(value, Sequence) and not isinstance(value, str):
-        each = [number(one) for one in value]
-        return float("nan") if None in each else float(np.mean(np.array(each, dtype=float)))
+        numbers = [number(member) for member in value]
+        return float("nan") if None in numbers else float(np.mean(np.array(numbers, dtype=float)))
     if isinstance(value, bool) or not isinstance(value, Real | str):
         return float("nan")
     try:
-        found = float(value)
+        converted = float(value)
     except (ValueError, OverflowError):
         return float("nan")
-    return found if abs(found) < float("inf") else float("nan")
+    return converted if isfinite(converted) else float("nan")
 
 
 def preference(value: Any) -> Preference | None:
-    """``1``, ``2`` or ``tie``; ``None`` where there is none, an empty text for what is no preference.
+    """Read ``1``, ``2`` or ``tie``; ``None`` where there is none, an empty text for what is no preference.
 
     >>> preference(1), preference("Tie"), preference(None), preference("A")
     ('1', 'tie', None, '')
@@ -89,7 +89,7 @@ class RowTable:
         return len(self.units)
 
     def chosen(self, rows: NDArray[Any], left_out: Mapping[str, int] | None = None) -> RowTable:
-        """Some of the rows; units are numbered anew."""
+        """Return the table of some of the rows; units are numbered anew."""
         return replace(
             self,
             values=tuple(column[rows] for column in self.values),
@@ -100,12 +100,16 @@ class RowTable:
         )
 
     def each_repeat(self) -> list[RowTable]:
-        """The rows of each repeat, in order."""
-        return [self.chosen(np.flatnonzero(self.repeats == at)) for at in np.unique(self.repeats)]
+        """Return one table for each repeat, in order."""
+        return [self.chosen(np.flatnonzero(self.repeats == repeat)) for repeat in np.unique(self.repeats)]
 
 
 class Rows:
-    """The rows of one aspect, of one kind: scores (judged, human), or preferences (judged, human, votes for each)."""
+    """Collects rows of one kind: scores (judged, human), or preferences (judged, human, people's votes for 1, 2, tie).
+
+    Args:
+        kinds: of each column, the type code of its array.
+    """
 
     def __init__(self, kinds: str) -> None:
         self.left_out: Counter[str] = Counter()
@@ -113,24 +117,32 @@ class Rows:
         self._units, self._keys = array("Q"), array("Q")
         self._places, self._repeats = array("Q"), array("Q")
         self._grouped = bytearray()
-        self._names: dict[str, int] = {}
+        self._repeat_numbers: dict[str, int] = {}
 
     def keep(self, row: Mapping[str, Any], place: int, values: Sequence[float]) -> None:
         """Keep the values of a row that counts."""
         for column, value in zip(self._values, values, strict=True):
             column.append(value)
         item, group, repeat = row.get("item"), row.get("group"), str(row.get("repeat") or 0)
-        named = not _missing(group)
+        grouped = not _missing(group)
         alone = ("row", place) if _missing(item) else ("item", item)
-        about = (group, row.get("system"), row.get("systems"), row.get("aspect"), row.get("protocol"), repeat)
-        self._units.append(digest("group", group) if named else digest(*alone))
-        self._keys.append(digest(*alone, *about))
+        identity = (
+            group,
+            row.get("system"),
+            row.get("systems"),
+            row.get("aspect"),
+            row.get("protocol"),
+            repeat,
+        )
+        # Digests of eight bytes stand for names of any length; equal rows are found by comparing these alone.
+        self._units.append(digest("group", group) if grouped else digest(*alone))
+        self._keys.append(digest(*alone, *identity))
         self._places.append(place)
-        self._repeats.append(self._names.setdefault(repeat, len(self._names)))
-        self._grouped.append(named)
+        self._repeats.append(self._repeat_numbers.setdefault(repeat, len(self._repeat_numbers)))
+        self._grouped.append(grouped)
 
     def table(self, called: str) -> RowTable:
-        """The rows that count; of rows that are the same, the first.
+        """Return the rows that count; of rows that are the same, the first.
 
         Args:
             called: what a row's place is called in messages: ``row``, or the name of a file with ``line``.
@@ -146,34 +158,35 @@ class Rows:
             repeats=np.array(self._repeats, dtype=np.int64),
             left_out=dict(self.left_out),
         )
-        _, first, places = np.unique(
+        _, first, key_numbers = np.unique(
             np.array(self._keys, dtype=np.uint64), return_index=True, return_inverse=True
         )
         if len(first) == len(units):
             return whole
-        self._refuse_contradictions(whole, first[places], called)
-        more = {DUPLICATE: len(units) - len(first)}
-        return whole.chosen(np.sort(first), left_out={**whole.left_out, **more})
+        self._refuse_contradictions(whole, first[key_numbers], called)
+        duplicates = {DUPLICATE: len(units) - len(first)}
+        return whole.chosen(np.sort(first), left_out={**whole.left_out, **duplicates})
 
     def _refuse_contradictions(self, whole: RowTable, first: Units, called: str) -> None:
+        """Refuse a row that differs from the first one with the same key: which of them is right nobody can tell."""
         differs = np.any([column != column[first] for column in whole.values], axis=0)
         if differs.any():
             row = int(np.flatnonzero(differs)[0])
-            one, other = self._places[first[row]], self._places[row]
+            earlier, later = self._places[first[row]], self._places[row]
             raise DataError(
-                f"{called} {one} and {called} {other} are of the same item, aspect, protocol and repeat, and say "
+                f"{called} {earlier} and {called} {later} are of the same item, aspect, protocol and repeat, and say "
                 "different things: delete one of them, or tell them apart by item, system, protocol or repeat"
             )
 
 
 class ScoreRows(Rows):
-    """A judge's scores, beside people's."""
+    """Collects a judge's scores beside people's."""
 
     def __init__(self) -> None:
         super().__init__("dd")
 
     def add(self, row: Mapping[str, Any], place: int) -> None:
-        """Take in a row, or count why it does not count."""
+        """Keep a row, or count why it does not count."""
         judged, human = number(row.get("score")), number(row.get("human"))
         if reason := why_left_out(row, judged, human):
             self.left_out[reason] += 1
@@ -184,15 +197,15 @@ class ScoreRows(Rows):
 
 
 class PreferenceRows(Rows):
-    """A judge's preferences, beside that of people's majority and each of their votes."""
+    """Collects a judge's preferences beside that of people's majority and each of their votes."""
 
     def __init__(self) -> None:
         super().__init__("BBQQQ")
 
     def add(self, row: Mapping[str, Any], place: int) -> None:
-        """Take in a row, or count why it does not count."""
+        """Keep a row, or count why it does not count."""
         judged = preference(row.get("winner"))
-        human, votes = _people(row)
+        human, votes = _labels(row)
         if reason := why_left_out(row, judged, human):
             self.left_out[reason] += 1
         elif not judged or not human or "" in votes:
@@ -202,19 +215,67 @@ class PreferenceRows(Rows):
             self.keep(row, place, (*codes, *map(votes.count, PREFERENCES)))
 
 
-def _people(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]]:
-    """People's preference (the majority's, where several are given), and what each annotator said, where known."""
+class AspectRows:
+    """The rows of one aspect, which are of one kind as soon as one of them has a score or a winner."""
+
+    def __init__(self) -> None:
+        self._rows: ScoreRows | PreferenceRows | None = None
+        self._first_place = 0
+        self._without_verdict: Counter[str] = Counter()
+        self._labels_are_preferences = False
+
+    def add(self, row: Mapping[str, Any], place: int, called: str) -> None:
+        """Keep a row of either kind, or count why it does not count.
+
+        Raises:
+            DataError: a row that has a score and a winner, or one of them where the rows before have the other.
+        """
+        kind = _kind(row, f"{called} {place}")
+        if kind is None:
+            reason = why_left_out(row, None, row.get("human"))
+            self._without_verdict[str(reason)] += 1
+            self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(
+                preference(row["human"])
+            )
+            return
+        if self._rows is None:
+            self._rows, self._first_place = kind(), place
+        if not isinstance(self._rows, kind):
+            about = f"aspect {row['aspect']!r}" if row.get("aspect") else "no aspect"
+            raise DataError(
+                f"{called} {place} and {called} {self._first_place}, both of {about}: one has a score and one a "
+                "winner; give scores and comparisons aspects of their own, or files of their own"
+            )
+        self._rows.add(row, place)
+
+    def table(self, called: str) -> RowTable:
+        """Return the rows that count; where no row has a verdict, the labels tell what kind they are."""
+        kind = PreferenceRows if self._labels_are_preferences else ScoreRows
+        table = (self._rows or kind()).table(called)
+        left_out = Counter(table.left_out) + self._without_verdict
+        return table.chosen(np.arange(len(table)), left_out=dict(left_out))
+
+
+def _kind(row: Mapping[str, Any], where: str) -> type[ScoreRows | PreferenceRows] | None:
+    scored, won = (row.get(name) not in (None, "") for name in ("score", "winner"))
+    if scored and won:
+        raise DataError(f"{where}: has a score and a winner; it can be a rating or a comparison, not both")
+    return ScoreRows if scored else PreferenceRows if won else None
+
+
+def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]]:
+    """Read people's preference (the majority's, where several are given), and each annotator's, where known."""
     human = row.get("human")
     if isinstance(human, list | tuple) and human:
         votes = [preference(vote) or "" for vote in human]
         readable = [vote for vote in votes if vote]
         return majority(readable) if len(readable) == len(votes) else "", votes
-    found = preference(human)
-    return found, [preference(vote) or "" for vote in row.get("annotations") or [found]]
+    given = preference(human)
+    return given, [preference(vote) or "" for vote in row.get("annotations") or [given]]
 
 
 def why_left_out(row: Mapping[str, Any], judged: Any, human: Any) -> str | None:
-    """Why a row cannot count, whatever its values are; ``None`` if it can."""
+    """Return why a row cannot count, whatever its values are; ``None`` if it can."""
     if row.get("status") == "failed":
         return FAILED
     if human is None:

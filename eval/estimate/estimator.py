@@ -290,8 +290,8 @@ def estimate_table(estimate: Estimate) -> Table:
 
 def _caption(estimate: Estimate) -> str:
     return (
-        f"Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of {estimate.sampled} "
-        "verdicts per protocol and replies of usual length; they may be off by half."
+        "Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of "
+        f"{estimate.sampled} verdicts per protocol and replies of usual length; they may be off by half."
     )
 
 

@@ -51,7 +51,9 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         given = {**(fields or {}), **({"models": names} if names else {})}
         bound = make_settings(settings_class, settings, given)
         self.protocol = protocol
-        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(protocol.name, protocol.roles, bound, chats)
+        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(
+            protocol.name, protocol.roles, bound, chats, protocol.templates
+        )
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:
         """Add a node: an async function of the state and the agents' runtime (settings, prompts, models)."""

@@ -44,7 +44,7 @@ async def send(call: Call) -> Reply:
     """Call the model.
 
     Raises:
-        NotTakenError: the provider gives no log-probabilities, or no several replies to one request.
+        UnsupportedParameterError: the provider gives no log-probabilities, or no several replies to one request.
         ModelCallError: the provider refused the call, or it failed for good.
         StoppedError: the run is to make no calls any more.
     """
@@ -60,7 +60,7 @@ async def attempt(call: Call) -> Reply:
     """Call the model once. Nothing that fails is tried again here.
 
     Raises:
-        NotTakenError: the provider gives no log-probabilities, or no several replies to one request.
+        UnsupportedParameterError: the provider gives no log-probabilities, or no several replies to one request.
         ModelCallError: the call failed; the error says whether trying again makes sense, and when.
     """
     await call.model.hold()
@@ -82,7 +82,7 @@ def _to_do_without(call: Call, error: Exception, dropped: list[str]) -> str:
     """The parameter that the model is to be asked again without.
 
     Raises:
-        NotTakenError, ModelCallError: as ``attempt``, where it is not for a parameter that the call failed.
+        UnsupportedParameterError, ModelCallError: as ``attempt``, where it is not for a parameter that the call failed.
     """
     fault = ProviderFault.of(error)
     parameter = fault.rejected_parameter(call.parameters)
@@ -134,7 +134,7 @@ async def _generated(
 
 
 def _is_heard(chat: BaseChatModel, config: RunnableConfig) -> bool:
-    """Whether anybody is to hear of this call or has a say in it: a tracer, a callback, a stream, a cache."""
+    """Whether a tracer, a callback, a stream, a cache or a rate limiter of LangChain's takes part in this call."""
     if chat.cache or chat.rate_limiter or getattr(chat, "streaming", False):
         return True
     if chat.cache is None and get_llm_cache() is not None:

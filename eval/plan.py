@@ -340,7 +340,7 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
     folder = prepared.folder
     if folder is not None and folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: --out takes a folder")
-    if folder is None or config.fresh or config.replace:
+    if folder is None or config.fresh or config.overwrite:
         return {}
     check_manifest(folder, prepared.manifest)
     if not (folder / RESULTS).exists():

@@ -1,4 +1,7 @@
-"""Two judges on the same items: differences, paired tests."""
+"""Two judges compared on the same rows: differences of agreement, paired tests, p-values adjusted by Holm's method.
+
+The results first; then ``compare`` and the ``PairwiseComparator`` that make them; then the single tests.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, compress, groupby
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from ...state.tasks import TaskKind
 from ..statistics.resampling import Resampling
@@ -20,46 +23,15 @@ if TYPE_CHECKING:
 
 
 FEW = 10
-"""Units below which the bootstrap promises more than it can hold."""
-
-
-def adjusted(pairwise: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
-    """The duels of one subject with p-values that hold for all of them together."""
-    measures = list(dict.fromkeys(name for pair in pairwise for name in pair.differences))
-    tests = list(dict.fromkeys(name for pair in pairwise for name in pair.tests))
-    by_measure = {
-        name: _both_families(pairwise, [pair.differences[name].p for pair in pairwise]) for name in measures
-    }
-    by_test = {
-        name: _both_families(
-            pairwise, [pair.tests[name].p if name in pair.tests else None for pair in pairwise]
-        )
-        for name in tests
-    }
-    return [
-        replace(
-            pair,
-            differences={
-                name: replace(
-                    found, adjusted=by_measure[name][0][at], adjusted_to_base=by_measure[name][1][at]
-                )
-                for name, found in pair.differences.items()
-            },
-            tests={
-                name: replace(test, adjusted=by_test[name][0][at], adjusted_to_base=by_test[name][1][at])
-                for name, test in pair.tests.items()
-            },
-        )
-        for at, pair in enumerate(pairwise)
-    ]
+"""Units below which bootstrap intervals are too narrow and p-values too small."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One measure of two contenders on the same rows.
+    """One measure of two judges on the same rows.
 
     Attributes:
-        measure: its name, as in ``leaderboard.Standing``.
+        measure: its name, as in ``LeaderboardEntry``.
         first, second: each one's figure on the shared rows.
         difference: the first's less the second's, with its interval from paired resamples.
         p: two-sided, of the paired bootstrap: how often a resample's difference falls on the other side of zero.
@@ -79,7 +51,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A test of two contenders' difference that needs no resamples.
+    """A test of two judges' difference that needs no resamples.
 
     Attributes:
         name: of scores ``williams_pearson``, ``steiger_pearson``, ``williams_spearman``, ``steiger_spearman``,
@@ -106,7 +78,7 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class PairwiseComparison:
-    """Two contenders on one subject, on the rows (item and repeat) that both judged and people labelled.
+    """Two judges on one subject, on the rows (item and repeat) that both judged and people labelled.
 
     Attributes:
         subject, first, second: their labels. Positive differences are in the first's favour, except for ``t_errors``.
@@ -115,7 +87,7 @@ class PairwiseComparison:
         unlabelled: rows both judged that have no label.
         differences: by measure.
         tests: by name.
-        first_bill, second_bill: what the shared rows took each of them.
+        first_usage, second_usage: calls, tokens and cost of the shared rows for each of them.
         with_base: whether the second is the base.
         units: what resamples were drawn from: groups, or items where there are none. Of few (see ``FEW``), intervals
             are too narrow and p-values too small.
@@ -130,18 +102,18 @@ class PairwiseComparison:
     unlabelled: int
     differences: Mapping[str, Difference]
     tests: Mapping[str, PairedTest]
-    first_bill: UsageTotals
-    second_bill: UsageTotals
+    first_usage: UsageTotals
+    second_usage: UsageTotals
     with_base: bool = False
     units: int = 0
 
 
 @dataclass(frozen=True)
 class AverageComparison:
-    """Two contenders' means over all score subjects of one dataset, on the rows that both judged and people labelled.
+    """Two judges' means over all score subjects of one dataset, on the rows that both judged and people labelled.
 
     Attributes:
-        data, digest: of the dataset; ``first``, ``second``: the contenders' labels.
+        data, digest: of the dataset; ``first``, ``second``: the judges' labels.
         differences: by measure (over rows), adjusted as those of a single subject are; no interval and no p where
             subjects have labels on different items, so that they share no resamples.
         units: what resamples were drawn from; 0 where there are none.
@@ -159,10 +131,10 @@ class AverageComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All pairs of contenders on all subjects that two have judged.
+    """All pairs of judges on all subjects that two have judged.
 
     Attributes:
-        duels: by subject; pairs with the base first, and the base second in each of them.
+        pairwise: by subject; pairs with the base first, and the base second in each of them.
         family: which tests were adjusted together, in a sentence.
         notes: what a reader should know.
         averages: of datasets with several score subjects the same pairs' means over them.
@@ -174,11 +146,11 @@ class Comparison:
     averages: tuple[AverageComparison, ...] = ()
 
     def with_base(self) -> tuple[PairwiseComparison, ...]:
-        """The pairs whose second is the base."""
+        """Return the pairs whose second judge is the base."""
         return tuple(pair for pair in self.pairwise if pair.with_base)
 
     def of_pair(self, subject: str, first: str, second: str) -> PairwiseComparison | None:
-        """Of two contenders on one subject, in this order, if there is one."""
+        """Return the comparison of two judges on one subject, in this order, if there is one."""
         wanted = (subject, first, second)
         return next(
             (pair for pair in self.pairwise if (pair.subject, pair.first, pair.second) == wanted),
@@ -186,19 +158,22 @@ class Comparison:
         )
 
     def average(self, digest: str, first: str, second: str) -> AverageComparison | None:
-        """Of two contenders' means over one dataset, in this order, if there is one."""
+        """Return the comparison of two judges' means over one dataset, in this order, if there is one."""
         wanted = (digest, first, second)
-        return next((one for one in self.averages if (one.digest, one.first, one.second) == wanted), None)
+        return next(
+            (pair for pair in self.averages if (pair.digest, pair.first, pair.second) == wanted),
+            None,
+        )
 
 
 FAMILY = (
-    "Holm's method over all pairs of contenders on one subject, for each measure and each test by itself; "
-    "beside it, over the pairs with the base alone"
+    "p (Holm): adjusted over all pairs of judges on one subject, for each measure and each test separately; "
+    "in a table of differences vs. the base, over the pairs with the base"
 )
 
 
 class Side(NamedTuple):
-    """A contender, or what stands in for one, on one subject.
+    """One of the two that are compared on a subject: a judge, or an ensemble of single judges.
 
     Attributes:
         label: its name.
@@ -213,7 +188,7 @@ class Side(NamedTuple):
 
 @dataclass
 class PairwiseComparator:
-    """Compares sides on one subject. What is resampled of one is kept for its next opponents on the same rows."""
+    """Compares sides on one subject. The resamples of a side are kept for the next comparison on the same rows."""
 
     subject: EvaluationTarget
     resampling: Resampling
@@ -228,7 +203,7 @@ class PairwiseComparator:
         return self.subject.kind
 
     def compare(self, first: Side, second: Side, with_base: bool = False) -> PairwiseComparison:
-        """Two sides on the rows that both judged and people labelled."""
+        """Compare two sides on the rows that both judged and people labelled."""
         both = [key for key in first.rows if key in second.rows]
         shared = self.shared(first, second)
         mine, theirs = ([side.rows[key] for key in shared] for side in (first, second))
@@ -244,36 +219,39 @@ class PairwiseComparator:
             tests={
                 test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
             },
-            first_bill=UsageTotals.of(row.usage for row in mine),
-            second_bill=UsageTotals.of(row.usage for row in theirs),
+            first_usage=UsageTotals.of(row.usage for row in mine),
+            second_usage=UsageTotals.of(row.usage for row in theirs),
             with_base=with_base,
             units=len({row.unit for row in mine}),
         )
 
     def shared(self, first: Side, second: Side) -> tuple[RowKey, ...]:
-        """The rows that both judged and people labelled."""
+        """Return the rows that both judged and people labelled."""
         return tuple(key for key, row in first.rows.items() if key in second.rows and row.human is not None)
 
     def _differences(self, first: Side, second: Side, shared: tuple[RowKey, ...]) -> dict[str, Difference]:
-        one, other = self.sample(first, shared), self.sample(second, shared)
-        found = {}
+        mine, theirs = self.sample(first, shared), self.sample(second, shared)
+        differences = {}
         for measure in MEASURES[self.kind]:
-            apart, p = difference(one, other, measure)
-            found[measure] = Difference(measure, one.value(measure), other.value(measure), apart, p)
-        return found
+            statistic, p = difference(mine, theirs, measure)
+            differences[measure] = Difference(
+                measure, mine.value(measure), theirs.value(measure), statistic, p
+            )
+        return differences
 
     def sample(self, side: Side, keys: tuple[RowKey, ...] | None = None) -> Sample:
-        """One side's verdicts beside people's, on these rows; by default on all of its rows that have a label."""
+        """Return one side's verdicts beside people's, on these rows; by default on all of its labelled rows."""
         wanted = (
             tuple(key for key, row in side.rows.items() if row.human is not None) if keys is None else keys
         )
-        rows = self._row_sets.setdefault(wanted, len(self._row_sets))
-        if (side.label, rows) not in self._samples:
-            of_keys = [side.rows[key] for key in wanted]
-            self._samples[side.label, rows] = sample(
-                self.kind, of_keys, self.resampling, rule=self.subject.rule
+        # A set of rows is numbered once, so that the cache holds a number and not thousands of keys for each side.
+        row_set = self._row_sets.setdefault(wanted, len(self._row_sets))
+        if (side.label, row_set) not in self._samples:
+            rows = [side.rows[key] for key in wanted]
+            self._samples[side.label, row_set] = sample(
+                self.kind, rows, self.resampling, rule=self.subject.rule
             )
-        return self._samples[side.label, rows]
+        return self._samples[side.label, row_set]
 
     def _tests(
         self, mine: Sequence[ResultRow], theirs: Sequence[ResultRow], distances: bool
@@ -281,21 +259,23 @@ class PairwiseComparator:
         if not mine:
             return
         if self.kind == "compare":
-            yield from self._of_verdicts(mine, theirs)
+            yield from self._preference_tests(mine, theirs)
             return
-        yield from _dependent(mine, theirs, self.resampling.confidence)
+        yield from _correlation_tests(mine, theirs, self.resampling.confidence)
         if distances:
             yield self._t_test("t_scores", "mean score, item by item", _score, mine, theirs)
             yield self._t_test(
-                "t_errors", "mean distance to people's score, item by item", _apart, mine, theirs
+                "t_errors", "mean distance to people's score, item by item", _error, mine, theirs
             )
 
-    def _of_verdicts(self, mine: Sequence[ResultRow], theirs: Sequence[ResultRow]) -> Iterator[PairedTest]:
+    def _preference_tests(
+        self, mine: Sequence[ResultRow], theirs: Sequence[ResultRow]
+    ) -> Iterator[PairedTest]:
         rule = self.subject.rule
-        there = [any(votes_on(row, rule)) for row in mine]
-        if not any(there):
+        voted = [any(votes_on(row, rule)) for row in mine]
+        if not any(voted):
             return
-        mine, theirs = list(compress(mine, there)), list(compress(theirs, there))
+        mine, theirs = list(compress(mine, voted)), list(compress(theirs, voted))
         # Several votes on one thing are not independent, and half a vote is neither right nor wrong.
         if rule.votes == "majority" and rule.ties != "half":
             yield _mcnemar(mine, theirs)
@@ -313,18 +293,20 @@ class PairwiseComparator:
         theirs: Sequence[ResultRow],
     ) -> PairedTest:
         no_resamples = replace(self.resampling, resamples=0)
-        found = paired_t_test(_by_item(mine, figure), _by_item(theirs, figure), resampling=no_resamples)
-        return PairedTest(name, about, found.n, found.t, found.p, effect=found.difference)
+        test = paired_t_test(_by_item(mine, figure), _by_item(theirs, figure), resampling=no_resamples)
+        return PairedTest(name, about, test.n, test.t, test.p, effect=test.difference)
 
 
 def compare(sides: Sequence[tuple[PairwiseComparator, Sequence[Side], str | None]]) -> Comparison:
-    """All pairs.
+    """Compare all pairs of sides on every subject.
 
     Args:
-        sides: of each subject the arena, all sides in their order, and the label of the base, if it has one there.
+        sides: of each subject the comparator, all sides in their order, and the label of the base, if it has one there.
     """
     pairwise = [
-        pair for comparator, there, base in sides for pair in adjusted(list(_pairs(comparator, there, base)))
+        pair
+        for comparator, of_subject, base in sides
+        for pair in adjusted(list(_pairs(comparator, of_subject, base)))
     ]
     return Comparison(tuple(pairwise), FAMILY, tuple(_notes(pairwise)))
 
@@ -332,78 +314,108 @@ def compare(sides: Sequence[tuple[PairwiseComparator, Sequence[Side], str | None
 def _pairs(
     comparator: PairwiseComparator, sides: Sequence[Side], base: str | None
 ) -> Iterator[PairwiseComparison]:
-    """Those with the base first, the base being second in each."""
-    with_base = [side for side in sides if side.label == base]
+    """Yield the pairs with the base first, the base being second in each."""
+    bases = [side for side in sides if side.label == base]
     others = [side for side in sides if side.label != base]
     for side in others:
-        for one in with_base:
-            yield comparator.compare(side, one, with_base=True)
+        for base_side in bases:
+            yield comparator.compare(side, base_side, with_base=True)
     for first, second in combinations(others, 2):
         yield comparator.compare(first, second)
 
 
-def _both_families(
-    pairwise: Sequence[PairwiseComparison], values: Sequence[float | None]
-) -> tuple[Sequence[float | None], Sequence[float | None]]:
-    """Adjusted among all pairs, and among those with the base."""
-    to_base = [p if pair.with_base else None for pair, p in zip(pairwise, values, strict=True)]
-    return holm(values), holm(to_base)
+def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
+    """Add p-values that hold for all pairs on one subject together, for each measure and each test by itself."""
+    measures = list(dict.fromkeys(name for pair in pairs for name in pair.differences))
+    tests = list(dict.fromkeys(name for pair in pairs for name in pair.tests))
+    of_measures = {name: _adjust(pairs, [pair.differences[name].p for pair in pairs]) for name in measures}
+    of_tests = {
+        # A pair may lack a test, for example where only one of the two has distances to people's scores.
+        name: _adjust(pairs, [pair.tests[name].p if name in pair.tests else None for pair in pairs])
+        for name in tests
+    }
+    return [
+        replace(
+            pair,
+            differences={
+                name: _with_adjusted(difference, of_measures[name][index])
+                for name, difference in pair.differences.items()
+            },
+            tests={name: _with_adjusted(test, of_tests[name][index]) for name, test in pair.tests.items()},
+        )
+        for index, pair in enumerate(pairs)
+    ]
 
 
-def _dependent(
+def _adjust(pairs: Sequence[PairwiseComparison], p_values: Sequence[float | None]) -> list[AdjustedP]:
+    """Adjust each pair's p-value among all pairs, and among those with the base."""
+    to_base = [p if pair.with_base else None for pair, p in zip(pairs, p_values, strict=True)]
+    return list(zip(holm(p_values), holm(to_base), strict=True))
+
+
+AdjustedP = tuple[float | None, float | None]
+Tested = TypeVar("Tested", Difference, PairedTest)
+
+
+def _with_adjusted(result: Tested, p_values: AdjustedP) -> Tested:
+    among_all, among_base = p_values
+    return replace(result, adjusted=among_all, adjusted_to_base=among_base)
+
+
+def _correlation_tests(
     mine: Sequence[ResultRow], theirs: Sequence[ResultRow], confidence: float
 ) -> Iterator[PairedTest]:
     first, second = ([cast("float", row.judged) for row in rows] for rows in (mine, theirs))
     human = [cast("float", row.human) for row in mine]
     for name in TESTED_CORRELATIONS:
-        found = compare_dependent(name, first, second, human, confidence=confidence)
-        on_ranks = " (made for Pearson's r, here of ranks)" if found.approximate else ""
+        result = compare_dependent(name, first, second, human, confidence=confidence)
+        on_ranks = " (made for Pearson's r, here of ranks)" if result.approximate else ""
         about = f"the two {name} correlations with people, rows taken for independent{on_ranks}"
         for test, value, p in (
-            ("williams", found.williams_t, found.williams_p),
-            ("steiger", found.steiger_z, found.steiger_p),
+            ("williams", result.williams_t, result.williams_p),
+            ("steiger", result.steiger_z, result.steiger_p),
         ):
-            yield PairedTest(f"{test}_{name}", about, found.n, value, p, effect=found.difference)
+            yield PairedTest(f"{test}_{name}", about, result.n, value, p, effect=result.difference)
 
 
 def _mcnemar(mine: Sequence[ResultRow], theirs: Sequence[ResultRow]) -> PairedTest:
     first, second = ([row.judged == row.human for row in rows] for rows in (mine, theirs))
-    found = mcnemar(first, second, resampling=Resampling(resamples=0))
+    test = mcnemar(first, second, resampling=Resampling(resamples=0))
     counts = {
-        "both": found.both,
-        "first": found.only_first,
-        "second": found.only_second,
-        "neither": found.neither,
+        "both": test.both,
+        "first": test.only_first,
+        "second": test.only_second,
+        "neither": test.neither,
     }
-    return PairedTest("mcnemar", "verdicts that one alone had right", found.n, None, found.p, counts=counts)
+    return PairedTest("mcnemar", "verdicts that one alone had right", test.n, None, test.p, counts=counts)
 
 
 def _score(row: ResultRow) -> float:
     return cast("float", row.judged)
 
 
-def _apart(row: ResultRow) -> float:
+def _error(row: ResultRow) -> float:
     return distance(row.judged, row.human)
 
 
 def _by_item(rows: Iterable[ResultRow], figure: Callable[[ResultRow], float]) -> list[float]:
-    """One number an item: the mean over its repeats. Rows come sorted by item."""
+    """Average each item over its repeats, which are not independent of each other. Rows come sorted by item."""
     return [fmean(map(figure, repeats)) for _, repeats in groupby(rows, key=lambda row: row.item)]
 
 
 def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
-    apart = [pair for pair in pairwise if pair.only_first or pair.only_second]
-    if apart:
+    unshared = [pair for pair in pairwise if pair.only_first or pair.only_second]
+    if unshared:
         yield (
-            f"{len(apart)} of {len(pairwise)} pairs have rows that only one of them judged: "
+            f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
             "pairs are compared on the rows that both judged"
         )
     few = {pair.subject: pair.units for pair in pairwise if 0 < pair.units < FEW}
     if few:
         named = ", ".join(f"{subject} ({units})" for subject, units in few.items())
         yield (
-            f"fewer than {FEW} groups to draw from, on {named}: intervals are too narrow there, p-values too small"
+            f"fewer than {FEW} groups to resample on {named}: intervals there are too narrow and p-values too small"
         )
     if any(not pair.shared for pair in pairwise):
         empty = sum(not pair.shared for pair in pairwise)
-        yield f"{empty} of {len(pairwise)} pairs share no labelled row: nothing can be said of these"
+        yield f"{empty} of {len(pairwise)} pairs have no labelled row in common and cannot be compared"

@@ -1,4 +1,7 @@
-"""Where each judge stands on each subject, and on average."""
+"""Where each judge stands on each subject, and on average over a dataset's subjects.
+
+The results first; then ``LeaderboardBuilder``, which collects them subject by subject; then the figures of one entry.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ class Alphas:
     """Krippendorff's alpha: scores by amount, verdicts of comparisons as classes.
 
     Attributes:
-        agents: between referees, or jurors, by their last words; ``None`` where there are not several.
+        agents: between referees, or jurors, by their last opinions; ``None`` where there are not several.
         repeats: of a judge with itself, asked again; ``None`` for a single repeat.
         people: between annotators, and with the judge as one more of them; ``None`` without labels on its scale.
     """
@@ -74,18 +77,18 @@ class Alphas:
 
 @dataclass(frozen=True)
 class LeaderboardEntry:
-    """One contender on one subject.
+    """One judge on one subject.
 
     Measures are named ``pearson``, ``spearman``, ``kendall`` (over all rows), ``group_pearson``, ``group_spearman``,
     ``group_kendall`` (mean within groups), ``accuracy``, ``kappa``: see ``measures.MEASURES``.
 
     Attributes:
-        contender, subject: their labels.
+        judge, subject: their labels.
         judged, failed, missing: how many judgements have a verdict; have none; are not there.
         mean: the mean score; ``None`` for comparisons.
         rounds: the mean number of rounds.
-        stop_reasons: for what reason how many came to their end.
-        bill: what it took.
+        stop_reasons: how many ended for each reason.
+        usage: the calls, tokens and cost that it took.
         agreement: with people, in full (rows that counted, groups skipped, rows left out and why).
         measures: the same figures by the measure's name, each with its interval.
         gains: over the base, by measure; empty for the base itself, and where the base did not judge the subject.
@@ -121,10 +124,10 @@ class LeaderboardEntry:
 
 @dataclass(frozen=True)
 class Average:
-    """One contender's mean over the subjects of one dataset (the papers' ``average`` column).
+    """One judge's mean over the subjects of one dataset (the papers' ``average`` column).
 
     Attributes:
-        contender, data: their labels.
+        judge, data: their labels.
         subjects: over which the mean is.
         measures: by name; no value where a subject has none, and no interval where subjects have different units.
         gains: of these means over the base's; empty for the base itself, and where it judged other subjects.
@@ -139,11 +142,11 @@ class Average:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """All contenders on all their subjects.
+    """All judges on all their subjects.
 
     Attributes:
-        standings: in the order of the contenders, then of the subjects.
-        averages: of contenders with several score subjects in one dataset.
+        standings: in the order of the judges, then of the subjects.
+        averages: of judges with several score subjects in one dataset.
         notes: what a reader should know.
     """
 
@@ -152,46 +155,48 @@ class Leaderboard:
     notes: tuple[str, ...] = ()
 
     def standing(self, judge: str, subject: str) -> LeaderboardEntry | None:
-        """Of one contender on one subject, if it judged it."""
+        """Return the entry of one judge on one subject, if it judged it."""
         return next((s for s in self.standings if (s.judge, s.subject) == (judge, subject)), None)
 
 
 WINNERS = ("1", "2", "tie")
 
 _STEPS = 10
-"""Parts of a scale whose ends are no whole number apart."""
+"""Into how many parts a scale is divided whose ends are no whole number apart."""
 
-_RANKINGS = 200
+_RANKING_RESAMPLES = 200
 """Resamples of a ranking, at most: each is a fit of its own, by a package that takes a millisecond for it."""
 
 
 class LeaderboardBuilder:
-    """Gathers standings subject by subject.
+    """Collects entries subject by subject.
 
     Args:
         resampling: how intervals are made.
-        bases: by dataset's digest, the label of the contender that gains refer to.
+        bases: by dataset's digest, the label of the judge that gains refer to.
     """
 
     def __init__(self, resampling: Resampling, bases: Mapping[str, str]) -> None:
         self._resampling, self._bases = resampling, bases
-        self._fewer = replace(resampling, resamples=min(resampling.resamples, _RANKINGS))
+        self._fewer = replace(resampling, resamples=min(resampling.resamples, _RANKING_RESAMPLES))
         self._standings: dict[tuple[str, str], LeaderboardEntry] = {}
         self._samples: dict[tuple[str, str], tuple[Sample, Sequence[str]]] = {}
         self._notes: dict[str, None] = {}
 
-    def add(self, comparator: PairwiseComparator, there: Sequence[JudgeData]) -> None:
-        """All contenders on one subject."""
-        for each in there:
-            place = each.judge.label, comparator.subject.label
-            units = list(dict.fromkeys(row.unit for row in each.cell.labelled))
-            self._samples[place] = comparator.sample(each.side), units
-            self._standings[place] = self._standing(each.judge, each.cell, self._samples[place][0])
-        base = self._bases.get(comparator.subject.digest)
-        self._add_gains([each.judge.label for each in there], comparator.subject.label, base)
+    def add(self, comparator: PairwiseComparator, judged_by: Sequence[JudgeData]) -> None:
+        """Add the entries of all judges on one subject."""
+        subject = comparator.subject
+        for data in judged_by:
+            key = data.judge.label, subject.label
+            units = list(dict.fromkeys(row.unit for row in data.cell.labelled))
+            self._samples[key] = comparator.sample(data.side), units
+            self._standings[key] = self._entry(data.judge, data.cell, self._samples[key][0])
+        self._add_gains(
+            [data.judge.label for data in judged_by], subject.label, self._bases.get(subject.digest)
+        )
 
     def leaderboard(self, judges: Sequence[LoadedJudge]) -> Leaderboard:
-        """Of all subjects so far, contender by contender."""
+        """Return the leaderboard of all subjects so far, judge by judge."""
         standings = [
             standing
             for judge in judges
@@ -201,17 +206,17 @@ class LeaderboardBuilder:
         averages = {judge.label: average for judge in judges if (average := self._average(judge))}
         return Leaderboard(tuple(standings), tuple(self._with_gains(averages, judges)), tuple(self._notes))
 
-    def _standing(self, judge: LoadedJudge, cell: JudgeAspectData, of_all: Sample) -> LeaderboardEntry:
-        wanted = judge.wanted_each()
+    def _entry(self, judge: LoadedJudge, cell: JudgeAspectData, labelled: Sample) -> LeaderboardEntry:
         done = len(cell.rows) + cell.failed
+        wanted = judge.wanted_each() or done
         spending = cell.spending.spending()
-        measures = {name: of_all.statistic(name) for name in MEASURES[cell.subject.kind]}
+        measures = {name: labelled.statistic(name) for name in MEASURES[cell.subject.kind]}
         return LeaderboardEntry(
             judge=judge.label,
             subject=cell.subject.label,
             judged=len(cell.rows),
             failed=cell.failed,
-            missing=max(0, (wanted or done) - done),
+            missing=max(0, wanted - done),
             mean=cell.score.value,
             rounds=cell.rounds.value,
             stop_reasons=spending.stop_reasons,
@@ -227,43 +232,45 @@ class LeaderboardBuilder:
         )
 
     def _add_gains(self, labels: Sequence[str], subject: str, base: str | None) -> None:
-        before = self._standings.get((base or "", subject))
+        base_entry = self._standings.get((base or "", subject))
+        if base_entry is None:
+            return
         for label in labels:
-            standing = self._standings[label, subject]
-            if before is not None and label != base:
-                self._standings[label, subject] = replace(
-                    standing, gains=_gains(standing.measures, before.measures)
-                )
+            if label != base:
+                entry = self._standings[label, subject]
+                gains = _gains(entry.measures, base_entry.measures)
+                self._standings[label, subject] = replace(entry, gains=gains)
 
     def _average(self, judge: LoadedJudge) -> Average | None:
         subjects = [cell.subject.label for cell in judge.cells.values() if cell.subject.kind == "score"]
         if len(subjects) < 2:
             return None
-        there = [self._samples[judge.label, subject] for subject in subjects]
-        measures = {name: self._mean_measure(name, there) for name in MEASURES["score"]}
+        samples = [self._samples[judge.label, subject] for subject in subjects]
+        measures = {name: self._mean_measure(name, samples) for name in MEASURES["score"]}
         return Average(judge.label, str(judge.data.get("name", "unknown")), tuple(subjects), measures, {})
 
-    def _mean_measure(self, name: str, there: Sequence[tuple[Sample, Sequence[str]]]) -> Statistic:
-        values = [found.value(name) for found, _ in there]
+    def _mean_measure(self, name: str, samples: Sequence[tuple[Sample, Sequence[str]]]) -> Statistic:
+        values = [sample.value(name) for sample, _ in samples]
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return Statistic(None)
-        if any(units != there[0][1] for _, units in there):
+        # Resamples can be averaged one by one only if each of them draws the same units on every subject.
+        if any(units != samples[0][1] for _, units in samples):
             return Statistic(fmean(known))
-        drawn = np.mean([found.drawn(name) for found, _ in there], axis=0)
-        return self._resampling.interval(fmean(known), drawn)
+        resampled = np.mean([sample.drawn(name) for sample, _ in samples], axis=0)
+        return self._resampling.interval(fmean(known), resampled)
 
     def _with_gains(
         self, averages: Mapping[str, Average], judges: Sequence[LoadedJudge]
     ) -> Iterator[Average]:
         for judge in judges:
             average = averages.get(judge.label)
-            before = averages.get(self._bases.get(judge.digest, ""))
+            base = averages.get(self._bases.get(judge.digest, ""))
             if average is None:
                 continue
-            comparable = before is not None and set(before.subjects) == set(average.subjects)
-            if before is not None and comparable and before is not average:
-                yield replace(average, gains=_gains(average.measures, before.measures))
+            comparable = base is not None and set(base.subjects) == set(average.subjects)
+            if base is not None and comparable and base is not average:
+                yield replace(average, gains=_gains(average.measures, base.measures))
             else:
                 yield average
 
@@ -271,8 +278,9 @@ class LeaderboardBuilder:
         rows = list(cell.fields())
         repeated = len({row.repeat for row in cell.rows}) > 1
         repeats = between_repeats(rows, resampling=self._resampling) if repeated else {}
-        alike = cell.distances or cell.subject.kind == "compare"
-        people = with_people(rows, resampling=self._resampling) if cell.labelled and alike else {}
+        # Scores on another scale than people's differ from them by amount, however well they agree.
+        same_scale = cell.distances or cell.subject.kind == "compare"
+        people = with_people(rows, resampling=self._resampling) if cell.labelled and same_scale else {}
         return Alphas(
             agents=_between_agents(cell, self._resampling),
             repeats=next(iter(repeats.values()), None),
@@ -297,23 +305,23 @@ class LeaderboardBuilder:
 def _agreement(
     cell: JudgeAspectData, measures: Mapping[str, Statistic], resampling: Resampling
 ) -> ScoreAgreement | PreferenceAgreement | None:
-    """What ``agreement`` says of the rows, with intervals that have been made already: they are the same."""
+    """Return what ``agreement`` says of the rows, with the intervals that the measures already have: they are equal."""
     rule, without = cell.subject.rule, replace(resampling, resamples=0)
     of_aspect = agreement(cell.fields(), without, ties=rule.ties, votes=rule.votes)
-    found = next(iter(of_aspect.values()), None)
-    if isinstance(found, ScoreAgreement):
+    result = next(iter(of_aspect.values()), None)
+    if isinstance(result, ScoreAgreement):
         return replace(
-            found,
-            over_rows={name: measures[name] for name in found.over_rows},
+            result,
+            over_rows={name: measures[name] for name in result.over_rows},
             per_group={
-                name: replace(each, low=measures[f"group_{name}"].low, high=measures[f"group_{name}"].high)
-                for name, each in found.per_group.items()
+                name: replace(mean, low=measures[f"group_{name}"].low, high=measures[f"group_{name}"].high)
+                for name, mean in result.per_group.items()
             },
             resampling=resampling,
         )
-    if isinstance(found, PreferenceAgreement):
-        return replace(found, accuracy=measures["accuracy"], kappa=measures["kappa"], resampling=resampling)
-    return found
+    if isinstance(result, PreferenceAgreement):
+        return replace(result, accuracy=measures["accuracy"], kappa=measures["kappa"], resampling=resampling)
+    return result
 
 
 def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistribution | None:
@@ -329,19 +337,19 @@ def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistrib
     scale = Scale(subject.low, subject.high)
     if not (subject.high - subject.low).is_integer():
         scale = Scale(subject.low, subject.high, (subject.high - subject.low) / _STEPS)
-    found = score_distributions(cell.fields(), {subject.aspect or "score": scale}, resampling)
-    return next(iter(found.values()), None)
+    distributions = score_distributions(cell.fields(), {subject.aspect or "score": scale}, resampling)
+    return next(iter(distributions.values()), None)
 
 
 def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare, ...]:
-    """Over the verdicts that have a label, where any has; else over all."""
+    """Count winners over the verdicts that have a label, where any has; else over all."""
     if cell.subject.kind != "compare" or not cell.rows:
         return ()
     rows = cell.labelled or cell.rows
     units = numbering(rows)[0]
 
-    def percent(said: Sequence[Judged | None], winner: str) -> Statistic:
-        return mean_statistic((100.0 * (each == winner) for each in said), units, resampling)
+    def percent(winners: Sequence[Judged | None], winner: str) -> Statistic:
+        return mean_statistic((100.0 * (verdict == winner) for verdict in winners), units, resampling)
 
     judged, human = [row.judged for row in rows], [row.human for row in rows]
     return tuple(
@@ -355,7 +363,7 @@ def _gains(own: Mapping[str, Statistic], base: Mapping[str, Statistic]) -> dict[
 
 
 def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, OverRepeats]:
-    """Each measure in each repeat by itself."""
+    """Compute each measure in each repeat by itself."""
     numbers = sorted({row.repeat for row in cell.labelled})
     if len(numbers) < 2:
         return {}
@@ -369,11 +377,11 @@ def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Ov
         )
         for number in numbers
     ]
-    return {name: over_repeats([found.value(name) for found in samples]) for name in MEASURES[kind]}
+    return {name: over_repeats([of_repeat.value(name) for of_repeat in samples]) for name in MEASURES[kind]}
 
 
 def over_repeats(values: Sequence[float | None]) -> OverRepeats:
-    """Mean and sample standard deviation of what there is.
+    """Return the mean and sample standard deviation over the repeats that have a value.
 
     >>> over_repeats([0.5, 0.7, None])
     OverRepeats(values=(0.5, 0.7, None), mean=0.6, deviation=0.14142135623730948)
@@ -385,16 +393,16 @@ def over_repeats(values: Sequence[float | None]) -> OverRepeats:
 
 
 def _between_agents(cell: JudgeAspectData, resampling: Resampling) -> Reliability | None:
-    """Between judges who sit beside each other, by their last words."""
+    """Measure the agreement of agents that judge in the same verdict, by their last opinions."""
     several = [row for row in cell.rows if len(row.agent_scores) > 1]
     if not several:
         return None
     level: Level = "interval" if cell.subject.kind == "score" else "nominal"
     units = [row.unit for row in several]
-    return krippendorff_alpha(map(_words, several), level, units, resampling)
+    return krippendorff_alpha(map(_last_opinions, several), level, units, resampling)
 
 
-def _words(row: ResultRow) -> list[float | str]:
+def _last_opinions(row: ResultRow) -> list[float | str]:
     return [
         agent_score.value if isinstance(agent_score.value, str) else judged_by(agent_score.value)
         for agent_score in row.agent_scores

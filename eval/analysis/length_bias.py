@@ -1,4 +1,4 @@
-"""Whether length decides: how scores go with it, beside people's, and once people's are held constant."""
+"""Length bias: how scores correlate with length, beside people's, and with people's scores held constant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ..statistics.alignment import Floats, Units
 from ..statistics.correlation import correlation, resampled_correlation
-from ..statistics.resampling import Resampling, Statistic
+from ..statistics.resampling import Resampling, Statistic, none_if_nan
 from .loading import JudgeAspectData
 from .measures import mean_statistic, numbering
 from .result_rows import Judged, ResultRow
@@ -17,106 +17,9 @@ from .result_rows import Judged, ResultRow
 _NAME = "spearman"
 
 
-def length_bias(cell: JudgeAspectData, resampling: Resampling) -> LengthBias | None:
-    """Of one contender on one subject; ``None`` where no text's length is known."""
-    wanted = 1 if cell.subject.kind == "score" else 2
-    rows = [row for row in cell.rows if len(row.lengths) == wanted]
-    if not rows:
-        return None
-    return _of_scores(rows, resampling) if wanted == 1 else _of_preferences(rows, resampling)
-
-
-def _of_scores(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
-    told = [row for row in rows if row.human is not None]
-    everybody = _Column(rows, resampling)
-    labelled = _Column(told, resampling) if told else None
-    return LengthBias(
-        n=len(rows),
-        labelled=len(told),
-        correlation=everybody.statistic("judged", "length"),
-        human=labelled.statistic("human", "length") if labelled else None,
-        partial=labelled.partial() if labelled else None,
-    )
-
-
-class _Column:
-    """Scores, people's scores and lengths of the same rows."""
-
-    def __init__(self, rows: Sequence[ResultRow], resampling: Resampling) -> None:
-        self._resampling = resampling
-        self._units: Units = numbering(rows)[0]
-        self._columns: dict[str, Floats] = {
-            "judged": np.array([row.judged for row in rows], dtype=float),
-            "length": np.array([row.lengths[0] for row in rows], dtype=float),
-        }
-        if all(row.human is not None for row in rows):
-            self._columns["human"] = np.array([row.human for row in rows], dtype=float)
-
-    def statistic(self, one: str, other: str) -> Statistic:
-        return self._resampling.interval(self._value(one, other), self._drawn(one, other))
-
-    def partial(self) -> Statistic:
-        """Of judged and length, with human held constant."""
-        pairs = (("judged", "length"), ("judged", "human"), ("human", "length"))
-        values = [np.nan if (value := self._value(*pair)) is None else value for pair in pairs]
-        value = float(partial_correlation(*(np.array([value]) for value in values))[0])
-        drawn = partial_correlation(*(self._drawn(*pair) for pair in pairs))
-        return self._resampling.interval(None if np.isnan(value) else value, drawn)
-
-    def _value(self, one: str, other: str) -> float | None:
-        return correlation(_NAME, self._columns[one], self._columns[other])
-
-    def _drawn(self, one: str, other: str) -> Floats:
-        return resampled_correlation(
-            _NAME, self._columns[one], self._columns[other], self._units, self._resampling
-        )
-
-
-def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:
-    """The correlation of two columns with a third held constant: (r - ac) / sqrt((1 - a^2)(1 - c^2)).
-
-    Args:
-        both: r, of the two with each other.
-        first, second: a and c, of either with the third; where one of them is 1 or -1, nothing is left (NaN).
-
-    Source: Kendall 1942, Partial rank correlation, for ranks as for values.
-
-    >>> float(partial_correlation(np.array([0.5]), np.array([0.5]), np.array([0.5]))[0])
-    0.3333333333333333
-    """
-    left = (1 - first**2) * (1 - second**2)
-    found: Floats = (both - first * second) / np.sqrt(np.where(left > 1e-12, left, np.nan))
-    return np.clip(found, -1, 1)
-
-
-def _of_preferences(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
-    told = [row for row in rows if row.human is not None]
-    return LengthBias(
-        n=len(rows),
-        labelled=len(told),
-        longer=_longer(rows, [row.judged for row in rows], resampling),
-        human_longer=_longer(told, [row.human for row in told], resampling),
-    )
-
-
-def _longer(
-    rows: Sequence[ResultRow], winners: Sequence[Judged | None], resampling: Resampling
-) -> Statistic | None:
-    """The share of winners that are the longer answer."""
-    decided = [
-        (row, winner)
-        for row, winner in zip(rows, winners, strict=True)
-        if winner in ("1", "2") and row.lengths[0] != row.lengths[1]
-    ]
-    if not decided:
-        return None
-    won = (float((winner == "1") == (row.lengths[0] > row.lengths[1])) for row, winner in decided)
-    return mean_statistic(won, numbering([row for row, _ in decided])[0], resampling)
-
-
 @dataclass(frozen=True)
 class LengthBias:
-    """Whether length decides. Lengths are in characters.
+    """How far longer texts are judged better. Lengths are in characters.
 
     Attributes:
         n: verdicts whose texts' lengths are known.
@@ -135,3 +38,98 @@ class LengthBias:
     human: Statistic | None = None
     longer: Statistic | None = None
     human_longer: Statistic | None = None
+
+
+def length_bias(cell: JudgeAspectData, resampling: Resampling) -> LengthBias | None:
+    """Measure the length bias of one judge on one subject; ``None`` where no text's length is known."""
+    wanted = 1 if cell.subject.kind == "score" else 2
+    rows = [row for row in cell.rows if len(row.lengths) == wanted]
+    if not rows:
+        return None
+    return _of_scores(rows, resampling) if wanted == 1 else _of_preferences(rows, resampling)
+
+
+def _of_scores(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
+    labelled_rows = [row for row in rows if row.human is not None]
+    all_scores = _ScoresAndLengths(rows, resampling)
+    labelled = _ScoresAndLengths(labelled_rows, resampling) if labelled_rows else None
+    return LengthBias(
+        n=len(rows),
+        labelled=len(labelled_rows),
+        correlation=all_scores.statistic("judged", "length"),
+        human=labelled.statistic("human", "length") if labelled else None,
+        partial=labelled.partial() if labelled else None,
+    )
+
+
+class _ScoresAndLengths:
+    """Scores, people's scores and lengths of the same rows."""
+
+    def __init__(self, rows: Sequence[ResultRow], resampling: Resampling) -> None:
+        self._resampling = resampling
+        self._units: Units = numbering(rows)[0]
+        self._columns: dict[str, Floats] = {
+            "judged": np.array([row.judged for row in rows], dtype=float),
+            "length": np.array([row.lengths[0] for row in rows], dtype=float),
+        }
+        if all(row.human is not None for row in rows):
+            self._columns["human"] = np.array([row.human for row in rows], dtype=float)
+
+    def statistic(self, x: str, y: str) -> Statistic:
+        return self._resampling.interval(self._value(x, y), self._resampled(x, y))
+
+    def partial(self) -> Statistic:
+        """Correlate the judge's scores with length, people's scores held constant."""
+        pairs = (("judged", "length"), ("judged", "human"), ("human", "length"))
+        values = [np.nan if (value := self._value(*pair)) is None else value for pair in pairs]
+        value = float(partial_correlation(*(np.array([value]) for value in values))[0])
+        resampled = partial_correlation(*(self._resampled(*pair) for pair in pairs))
+        return self._resampling.interval(none_if_nan(value), resampled)
+
+    def _value(self, x: str, y: str) -> float | None:
+        return correlation(_NAME, self._columns[x], self._columns[y])
+
+    def _resampled(self, x: str, y: str) -> Floats:
+        return resampled_correlation(_NAME, self._columns[x], self._columns[y], self._units, self._resampling)
+
+
+def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:
+    """Correlate two columns with a third held constant: (r - ac) / sqrt((1 - a^2)(1 - c^2)).
+
+    Args:
+        both: r, of the two with each other.
+        first, second: a and c, of either with the third; where one of them is 1 or -1, nothing is left (NaN).
+
+    Source: Kendall 1942, Partial rank correlation, for ranks as for values.
+
+    >>> float(partial_correlation(np.array([0.5]), np.array([0.5]), np.array([0.5]))[0])
+    0.3333333333333333
+    """
+    left = (1 - first**2) * (1 - second**2)
+    partial: Floats = (both - first * second) / np.sqrt(np.where(left > 1e-12, left, np.nan))
+    return np.clip(partial, -1, 1)
+
+
+def _of_preferences(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
+    labelled = [row for row in rows if row.human is not None]
+    return LengthBias(
+        n=len(rows),
+        labelled=len(labelled),
+        longer=_longer(rows, [row.judged for row in rows], resampling),
+        human_longer=_longer(labelled, [row.human for row in labelled], resampling),
+    )
+
+
+def _longer(
+    rows: Sequence[ResultRow], winners: Sequence[Judged | None], resampling: Resampling
+) -> Statistic | None:
+    """Return the share of winners that are the longer answer; ties and answers of equal length do not count."""
+    decided = [
+        (row, winner)
+        for row, winner in zip(rows, winners, strict=True)
+        if winner in ("1", "2") and row.lengths[0] != row.lengths[1]
+    ]
+    if not decided:
+        return None
+    won = (float((winner == "1") == (row.lengths[0] > row.lengths[1])) for row, winner in decided)
+    return mean_statistic(won, numbering([row for row, _ in decided])[0], resampling)

@@ -1,4 +1,4 @@
-"""What is to be closed when an event loop ends, while that loop still can run something."""
+"""Close connections when an event loop ends, while that loop can still run the closing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 
 async def on_loop_end(close: Callable[[], Awaitable[None]]) -> None:
-    """Have this awaited when the running event loop ends."""
+    """Register a function that is awaited when the running event loop ends."""
+    # asyncio offers no such hook. But before a loop closes, it finalizes the async generators that have been started
+    # on it (``shutdown_asyncgens``), and their ``finally`` may still await.
 
     async def finish() -> None:
         _WAITING.discard(waiting)
@@ -17,11 +19,12 @@ async def on_loop_end(close: Callable[[], Awaitable[None]]) -> None:
     await anext(waiting)
 
 
+# The loop itself refers to its generators weakly.
 _WAITING: set[AsyncGenerator[None, None]] = set()
 
 
 async def _until_the_end(close: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
-    """Once started, it waits at its ``yield`` until the loop shuts its generators down, which is when it closes."""
+    """Wait at the ``yield`` until the loop shuts its generators down, then close."""
     try:
         yield
     finally:

@@ -1,6 +1,7 @@
-"""OpenAI's chat client on a shorter way, and its connections.
+"""OpenAI's chat client with less work for each call, and its connections.
 
-Imported by the model resolver alone, when a model of OpenAI is named.
+``FastChatOpenAI`` is a ``ChatOpenAI`` that posts plain chat completions itself, over aiohttp. Imported by the model
+resolver alone, when a model of OpenAI is named: whoever never calls OpenAI need not import aiohttp.
 """
 
 from __future__ import annotations
@@ -35,26 +36,33 @@ from .provider_errors import ResponseError
 from .response_parsing import replace_surrogates
 
 LARGEST_BODY = 64 * 2**20
-"""Bytes; no chat completion is as large, and what is shall not fill the memory."""
+"""Bytes. No chat completion is as large; a body that is must not fill the memory."""
 
-Taker = Callable[["FastChatOpenAI", dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Who is given the body of a request, and gives back a chat completion or raises what the network would."""
-_taker: ContextVar[Taker | None] = ContextVar("_taker", default=None)
+RequestHandler = Callable[["FastChatOpenAI", dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Takes the body of a request; returns a chat completion, or raises what the network would."""
+_request_handler: ContextVar[RequestHandler | None] = ContextVar("_request_handler", default=None)
 
 
 @contextmanager
-def requests_taken_by(taker: Taker) -> Iterator[None]:
-    """While inside, requests go to somebody who has another way for them than the network."""
-    token = _taker.set(taker)
+def requests_handled_by(handler: RequestHandler) -> Iterator[None]:
+    """Pass all requests made inside the ``with`` block to a handler and not to the network (batches do so)."""
+    token = _request_handler.set(handler)
     try:
         yield
     finally:
-        _taker.reset(token)
+        _request_handler.reset(token)
 
 
 @dataclass(frozen=True)
 class _Post:
-    """Where chat completions are asked for, and what goes along with every request."""
+    """Posts chat completions for one client.
+
+    Attributes:
+        url: where to.
+        headers: of every request, the key among them.
+        proxy: the proxy's address, if there is one.
+        enough: whether nothing in the client's set-up needs the client itself.
+    """
 
     url: URL
     headers: Mapping[str, str]
@@ -62,8 +70,9 @@ class _Post:
     enough: bool
 
     @classmethod
-    def as_of(cls, chat: ChatOpenAI) -> _Post:
-        """As the client has it. Reads files: blocking."""
+    def of(cls, chat: ChatOpenAI) -> _Post:
+        """Take address, key, headers and proxy over from a client. Reads files: blocking."""
+        # Certificates are read now and cached, since the first request is made on the event loop.
         tls()
         client = chat.root_async_client
         url = URL(f"{str(client.base_url).rstrip('/')}/chat/completions", encoded=True)
@@ -75,11 +84,11 @@ class _Post:
         return cls(url, headers, proxy, enough)
 
     def can_send(self, payload: Mapping[str, Any]) -> bool:
-        """Whether nothing in it is for the client itself, or for a stream."""
+        """Whether the payload holds nothing that only the client itself can do, such as a stream."""
         return self.enough and not _client_side(payload)
 
     async def __call__(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """The chat completion.
+        """Post a request and return the chat completion.
 
         Raises:
             ResponseError: an error status, or a body that is no chat completion.
@@ -95,31 +104,32 @@ class _Post:
 class FastChatOpenAI(ChatOpenAI):
     """``ChatOpenAI`` with the same requests and results at a fraction of the work.
 
-    The request is built and the result made by ``ChatOpenAI`` itself; between the two there are no typed objects for
-    every field of a reply, of which log-probabilities have thousands, and aiohttp is what talks to the provider.
-    Key, address, organization and headers are those of the client that ``ChatOpenAI`` has made of its arguments and
-    the environment; whatever asks for more than one JSON body out and one in (streams, the Responses API, headers of
-    one call) goes that client's way.
+    ``ChatOpenAI`` itself builds the request and makes the result. Between the two, the ``openai`` client is left out:
+    aiohttp talks to the provider, and no typed object is made for each field of a reply, of which log-probabilities
+    have thousands. Key, address, organization and headers are those that ``ChatOpenAI`` found in its arguments and the
+    environment. Whatever takes more than one JSON body out and one in (streams, the Responses API, headers of a
+    single call) goes through the ``openai`` client as usual.
     """
 
     _post: _Post | None = PrivateAttr(default=None)
 
     def prepare(self) -> None:
-        """Make ready what the first call needs. Reads files: blocking."""
-        self._post = _Post.as_of(self)
+        """Prepare what the first call needs; without it, calls go through the ``openai`` client. Blocking."""
+        self._post = _Post.of(self)
 
     async def complete(self, messages: Sequence[BaseMessage], **kwargs: Any) -> list[BaseMessage]:
-        """All replies to one request, as ``agenerate`` would give them, but heard by no callback and no tracer.
+        """Return all replies to one request as ``agenerate`` would, but without callbacks and tracers.
 
         Args:
             messages: the conversation.
             kwargs: parameters of this call, as for ``bind``.
         """
         result = await self._agenerate(list(messages), **kwargs)
-        of_all = result.llm_output if len(result.generations) == 1 else None
+        # As ``agenerate`` does: what is known of the whole result goes to the message only if there is just one.
+        shared = result.llm_output if len(result.generations) == 1 else None
         for generation in result.generations:
-            message, about = generation.message, generation.generation_info or {}
-            message.response_metadata = {**(of_all or {}), **about, **message.response_metadata}
+            message, own = generation.message, generation.generation_info or {}
+            message.response_metadata = {**(shared or {}), **own, **message.response_metadata}
         return [generation.message for generation in result.generations]
 
     async def _agenerate(
@@ -130,8 +140,8 @@ class FastChatOpenAI(ChatOpenAI):
         **kwargs: Any,
     ) -> ChatResult:
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
-        if taker := _taker.get():
-            return self._result(await taker(self, self._plain_body(payload)))
+        if handler := _request_handler.get():
+            return self._result(await handler(self, self._plain_body(payload)))
         post = self._post
         if post is None or not post.can_send(payload) or self._use_responses_api(payload):
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
@@ -144,14 +154,14 @@ class FastChatOpenAI(ChatOpenAI):
 
     def _result(self, body: dict[str, Any]) -> ChatResult:
         result = self._create_chat_result(body)
-        # Of a plain dict it does not take this along.
+        # ``_create_chat_result`` takes the refusal over from the client's typed reply only, not from a dict.
         for choice, generation in zip(body["choices"], result.generations, strict=True):
             generation.message.additional_kwargs["refusal"] = choice["message"].get("refusal")
         return result
 
 
 _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
-"""What stands in a payload for the client itself; in ``response_format`` it makes a schema of a class."""
+"""Keys of a payload that the ``openai`` client itself acts on; of a class in ``response_format`` it makes a schema."""
 
 
 def _client_side(payload: Mapping[str, Any]) -> bool:
@@ -175,7 +185,7 @@ async def _read(response: ClientResponse) -> bytes:
 
 
 def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[str, Any]:
-    """The chat completion in a response.
+    """Parse a response and return the chat completion in it.
 
     Raises:
         ResponseError: an error status, or a body that is no chat completion.
@@ -195,7 +205,7 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
 
 
 def _json(content: bytes) -> Any:
-    """What a body says; half a character, which the fast parser does not let pass, is mended."""
+    """Parse a body; half a character (a lone surrogate), which the fast parser refuses, is replaced."""
     try:
         return orjson.loads(content)
     except ValueError:
@@ -203,7 +213,7 @@ def _json(content: bytes) -> Any:
 
 
 def _problem(body: object) -> str | None:
-    """What keeps a body from being a chat completion."""
+    """Return why a body is no chat completion; None if it is one."""
     if not isinstance(body, dict):
         return "no JSON object"
     choices = body.get("choices")
@@ -224,17 +234,17 @@ def _shown(content: bytes) -> str:
 
 
 IDLE_SECONDS = 60.0
-"""So long a connection that nobody uses is kept."""
+"""How long an unused connection is kept."""
 
 CONNECT_SECONDS = 30.0
-"""So long a provider may take to accept a connection; how long for a reply is for the caller to say."""
+"""How long a provider may take to accept a connection; the time limit of a reply is the caller's (``retry.py``)."""
 _SESSIONS: dict[asyncio.AbstractEventLoop, ClientSession] = {}
 
 
 async def session() -> ClientSession:
-    """The session of the running event loop.
+    """Return the session of the running event loop; connections of one loop do not work on another.
 
-    It queues nothing: how many requests are in flight is for others to limit, and there are as many connections.
+    The session queues no requests: the rate limiter bounds those in flight, and each has a connection.
     """
     loop = asyncio.get_running_loop()
     kept = _SESSIONS.get(loop)
@@ -246,7 +256,7 @@ async def session() -> ClientSession:
 
 @cache
 def tls() -> ssl.SSLContext:
-    """Whom to trust: SSL_CERT_FILE and SSL_CERT_DIR, else the system's and certifi's. Reads files: blocking."""
+    """Return the trusted certificates: SSL_CERT_FILE and SSL_CERT_DIR, else the system's and certifi's. Blocking."""
     context = ssl.create_default_context()
     if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
         context.load_verify_locations(certifi.where())
@@ -254,7 +264,7 @@ def tls() -> ssl.SSLContext:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment (HTTPS_PROXY, ALL_PROXY, NO_PROXY, ...) or the system names for an address."""
+    """Return the proxy for an address by the environment (HTTPS_PROXY, ALL_PROXY, NO_PROXY, ...) or the system."""
     address, proxies = URL(url), getproxies()
     if proxy_bypass(address.host or ""):
         return None
@@ -263,8 +273,8 @@ def proxy_for(url: str) -> str | None:
 
 def _opened() -> ClientSession:
     connector = TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ttl_dns_cache=300, ssl=tls())
-    retry_policy = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-    return ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=retry_policy)
+    timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+    return ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=timeout)
 
 
 async def _closed(loop: asyncio.AbstractEventLoop) -> None:
@@ -274,7 +284,7 @@ async def _closed(loop: asyncio.AbstractEventLoop) -> None:
 
 @atexit.register
 def _close_at_exit() -> None:
-    """Those of loops that run for as long as the program does, in threads of their own."""
+    """Close the sessions of loops that run in threads of their own for as long as the program does."""
     for loop in list(_SESSIONS):
         if loop.is_running():
             with contextlib.suppress(TimeoutError):

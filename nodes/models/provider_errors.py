@@ -1,6 +1,7 @@
-"""What went wrong, in terms all providers share: whether it passes, and when.
+"""Read a provider's error: its status, whether the same call may succeed later, and after how many seconds.
 
-Read off the attributes and names of exceptions, so that no client has to be imported to be understood.
+A 429 is read here; ``retry.py`` waits for it, and ``rate_limiter.py`` lowers the number of calls in flight. Errors are
+read off the attributes and class names of exceptions, so that no provider's client has to be imported.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from . import capabilities
 
 
 class ResponseError(Exception):
-    """A response that is no reply: an error status, or a body that cannot be what was asked for.
+    """A response without a reply: an error status, or a body that is not what was asked for.
 
     Attributes:
-        status_code: of the response.
-        headers: of the response.
-        body: its JSON as far as it has one.
+        status_code: HTTP status of the response.
+        headers: headers of the response.
+        body: its JSON, where it is JSON.
     """
 
     def __init__(
@@ -40,13 +41,13 @@ class ResponseError(Exception):
 
 
 def retry_after(headers: Mapping[str, str], body: object) -> float | None:
-    """Seconds until the next request is welcome; None where the provider does not say.
+    """Return the seconds that the provider asks to wait for; None where it does not say.
 
-    Read from ``Retry-After-Ms``, from ``Retry-After`` (seconds or an HTTP date), from the ``RetryInfo`` in an error of
-    Google's, and from OpenAI's ``x-ratelimit-reset-*`` of what is used up; the first that is there counts.
+    The first of these counts: ``Retry-After-Ms``, ``Retry-After`` (seconds or an HTTP date), the ``RetryInfo`` in an
+    error of Google's, OpenAI's ``x-ratelimit-reset-*`` of the limit that is used up.
 
     Args:
-        headers: of the response, names in lower case.
+        headers: headers of the response, names in lower case.
         body: its JSON.
 
     >>> retry_after({"retry-after": "2"}, None)
@@ -62,16 +63,16 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
 
 @dataclass(frozen=True)
 class ProviderFault:
-    """What a provider's client raised.
+    """An exception of a provider's client, in terms that all providers share.
 
     Attributes:
-        status: HTTP status, or the one that stands for the error inside a response that pretends to be fine.
+        status: HTTP status; for an error inside a response with status 200, the status that it stands for.
         message: the error in its own words.
-        parameter: the one that the provider names as the offender.
+        parameter: the parameter that the provider names as the cause.
         retryable: whether the same call may succeed later.
         rate_limited: whether the provider asked for fewer calls.
-        retry_after: seconds after which it wants to be asked again, as it said: nothing is capped here.
-        spent: whether what was refused was refused for want of money, which no waiting mends.
+        retry_after: seconds that the provider asks to wait for, as it said, without a cap.
+        spent: whether the account's quota or credit is used up, so that waiting does not help.
     """
 
     status: int | None
@@ -84,7 +85,7 @@ class ProviderFault:
 
     @classmethod
     def of(cls, error: BaseException) -> ProviderFault:
-        """Read an exception and what caused it."""
+        """Read an exception together with the exceptions that caused it."""
         seen = list(_causes(error))
         errors = [part for one in seen for part in _said(one)]
         codes = {str(part[key]) for part in errors for key in ("code", "type", "status") if part.get(key)}
@@ -101,7 +102,7 @@ class ProviderFault:
         )
 
     def rejected_parameter(self, sent: Mapping[str, Any]) -> str | None:
-        """The parameter that the provider does not take, where it is one that can be done without.
+        """Return the parameter that the provider does not take, if the call can be made without it; else None.
 
         Args:
             sent: the parameters of this call alone.
@@ -109,7 +110,7 @@ class ProviderFault:
         return capabilities.rejected_parameter(self.status, self.message, self.parameter, sent)
 
     def summary(self) -> str:
-        """One line for people, with the remedy where there is one."""
+        """Return the error in one line, with the remedy where there is one."""
         advice = _SPENT_ADVICE if self.spent else _ADVICE.get(self.status or 0, "")
         line = " ".join(self.message.split())
         return f"{line[:500]}{f' ({advice})' if advice else ''}"
@@ -134,25 +135,26 @@ _STATUS_OF_CODE = {
     **dict.fromkeys(("not_found_error", "model_not_found", "NOT_FOUND"), 404),
     **dict.fromkeys(_TOO_MANY | _SPENT, 429),
 }
-"""What an error inside a response with status 200 would have had for its status."""
+"""From the code of an error inside a response with status 200 to the status that it should have had."""
 
 
 def _passes(status: int) -> bool:
-    """A response with status 200 that was raised is no reply, and the next one may be."""
+    """Whether a call that failed with this status may succeed later."""
+    # A response with status 200 is raised where it holds no reply; the next one may hold one.
     return status in {408, 409, 429} or status >= 500 or status < 400
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The exception and what it was raised from."""
+    """Yield the exception and those that it was raised from."""
     seen: BaseException | None = error
-    for _ in range(8):
+    for _ in range(8):  # a chain of causes may be a circle
         if seen is not None:
             yield seen
             seen = seen.__cause__
 
 
 def _said(error: BaseException) -> Iterator[dict[str, Any]]:
-    """The error objects that the provider sent, wherever a client keeps them."""
+    """Yield the error objects that the provider sent, wherever a client keeps them."""
     kept = [getattr(error, name, None) for name in ("body", "details", "response_json")]
     if isinstance(error, ValueError) and error.args and _is_error(error.args[0]):
         kept.append(error.args[0])  # langchain-openai raises the error inside a response that is fine as such
@@ -168,7 +170,7 @@ def _is_error(value: object) -> bool:
 
 
 def _status(seen: list[BaseException], errors: list[dict[str, Any]], codes: set[str]) -> int | None:
-    """The status of the response; where it pretends to be fine, that of the error inside."""
+    """Return the status of the response, or that of an error inside a response with status 200."""
     status = next((found for error in seen if (found := _own_status(error)) is not None), None)
     if any(map(_is_no_http, seen)):
         return None  # aiohttp makes it a status of 400
@@ -200,7 +202,7 @@ def _headers(seen: list[BaseException]) -> dict[str, str]:
 
 
 def _lost(error: BaseException) -> bool:
-    """Whether the connection failed, or what came over it is no reply."""
+    """Whether the connection failed, or delivered something that is no reply; a certificate's failure is neither."""
     if isinstance(error, ssl.SSLCertVerificationError) or "Certificate" in type(error).__name__:
         return False
     if isinstance(error, _CONNECTION) or getattr(error, "is_retryable", None) is True:
@@ -216,12 +218,15 @@ def _is_no_http(error: BaseException) -> bool:
 
 
 def _is_of_an_ended_loop(error: BaseException) -> bool:
-    """A client that was used on another event loop finds its connections dead, and makes new ones after that."""
+    """Whether a client found its connections dead since it was used on an event loop that has ended.
+
+    The attempt discards these connections, so the next one succeeds.
+    """
     return isinstance(error, RuntimeError) and str(error) == "Event loop is closed"
 
 
 def _functions(error: BaseException) -> Iterator[str]:
-    """Through which functions it went."""
+    """Yield the names of the functions through which the exception was raised."""
     return (frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
@@ -241,7 +246,7 @@ _CONNECTION_NAME = re.compile(
 )
 
 _READING = {"_create_chat_result", "_construct_lc_result_from_responses_api", "_response_to_result"}
-"""Where LangChain's clients read a response: what fails there, in whatever way, is a response that is no reply."""
+"""Functions in which LangChain's clients read a response: whatever fails in them, the response held no reply."""
 
 
 def _milliseconds(headers: Mapping[str, str]) -> float | None:
@@ -274,7 +279,7 @@ def _reset(headers: Mapping[str, str]) -> float | None:
 
 
 def _parts(body: object) -> Iterator[dict[str, Any]]:
-    """Every JSON object in there, however it is wrapped."""
+    """Yield every JSON object inside a body, at any depth."""
     if isinstance(body, dict):
         yield body
     for inner in body.values() if isinstance(body, dict) else body if isinstance(body, list) else ():
@@ -286,7 +291,7 @@ _STRETCH = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
 def _duration(said: str) -> float | None:
-    """``7s``, ``1m30.5s``, ``20ms``."""
+    """Return the seconds of a duration such as ``7s``, ``1m30.5s``, ``20ms``; None if it is none."""
     stretches = _STRETCH.findall(said)
     if not stretches or _STRETCH.sub("", said):
         return None

@@ -1,4 +1,16 @@
-"""Text of a model's reply in, value or `ReplyError` out; pure and linear in the length of the reply."""
+"""Read the value that a model's reply states: text in, value or ``ReplyError`` out; pure, and linear in its length.
+
+Every reader works in the same steps: ``own_words`` turns the reply into plain characters and removes quotations,
+``json_fields`` reads a reply that is JSON, and where it is text, patterns find all statements of a value. Each
+statement has a strength, by how clearly its form says that it is the verdict; the last of the strongest counts.
+
+scores, score_statements   one score; the forms in which a text states it
+pairs                      a score for each of two answers
+votes                      a preference for one of two answers
+declarations               NO ISSUE
+numbers, lexicon           how numbers, labels and the names of answers are written
+reply_errors               what is wrong with a reply that states nothing usable
+"""
 
 from __future__ import annotations
 

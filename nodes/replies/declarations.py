@@ -1,4 +1,4 @@
-"""Whether a critic declares that it has no issue.
+"""Read whether a critic declares that it has no issue.
 
 The token is written NO ISSUE, NO_ISSUE, NO-ISSUES and so on, in any case. It counts as a declaration when it stands
 alone on a line, or is the whole of the reply's first or last sentence. Quoted text never counts.
@@ -73,7 +73,7 @@ _LONGEST_SENTENCE = 600
 
 
 def declares_no_issue(text: str) -> bool:
-    """Whether the reply, with what it quotes left aside, declares that there is no issue.
+    """Whether the reply declares that there is no issue; what it quotes does not count.
 
     >>> declares_no_issue("The revised score is fair.\\n**NO ISSUE.**")
     True
@@ -92,7 +92,7 @@ def declares_no_issue(text: str) -> bool:
 
 
 def contains_no_issue(text: str) -> bool:
-    """The literal test of the source's Algorithm 1: the token is somewhere in the text, in any case.
+    """Whether the token stands anywhere in the text, in any case: the literal test of DEBATE's Algorithm 1.
 
     >>> contains_no_issue("I cannot say no_issues yet.")
     True
@@ -105,6 +105,7 @@ def _stands_alone(words: str) -> bool:
     for at, line in enumerate(lines):
         if len(line) <= 80 and _ALONE.fullmatch(_bare(line)):
             following = lines[at + 1] if at + 1 < len(lines) else ""
+            # "NO ISSUE" and on the next line "However, ..." takes the declaration back.
             if not _TURN.match(following):
                 return True
     return False
@@ -122,5 +123,5 @@ def _declares(parts: list[str], at: int) -> bool:
 
 
 def _bare(line: str) -> str:
-    """A line without its list mark and the punctuation round it; quotation and question marks stay."""
+    """Return a line without its list mark and the punctuation around it; quotation and question marks stay."""
     return _LIST_MARK.sub("", line.strip()).strip(_AROUND)

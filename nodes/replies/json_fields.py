@@ -1,4 +1,4 @@
-"""Replies that are one JSON object, strict or as Python prints a dict."""
+"""Read replies that are one JSON object, be it strict JSON or as Python prints a dict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Scalar = str | int | float | bool | None
 
 
 class Field(NamedTuple):
-    """One value of a reply's object: its keys from the outside in, and the value."""
+    """One value of a reply's JSON object, with its keys from the outside in."""
 
     path: tuple[str, ...]
     value: Scalar
@@ -25,7 +25,7 @@ class Field(NamedTuple):
 
 
 class _Object(list[tuple[str, object]]):
-    """A decoded object as its pairs, so that a key given twice is seen twice."""
+    """A decoded object as a list of pairs, so that a key given twice is seen twice and may contradict itself."""
 
 
 _TOKEN = re.compile(
@@ -44,17 +44,18 @@ _LEAD_IN = re.compile(
     r"[^\n{]{0,40}:\n+(?=```)",
     re.IGNORECASE,
 )
+# Nesting as deep as this is no answer; the limit keeps recursion short.
 _DEEPEST = 40
 
 
 def spelled(key: str) -> str:
-    """A key in one spelling."""
+    """Return a key in snake case, so that different spellings of it are the same."""
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key.strip())
     return re.sub(r"[^\w]+", "_", snake).strip("_").casefold()
 
 
 def fields(reply: str) -> list[Field] | None:
-    """The values of a reply that is one object (also in a code fence, also single-quoted), else None.
+    """Return the values of a reply that is one object (also in a code fence, also single-quoted); else None.
 
     Args:
         reply: a reply that went through `plain`.
@@ -71,7 +72,7 @@ def fields(reply: str) -> list[Field] | None:
 
 
 def closing_fields(words: str) -> tuple[str, list[Field]] | None:
-    """The text before, and the values of, an object on lines of its own that ends the reply."""
+    """Return the text before an object on lines of its own that ends the reply, and the object's values; else None."""
     if not words.endswith("}"):
         return None
     start = words.rfind("\n{")
@@ -103,7 +104,10 @@ def _flat(tree: object, path: tuple[str, ...]) -> Iterator[Field]:
 
 
 def _scanned(text: str) -> list[Field] | None:
-    """The same from an object that is not strict JSON; None unless it is closed."""
+    """Return the values of an object that is not strict JSON, token by token; None unless it is closed.
+
+    ``path`` holds the keys of the open objects and lists, ``counts`` the position in each list (-1 for an object).
+    """
     path: list[str] = []
     counts: list[int] = []
     key: str | None = None

@@ -1,4 +1,4 @@
-"""The words that readers know: labels, names of answers."""
+"""Know the words of replies: what a score is called, what qualifies it, and how the two compared texts are named."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ SCORE_WORDS = (
     r"|puan|skor|điểm|оценка|балл|рейтинг|оцінка|התוצאה|ציון|الدرجة|درجة|التقييم|النتيجة)(?![^\W\d_])"
     r"|评分|評分|分数|分數|得分|打分|總分|总分|評価|スコア|点数|得点|採点|점수|평점|स्कोर|अंक|คะแนน)"
 )
-"""What a score is called."""
+"""What a score is called, in some twenty languages."""
 
 FINAL_WORDS = (
     r"(?:final|overall|total|ultimate|concluding|aggregate|finale|finala|definitivo|definitiva|globale"
     r"|complessivo|global|"
     r"gesamt|endgültige?|endg|itogovaya|итоговая|итоговый|общая|最终|最終|综合|総合|總|总|최종|النهائية)"
 )
-"""What marks a score as the last word on the matter."""
+"""What marks a score as the final one."""
 
 
 def word_set(words: str) -> frozenset[str]:
-    """The words of a text, separated by blanks."""
+    """Return the words of a text that are separated by blanks."""
     return frozenset(words.split())
 
 
@@ -50,7 +50,7 @@ _NO_SCORES = re.compile(
 
 
 def qualifier_of(before: str) -> str:
-    """The words that stand before a score word in its own line and clause, casefolded."""
+    """Return the words that stand before a score word in its own line and clause, casefolded."""
     clause = re.split(r"[.,;:!?()\[\]\n\x00—]|\d|(?<!\w)- ", before[-60:])[-1]
     return clause.strip().casefold()
 
@@ -63,12 +63,12 @@ def is_final(qualifier: str) -> bool:
 
 
 def is_plain(qualifier: str) -> bool:
-    """Whether the qualifier adds nothing: ``"my revised"``."""
+    """Whether the qualifier leaves the score the judge's own: ``"my revised"``."""
     return all(word in _PLAIN_QUALIFIERS for word in qualifier.split())
 
 
 def is_of_others(qualifier: str) -> bool:
-    """Whether the score is somebody else's, or one that is only talked about: ``"the initial"``."""
+    """Whether the qualifier makes it another agent's score, or one only talked about: ``"the initial"``."""
     return any(word in _OTHERS for word in re.split(r"[\s'’]+", qualifier)[-3:])
 
 
@@ -83,15 +83,18 @@ def may_be_criterion(label: str) -> bool:
 
 
 FIRST, SECOND = "①", "②"
-"""Stand for the two texts in a marked reply."""
+"""Stand for the names of the two texts in a marked reply."""
 
 
 def one_of(phrases: str) -> str:
-    """An alternation of literal phrases: separated by blanks, with ``_`` for a blank and ``*`` for a word's ending.
+    """Return a pattern that matches one of several phrases.
+
+    Phrases are separated by blanks; in a phrase ``_`` stands for a blank and ``*`` for a word's ending.
 
     >>> one_of("so in_short award*")
     '(?:in short|award\\\\w{0,5}|so)'
     """
+    # An alternation takes the first branch that matches, so a phrase must stand before its own beginning.
     longest_first = sorted(phrases.split(), key=len, reverse=True)
     return f"(?:{'|'.join(map(_literal, longest_first))})"
 
@@ -125,7 +128,7 @@ _SECOND_NAMES = ("b", "2", "two", "second", "latter", "二", SECOND)
 
 
 def marked(words: str) -> str:
-    """``words`` with the names of the two texts replaced by ``①`` and ``②``.
+    """Replace the names of the two texts by ``①`` and ``②``.
 
     >>> marked("Assistant A's answer beats the second response; Output (b) fails.")
     '① beats ②; ② fails.'
@@ -134,7 +137,7 @@ def marked(words: str) -> str:
 
 
 def side_of(name: str) -> str | None:
-    """``"1"`` or ``"2"`` for a letter, digit or mark that names a side, else None."""
+    """Return ``"1"`` or ``"2"`` for a letter, digit or mark that names one of the two texts; else None."""
     name = name.strip(" ()[]#\"'.").casefold()
     if name in _FIRST_NAMES:
         return "1"

@@ -1,4 +1,4 @@
-"""Numbers and values as a text states them."""
+"""Recognise numbers as texts write them, in digits and words, with their maximum and alternatives."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from .lexicon import one_of
 
+# From a word to its number. English first: where languages share a word, the first entry counts.
 _WORDS: dict[str, float] = {}
 for _language in (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -36,13 +37,14 @@ NUMBER = (
 
 LIMIT = rf"(?:{DIGITS}(?![A-Za-z_\d])|(?:{_NAMES})(?![^\W\d_]))"
 """A number that may follow a slash: the maximum in ``4/5``."""
+# A longer run of digits is taken for infinity, which is off every scale, and not converted.
 _LONGEST = 60
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 
 
 def value_of(number: str) -> float | None:
-    """The value of a number as written, None where it is none (``1.2.3``).
+    """Return the value of a number as written; None where it is none (``1.2.3``).
 
     >>> value_of("3,5"), value_of("1,250"), value_of("four"), value_of("two and a half"), value_of("1.2.3")
     (3.5, 1250.0, 4.0, 2.5, None)
@@ -64,7 +66,7 @@ def value_of(number: str) -> float | None:
 
 
 def shown(value: float) -> str:
-    """A value as a person would write it.
+    """Return a value as a person would write it.
 
     >>> shown(7.0), shown(2.5)
     ('7', '2.5')
@@ -75,7 +77,7 @@ def shown(value: float) -> str:
 
 
 class Strength(IntEnum):
-    """How clearly a form says that its number is the score."""
+    """How clearly the form of a statement says that its number is the score."""
 
     BARE = 1
     FRACTION = 2
@@ -91,11 +93,11 @@ class Statement(NamedTuple):
 
     Attributes:
         strength: how clearly it is the score.
-        at: where the statement begins.
+        at: position in the text at which the statement begins.
         values: the value, or several where the statement gives alternatives.
-        out_of: the maximum that it names, None where it names none.
+        out_of: the maximum that it names; None where it names none.
         subject: what is scored, where the statement says so.
-        end: where the value ends, with its alternatives.
+        end: position at which the value ends, with its alternatives.
     """
 
     strength: int
@@ -123,7 +125,7 @@ _HEDGES = one_of(
 )
 
 VALUE = rf"(?:{_HEDGES} ){{0,3}}[\[({{<\"']{{0,2}}(?P<value>{NUMBER})"
-"""A number behind what may stand before it: ``roughly 4``, ``[4``."""
+"""A number with what may stand before it: ``roughly 4``, ``[4``."""
 _CLOSERS = r"[\])}>\"']{0,2}"
 _OUT_OF = re.compile(
     rf"{_CLOSERS} ?(?:/|out of|{one_of('su sur von de из')}(?= )) ?(?:the |a )?(?:possible |total "
@@ -158,7 +160,7 @@ _LINE_TAIL = re.compile(
 
 
 def without_scales(words: str, low: float, high: float) -> str:
-    """``words`` without mentions of the scale.
+    """Remove mentions of the scale.
 
     >>> without_scales("On a scale of 1 to 5, from 1 to 5 points, 4 (1-5).", 1, 5)
     ' ,   points, 4  .'
@@ -168,7 +170,10 @@ def without_scales(words: str, low: float, high: float) -> str:
 
 
 def value_at(words: str, match: re.Match[str], strength: int) -> Statement | None:
-    """The value that ``match`` found, with what follows it; None where it is no number."""
+    """Return the value that ``match`` found with what follows it (maximum, alternatives); None where it is no number.
+
+    The result of a sum (``3 + 4 = 7``) or of an arrow (``3 -> 4``) replaces what stands before it.
+    """
     first = value_of(match["value"])
     if first is None:
         return None
@@ -189,7 +194,7 @@ def value_at(words: str, match: re.Match[str], strength: int) -> Statement | Non
 
 
 def ends_phrase(words: str, end: int) -> bool:
-    """Whether a value that ends there ends its phrase, so that no noun follows (``gives 5 reasons``)."""
+    """Whether a value that ends at ``end`` ends its phrase too, so that no noun follows (as in ``gives 5 reasons``)."""
     limit = _OUT_OF.match(words, end)
     end = limit.end() if limit else end
     unit = _UNIT.match(words, end)
@@ -197,7 +202,7 @@ def ends_phrase(words: str, end: int) -> bool:
 
 
 def limit_ends_phrase(words: str, end: int) -> bool:
-    """The same for a value that names its maximum; ``4 out of 5 of them`` ends nothing."""
+    """Whether a value that names its maximum ends its phrase; ``4 out of 5 of them`` does not."""
     limit = _OUT_OF.match(words, end)
     return limit is not None and ends_phrase(words, limit.end()) and not words.startswith(" of ", limit.end())
 

@@ -1,8 +1,10 @@
-"""What the judge says itself: quotes, reasoning and markup taken off.
+"""Reduce a reply to what the judge itself says: plain characters, no quotations, no hidden reasoning, no markup.
 
 A reply may quote the text under judgement, another agent or the prompt. Fenced sections, block quotes, code
-fences and passages in quotation marks are data: `own_words` takes them out before anything is read. Every step
+fences and passages in quotation marks are data: ``own_words`` removes them before anything is read. Every step
 is linear in the length of the reply: runs are collapsed first, and patterns repeat a bounded number of times.
+
+Order of use: ``plain`` (characters), ``own_words`` (quotations and reasoning), ``unmarked`` (Markdown, tables, tags).
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+# Characters whose plain form does not follow from their Unicode category.
 _SINGLE = {
     0x2044: "/",
     0x2215: "/",
@@ -73,7 +76,7 @@ _ESCAPES = {r"\n": "\n", r"\t": " ", r"\"": '"', r"\'": "'", r"\\": "\\", r"\r":
 
 
 def plain(text: str) -> str:
-    """``text`` in plain characters: ASCII digits and dashes, no invisible characters, short runs.
+    """Return ``text`` in plain characters: ASCII digits and dashes, no invisible characters, short runs.
 
     >>> plain("Score\\uff1a\\uff14\\u200b  of\\u00a05")
     'Score:4 of 5'
@@ -86,7 +89,7 @@ def plain(text: str) -> str:
 
 
 def own_words(text: str, *, answers: bool = True) -> str:
-    """``text``, already plain, without what it quotes.
+    """Return ``text``, already plain, without what it quotes.
 
     Args:
         text: a reply that went through `plain`.
@@ -105,8 +108,8 @@ def own_words(text: str, *, answers: bool = True) -> str:
 
 
 def unwrapped(text: str) -> str:
-    """The inside of a reply that is one code fence or one quoted string; any other reply as it is."""
-    for _ in range(2):
+    """Return the inside of a reply that is one code fence or one quoted string; any other reply as it is."""
+    for _ in range(2):  # a quoted string may hold a code fence, and the other way round
         fence = _WHOLE_FENCE.match(text)
         if fence and not _CODE_FENCE.search(fence[2]):
             text = fence[2].strip()
@@ -124,7 +127,7 @@ def _unquoted(text: str) -> str:
 
 
 def _without_sections(text: str) -> str:
-    """Drop our own fenced sections; one that is never closed reaches to the end."""
+    """Drop the prompt's own fenced sections that a reply repeats; one that is never closed reaches to the end."""
     kept: list[str] = []
     end, label = 0, None
     for mark in _OUR_FENCE.finditer(text):
@@ -139,7 +142,11 @@ def _without_sections(text: str) -> str:
 
 
 def _without_thoughts(text: str) -> str:
-    """Drop a model's thinking aloud, ``<think>...</think>``; a missing opening tag is the start of the reply."""
+    """Drop a model's reasoning in tags, ``<think>...</think>``.
+
+    Without an opening tag (some chat templates put it into the prompt) it reaches from the start of the reply;
+    without a closing tag, to the end.
+    """
     kept: list[str] = []
     end, thinking = 0, False
     for tag in _THOUGHTS.finditer(text):
@@ -165,6 +172,7 @@ def _without_code(text: str, *, answers: bool) -> str:
             opening, end = line[:3], fence.end()
         elif line.strip() == opening:
             inside = text[end : fence.start()].strip()
+            # "Score:" and then the value in a code fence: that is the answer, no quotation.
             if answers and len(inside) <= 40 and _awaits_value(kept[-1]):
                 kept[-1] += inside
             opening, end = "", fence.end()
@@ -178,7 +186,7 @@ def _awaits_value(text: str) -> bool:
 
 
 def _without_markup_quotes(text: str) -> str:
-    """Drop ``<blockquote>...</blockquote>`` and its like, where closed."""
+    """Drop ``<blockquote>...</blockquote>`` and similar tags, where they are closed."""
     kept: list[str] = []
     end, opened = 0, None
     for tag in _MARKUP_QUOTE.finditer(text):
@@ -192,7 +200,7 @@ def _without_markup_quotes(text: str) -> str:
 
 
 GAP = "\x00"
-"""Stands where something quoted was taken out; no reply holds it, since `plain` removes control characters."""
+"""Stands where a quotation was removed; no reply contains it, since ``plain`` removes control characters."""
 _MARKS = re.compile("[\"'`“”„‟«»‹›「」『』‘’‚]")
 _CLOSES = {"»": "«", "›": "‹", "」": "「", "』": "『"}
 _CURLY = {"“": '"', "”": '"', "„": '"', "‟": '"', '"': '"', "‘": "'", "’": "'", "‚": "'", "'": "'", "`": "`"}
@@ -207,7 +215,7 @@ _LONGEST_ANSWER = 160
 
 
 def without_quotes(text: str, *, answers: bool = True) -> str:
-    """``text`` with every closed quotation replaced by a gap.
+    """Replace every closed quotation by a gap.
 
     Quotation marks pair as brackets do: a closing one with the nearest open one of its kind. A mark that is never
     closed quotes nothing. Code spans count as quotations, unless they hold a bare word or stand on a line of their own.
@@ -229,7 +237,7 @@ def without_quotes(text: str, *, answers: bool = True) -> str:
 
 
 def _quotations(text: str) -> list[tuple[int, int]]:
-    """Start and end of every closed quotation, in the order in which they close."""
+    """Return start and end of every closed quotation, in the order in which they close."""
     spans: list[tuple[int, int]] = []
     open_marks: dict[str, list[int]] = {}
     for match in _MARKS.finditer(text):
@@ -256,6 +264,7 @@ def _opens(text: str, at: int, inside: bool) -> bool | None:
     may_open, may_close = before in _BEFORE_OPENING, after in _AFTER_CLOSING
     if mark in "„‟‚":
         return True
+    # German closes with the mark with which English opens, so it depends on what is open.
     if mark == "“" and not inside:
         return True
     if mark == "”" and inside:
@@ -269,7 +278,7 @@ def _opens(text: str, at: int, inside: bool) -> bool | None:
 
 
 def _too_far(kind: str, start: int, at: int, text: str) -> bool:
-    """Apostrophes and code spans that lie far apart do not belong together."""
+    """Whether two apostrophes, or the ends of a code span, lie too far apart to be a pair."""
     if kind == '"' or kind not in _CURLY.values():
         return False
     return (
@@ -290,7 +299,7 @@ def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _is_plain_code(text: str, start: int, stop: int) -> bool:
-    """A code span used as emphasis: one short word or value, or a whole line."""
+    """Whether a code span is emphasis and no quotation: one short word or value, or a whole line."""
     line_start = text.rfind("\n", max(0, start - 8), start) + 1 or max(0, start - 8)
     line_end = text.find("\n", stop, stop + 8)
     around = text[line_start:start] + text[stop : line_end if line_end >= 0 else stop + 8]
@@ -324,7 +333,7 @@ _CITE_DASH = re.compile(r"(?<=\w)—(?=\w)")
 
 
 def unmarked(text: str) -> str:
-    """``text`` without its markup; a table row becomes ``label: value, value``.
+    """Remove markup; a table row becomes ``label: value, value``.
 
     >>> unmarked("## **Final score:** 4\\n| Fluency | 3 |\\n<score>4</score> $\\\\boxed{4}$")
     'Final score: 4\\nFluency: 3\\n\\nscore: 4\\n 4'

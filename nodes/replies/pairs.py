@@ -1,11 +1,11 @@
-"""Read two scores, one for each text under comparison.
+"""Read two scores, one for each of two texts that are compared.
 
 Forms, strongest first: a final or total pair; two numbers that are the first line; a labelled pair or a line for
 each text; a pair on a line of its own; prose that gives each text its score. Pairs of single criteria are not the
 final pair. The last statement of the strongest form present counts.
 
-The first-line form is that of FairEval and Vicuna reviews, the tuple that of MORE
-and SAMRE.
+The first-line form is that of FairEval and Vicuna reviews, the tuple that of MORE and SAMRE. Names of the two texts
+are replaced by ① and ② before anything is read (``lexicon.marked``).
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from .reply_errors import contradictory, off_scale, other_scale, unreadable
 
 
 class _Strength(IntEnum):
+    """How clearly a form says that its numbers are the final pair."""
+
     CRITERION = 1
     PROSE = 2
     ALONE = 3
@@ -32,6 +34,8 @@ class _Strength(IntEnum):
 
 
 class _Pair(NamedTuple):
+    """Two scores stated together; ``context`` is what their line or heading says they are about."""
+
     strength: int
     at: int
     first: Statement
@@ -39,7 +43,9 @@ class _Pair(NamedTuple):
     context: str = ""
 
 
-class _Side(NamedTuple):
+class _SideScore(NamedTuple):
+    """One text's score, to be paired with the other's of the same strength and context."""
+
     strength: int
     at: int
     side: str
@@ -83,12 +89,13 @@ _REVISION = re.compile(
     re.IGNORECASE,
 )
 _KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
+# The last ones count; without a limit, a reply full of tuples would take long for nothing.
 _MOST_TUPLES = 1000
 _FIRST_SIDES = ("1", "a", "first", "one", "①")
 
 
 def read_pair(text: str, low: float = 1, high: float = 10, *, cut_off: bool = False) -> tuple[float, float]:
-    """The scores that a reply gives to the first and to the second text, each on the scale ``low`` to ``high``.
+    """Return the scores that a reply gives to the first and the second text, each on the scale ``low`` to ``high``.
 
     Args:
         text: the raw reply.
@@ -135,6 +142,7 @@ def _from_fields(entries: list[Field]) -> _Pair | None:
         key = _KEY.search(spelled(entry.path[named[-1]]))
         rest = [spelled(part) for at, part in enumerate(entry.path) if at != named[-1]]
         sides["1" if key and key["side"] in _FIRST_SIDES else "2"].append((" ".join(rest), value))
+    # Final scores if there are any, else scores, else any number under the two texts' keys.
     for wanted in (_FINAL, _SCORES, re.compile("")):
         firsts, seconds = (
             [value for rest, value in side if wanted.search(rest.replace("_", " "))]
@@ -155,6 +163,7 @@ def _from_words(words: str, low: float, high: float) -> _Pair | None:
     if final:
         strongest = max(pair.strength for pair in final)
         return max((pair for pair in final if pair.strength == strongest), key=lambda pair: pair.at)
+    # Only pairs of criteria: a single criterion is the final pair, several are none.
     contexts = {pair.context for pair in pairs}
     return pairs[-1] if len(contexts) == 1 else None
 
@@ -164,7 +173,8 @@ def _score(value: float, out_of: float | None = None) -> Statement:
 
 
 def _two(groups: tuple[str | None, ...]) -> tuple[Statement, Statement] | None:
-    """The two scores in the groups of a pair's pattern: value, maximum, value, maximum."""
+    """Return the two scores in the groups of a pair's pattern: value, maximum, value, maximum."""
+    # The pattern has two alternatives of four groups each; one of them is unset.
     if groups[0] is None:
         groups = groups[4:]
     first, second = value_of(groups[0] or ""), value_of(groups[2] or "")
@@ -182,7 +192,7 @@ def _first_line(text: str) -> Iterator[_Pair]:
 
 
 def _tuples(text: str) -> Iterator[_Pair]:
-    """``(95, 87)`` behind a label or on a line of its own."""
+    """Find ``(95, 87)`` behind a label or on a line of its own."""
     for match in list(_TUPLE.finditer(text))[-_MOST_TUPLES:]:
         scores = _two(match.groups())
         before = text[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
@@ -193,7 +203,7 @@ def _tuples(text: str) -> Iterator[_Pair]:
 
 
 def _named_pairs(text: str) -> Iterator[_Pair]:
-    """``Total: 95, 87``, ``Scores: 8 and 7``."""
+    """Find ``Total: 95, 87``, ``Scores: 8 and 7``."""
     for match in _NAMED_PAIR.finditer(text):
         scores = _two(match.groups()[1:])
         before = text[max(0, match.start() - 60) : match.start()]
@@ -203,7 +213,10 @@ def _named_pairs(text: str) -> Iterator[_Pair]:
 
 
 def _strength(context: str, *, alone: bool) -> int | None:
-    """How strongly a pair counts that stands behind ``context`` (words of its line, or its heading)."""
+    """Return the strength of a pair that stands behind ``context`` (the words of its line, or its heading).
+
+    None where the pair does not count: it is another agent's, or only talked about.
+    """
     label = re.split(r"[.;!?] ", context)[-1].casefold()
     if _FINAL.search(label):
         return _Strength.FINAL
@@ -220,7 +233,7 @@ def _strength(context: str, *, alone: bool) -> int | None:
 
 
 def _heading(text: str, at: int) -> str:
-    """The closest line above that is a heading: short, without a number, ending in a colon or nothing."""
+    """Return the closest line above that is a heading: short, without a number, ending in a colon or in nothing."""
     for line in reversed(text[max(0, at - 300) : at].split("\n")[:-1]):
         stripped = line.strip(" -•")
         if not stripped or re.match(r"[①②]", stripped):
@@ -232,13 +245,13 @@ def _heading(text: str, at: int) -> str:
 
 
 def _sides(text: str) -> Iterator[_Pair]:
-    """Scores given to each text by name, paired within their strength and context."""
-    found = [*_side_lines(text), *_side_prose(text)]
-    for strength in sorted({one.strength for one in found}):
-        for context in {one.context for one in found if one.strength == strength}:
-            alike = [one for one in found if one.strength == strength and one.context == context]
-            firsts = [one for one in alike if one.side == "1"]
-            seconds = [one for one in alike if one.side == "2"]
+    """Pair the scores that each text is given by name, within the same strength and context."""
+    scores = [*_side_lines(text), *_side_prose(text)]
+    for strength in sorted({found.strength for found in scores}):
+        for context in {found.context for found in scores if found.strength == strength}:
+            alike = [found for found in scores if found.strength == strength and found.context == context]
+            firsts = [found for found in alike if found.side == "1"]
+            seconds = [found for found in alike if found.side == "2"]
             if firsts and seconds:
                 first, second = max(firsts, key=lambda one: one.at), max(seconds, key=lambda one: one.at)
                 yield _Pair(strength, max(first.at, second.at), first.score, second.score, context)
@@ -248,8 +261,8 @@ def _sides(text: str) -> Iterator[_Pair]:
             yield _Pair(_Strength.PROSE, match.start(), score, score)
 
 
-def _side_lines(text: str) -> Iterator[_Side]:
-    """``Assistant 1: 8``, ``The score of answer 2: 7``, ``Score 1: 8``."""
+def _side_lines(text: str) -> Iterator[_SideScore]:
+    """Find ``Assistant 1: 8``, ``The score of answer 2: 7``, ``Score 1: 8``."""
     for match in _SIDE_LINE.finditer(text):
         score = value_at(text, match, 0)
         if score is None or not ends_phrase(text, score.end):
@@ -264,11 +277,11 @@ def _side_lines(text: str) -> Iterator[_Side]:
         if strength is not None:
             index = (match["index"] or match["side"]).casefold()
             kind = context.casefold() if strength == _Strength.CRITERION else ""
-            yield _Side(strength, match.start(), "1" if index in _FIRST_SIDES else "2", score, kind)
+            yield _SideScore(strength, match.start(), "1" if index in _FIRST_SIDES else "2", score, kind)
 
 
-def _side_prose(text: str) -> Iterator[_Side]:
-    """``Assistant 1 a score of 10 and Assistant 2 a score of 1``."""
+def _side_prose(text: str) -> Iterator[_SideScore]:
+    """Find ``Assistant 1 a score of 10 and Assistant 2 a score of 1``."""
     for match in _SIDE_PROSE.finditer(text):
         end = match.end("value") if match["value"] else match.end("value_")
         value = value_of(match["value"] or match["value_"])
@@ -276,4 +289,4 @@ def _side_prose(text: str) -> Iterator[_Side]:
             maximum = re.match(r" ?(?:/|out of) ?(\d+)", text[end : end + 16])
             score = _score(value, float(maximum[1]) if maximum else None)
             side = match["side"] or match["side_"]
-            yield _Side(_Strength.PROSE, match.start(), "1" if side == "①" else "2", score, "")
+            yield _SideScore(_Strength.PROSE, match.start(), "1" if side == "①" else "2", score, "")

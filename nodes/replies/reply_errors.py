@@ -1,4 +1,4 @@
-"""What is wrong with a reply that states nothing usable, in one word and in one sentence."""
+"""Make the ``ReplyError`` of a reply that cannot be read, with its fault in one word and in one sentence."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ _REFUSAL = re.compile(
     r"|\bизвините\b|抱歉|对不起|對不起|申し訳|죄송|عذرا|क्षमा",
     re.IGNORECASE,
 )
+# A refusal opens a reply; further on, the same words belong to the argument ("I cannot give a 5").
 _OPENING = 400
 
 
 def off_scale(reply: str, value: float, low: float, high: float) -> ReplyError:
-    """The reply states a value that its scale does not have."""
+    """Return the error of a reply that states a value outside the scale."""
     problem = f"The reply states {shown(value)}, which is off the scale {shown(low)} to {shown(high)}."
     return ReplyError(problem, reply, "off_scale")
 
 
 def other_scale(reply: str, value: float, out_of: float, high: float) -> ReplyError:
-    """The reply states a value out of another maximum than the scale's."""
+    """Return the error of a reply that states a value with another maximum than the scale's (``7/10`` on 1 to 5)."""
     problem = f"The reply states {shown(value)} out of {shown(out_of)}, but the scale ends at {shown(high)}."
     return ReplyError(problem, reply, "off_scale")
 
 
 def contradictory(reply: str, first: str, second: str, what: str) -> ReplyError:
-    """The reply's final statement holds two different values."""
+    """Return the error of a reply whose final statement holds two different values."""
     return ReplyError(f"The reply states both {first} and {second} as its {what}.", reply, "contradictory")
 
 
 def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> ReplyError:
-    """The reply states nothing: it is empty, refuses, breaks off, or just never says it.
+    """Return the error of a reply without a value: it is empty, refuses, breaks off, or just never states one.
 
     Args:
         reply: the raw reply.
@@ -58,7 +59,7 @@ def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> R
 
 
 def breaks_off(reply: str) -> bool:
-    """A JSON object that is never closed, a label without its value, or a long text that stops mid-sentence."""
+    """Whether a reply ends in an open JSON object, in a label without its value, or, if long, in mid-sentence."""
     text = reply.strip()
     if text.startswith(("{", "```json\n{", "```\n{")) and text.count("{") > text.count("}"):
         return True

@@ -1,4 +1,8 @@
-"""Where a reply states a score: labels, fractions, brackets, bare numbers."""
+"""Find the statements of a score in a text, and choose the one that counts.
+
+``stated`` chooses; ``bracketed``, ``labelled``, ``phrases``, ``criteria``, ``fractions`` and ``bare`` find the
+statements of one form each.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ _ITEM = re.compile(r"(?:[-•*+]|\(?\d{1,2}[.)]) ")
 
 
 def stated(words: str, low: float, high: float, aspect: str | None = None) -> Statement | None:
-    """The statement that counts in ``words``, None where there is none.
+    """Return the statement that counts in ``words``; None where there is none.
 
     Args:
         words: what the reply itself says, unmarked.
@@ -45,49 +49,65 @@ def stated(words: str, low: float, high: float, aspect: str | None = None) -> St
     >>> stated("Grammar: 3\\nStyle: 4\\nFinal score: 4 out of 5", 1, 5).values
     (4.0,)
     """
+    # "On a scale of 1 to 5" holds numbers that are no score.
     words = without_scales(words, low, high)
-    found = [*bracketed(words), *labelled(words), *phrases(words), *criteria(words, aspect)]
-    found = _outside_lists(words, found)
-    strong = [one for one in found if one.strength >= Strength.LABEL]
+    statements = [*bracketed(words), *labelled(words), *phrases(words), *criteria(words, aspect)]
+    statements = _outside_lists(words, statements)
+    strong = [found for found in statements if found.strength >= Strength.LABEL]
     if strong:
-        return _settled(strong)
-    told = [one for one in found if one.strength == Strength.PHRASE]
-    fitting = [one for one in told if all(low <= value <= high for value in one.values)]
-    weaker = fitting or _single_criterion(found) or [*fractions(words, high)] or _bare(words, found) or told
-    return _settled(weaker) if weaker else None
+        return _last_of_strongest(strong)
+    # A phrase such as "gives 12 reasons" is told from a score by the scale; only if nothing weaker is stated
+    # either does a phrase off the scale count, which is then an error.
+    in_phrases = [found for found in statements if found.strength == Strength.PHRASE]
+    on_scale = [found for found in in_phrases if all(low <= value <= high for value in found.values)]
+    weaker = (
+        on_scale
+        or _single_criterion(statements)
+        or [*fractions(words, high)]
+        or _bare(words, statements)
+        or in_phrases
+    )
+    return _last_of_strongest(weaker) if weaker else None
 
 
-def _settled(found: list[Statement]) -> Statement:
-    """The last of the strongest statements; all values where they are about different subjects."""
-    strongest = max(one.strength for one in found)
-    finalists = [one for one in found if one.strength == strongest]
-    last = max(finalists, key=lambda one: one.at)
-    subjects = {one.subject for one in finalists}
+def _last_of_strongest(statements: list[Statement]) -> Statement:
+    """Return the last of the strongest statements; with all values where they are about different subjects.
+
+    "Score for style: 4. Score for content: 2." states no score of the whole; the values then contradict each other.
+    """
+    strongest = max(found.strength for found in statements)
+    finalists = [found for found in statements if found.strength == strongest]
+    last = max(finalists, key=lambda found: found.at)
+    subjects = {found.subject for found in finalists}
     if len(subjects) > 1 and "" not in subjects:
-        values = tuple(value for one in finalists for value in one.values)
+        values = tuple(value for found in finalists for value in found.values)
         return last._replace(values=(*values, *last.values))
     return last
 
 
-def _single_criterion(found: list[Statement]) -> list[Statement]:
-    """The one criterion that a reply scores; several different ones are no score of the whole."""
-    scored = [one for one in found if one.strength == Strength.CRITERION]
-    return scored if len({one.subject for one in scored}) == 1 else []
+def _single_criterion(statements: list[Statement]) -> list[Statement]:
+    """Return the statements about a criterion if all are about the same one; several are no score of the whole."""
+    criteria = [found for found in statements if found.strength == Strength.CRITERION]
+    return criteria if len({found.subject for found in criteria}) == 1 else []
 
 
-def _bare(words: str, found: list[Statement]) -> list[Statement]:
-    return [] if any(one.strength == Strength.CRITERION for one in found) else bare(words)
+def _bare(words: str, statements: list[Statement]) -> list[Statement]:
+    return [] if any(found.strength == Strength.CRITERION for found in statements) else bare(words)
 
 
-def _outside_lists(words: str, found: list[Statement]) -> list[Statement]:
-    """Without the items of a list that scores several criteria, each in its own words."""
+def _outside_lists(words: str, statements: list[Statement]) -> list[Statement]:
+    """Drop the items of a list that scores several criteria, each in its own words."""
     starts = [0, *(match.end() for match in re.finditer("\n", words))]
-    lines = {one: starts[bisect_right(starts, one.at) - 1] for one in found if one.strength < Strength.FINAL}
-    items = {one: line for one, line in lines.items() if _ITEM.match(words, line)}
-    if len(set(items.values())) < 2 or {one.strength for one in items} == {Strength.CRITERION}:
-        return found
-    others = [one for one in found if one not in items]
-    return others if others or len({one.values for one in items}) > 1 else found
+    lines = {
+        found: starts[bisect_right(starts, found.at) - 1]
+        for found in statements
+        if found.strength < Strength.FINAL
+    }
+    items = {found: line for found, line in lines.items() if _ITEM.match(words, line)}
+    if len(set(items.values())) < 2 or {found.strength for found in items} == {Strength.CRITERION}:
+        return statements
+    others = [found for found in statements if found not in items]
+    return others if others or len({found.values for found in items}) > 1 else statements
 
 
 _NOTE = r"(?: ?[(\[][^()\[\]\n]{0,60}[)\]])?"
@@ -171,7 +191,7 @@ _OWN_LABEL_WORDS = word_set("overall final my the score rating for of summary's 
 
 
 def bracketed(words: str) -> Iterator[Statement]:
-    """``[[4]]``."""
+    """Find ``[[4]]``."""
     for match in _BRACKETED.finditer(words):
         values = [value_of(part) for part in (match["value"], match["other"]) if part]
         known = tuple(value for value in values if value is not None)
@@ -182,10 +202,11 @@ def bracketed(words: str) -> Iterator[Statement]:
 
 
 def labelled(words: str) -> Iterator[Statement]:
-    """``Score: 4``, ``Final score = 4/5``, ``The overall rating is 3``."""
+    """Find ``Score: 4``, ``Final score = 4/5``, ``The overall rating is 3``."""
     for form in (_LABELLED, _STATED):
         for match in form.finditer(words):
             between = words[match.end("label") : match.start("value")]
+            # "Scores:" and then "1. Coherence ...": the 1 numbers a list.
             if "\n" in between and match["value"] == "1" and not ends_line(words, match.end("value")):
                 continue
             qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()])
@@ -223,7 +244,7 @@ def _label_strength(
 
 
 def phrases(words: str) -> Iterator[Statement]:
-    """``a score of 4 out of 5``, ``I would give it a 3``."""
+    """Find ``a score of 4 out of 5``, ``I would give it a 3``."""
     for match in _OF.finditer(words):
         qualifier = qualifier_of(words[max(0, match.start() - 60) : match.start()])
         if not is_of_others(qualifier) and not _doubted(words, match):
@@ -242,7 +263,7 @@ def _is_result(statement: Statement) -> bool:
 
 
 def criteria(words: str, aspect: str | None) -> Iterator[Statement]:
-    """``Coherence: 3``: a criterion's line, which is the score line where it is the aspect asked for."""
+    """Find ``Coherence: 3``, a criterion's line; the line of the aspect that was asked for is a score line."""
     if aspect is not None:
         yield from _aspect_sentences(words, aspect)
     for match in _CRITERION.finditer(words):
@@ -260,7 +281,7 @@ def criteria(words: str, aspect: str | None) -> Iterator[Statement]:
 
 
 def _aspect_sentences(words: str, aspect: str) -> Iterator[Statement]:
-    """``The coherence of the summary is 3``."""
+    """Find ``The coherence of the summary is 3``."""
     thing = r"(?:[\w'\u2019-]{1,24} ){0,5}?[\w'\u2019-]{1,24}"
     form = rf"\b{re.escape(aspect)}(?: (?:of|for) {thing})?{_COPULA} {VALUE}"
     for match in re.finditer(form, words, re.IGNORECASE):
@@ -276,7 +297,7 @@ def _is_about(label: str, aspect: str) -> bool:
 
 
 def fractions(words: str, high: float) -> Iterator[Statement]:
-    """``4/5`` or ``4 out of 5`` on a scale that ends at 5."""
+    """Find ``4/5`` or ``4 out of 5`` on a scale that ends at 5."""
     for match in _FRACTION.finditer(words):
         statement = value_at(words, match, Strength.FRACTION)
         if (
@@ -317,7 +338,7 @@ _NUMBERED = re.compile(r"\(?\d{1,2}[.)] ")
 
 
 def bare(words: str) -> list[Statement]:
-    """The number that stands for itself; all of them where several lines hold different ones.
+    """Find a number that stands alone on a line, or closes or opens the text; all where several lines hold one.
 
     >>> bare("The text is clear.\\n4")[0].values
     (4.0,)
@@ -325,10 +346,10 @@ def bare(words: str) -> list[Statement]:
     []
     """
     lines = [(match.start(), match[0]) for match in re.finditer(r"[^\n]+", words)]
-    found = [one for at, line in lines if (one := _whole_line(line, at)) is not None]
-    if found:
-        values = tuple(dict.fromkeys(value for one in found for value in one.values))
-        return [found[-1]._replace(values=values)]
+    alone = [found for at, line in lines if (found := _whole_line(line, at)) is not None]
+    if alone:
+        values = tuple(dict.fromkeys(value for found in alone for value in found.values))
+        return [alone[-1]._replace(values=values)]
     return _closing(words) or _opening(lines)
 
 
@@ -341,7 +362,7 @@ def _whole_line(line: str, at: int) -> Statement | None:
 
 
 def _closing(words: str) -> list[Statement]:
-    """``The text is well made. 4``."""
+    """Find ``The text is well made. 4``."""
     for match in reversed(list(_CLOSING.finditer(words, max(0, len(words) - 40)))):
         statement = value_at(words, match, Strength.BARE)
         if statement is not None and _CLOSING_TAIL.fullmatch(words, match.end("value")):
@@ -350,7 +371,7 @@ def _closing(words: str) -> list[Statement]:
 
 
 def _opening(lines: list[tuple[int, str]]) -> list[Statement]:
-    """``2. The response is somewhat interesting``, ``Rather good (4)``; a numbered list is none."""
+    """Find ``2. The response is somewhat interesting``, ``Rather good (4)``; a numbered list states no score."""
     if not lines or sum(_NUMBERED.match(line) is not None for _, line in lines) > 1:
         return []
     first = lines[0][1]

@@ -1,8 +1,8 @@
-"""Read a score, a letter grade among them.
+"""Read a score, or the letter of a multiple-choice grade.
 
 Forms, strongest first: double brackets; a final or overall score; a score label; a phrase ("earns a 4"); a
 single criterion's label; a fraction of the scale; a number that is a reply, line or closing sentence of its own.
-The last statement of the strongest form present is the score.
+The last statement of the strongest form present is the score. ``score_statements`` finds them.
 
 The number-only and bracket forms are those of G-Eval and MT-Bench judges.
 """
@@ -40,7 +40,7 @@ def read_score(
     letters: str | None = None,
     cut_off: bool = False,
 ) -> float:
-    """The score that a reply states, on the scale ``low`` to ``high``.
+    """Return the score that a reply states, on the scale ``low`` to ``high``.
 
     Args:
         text: the raw reply.
@@ -105,6 +105,7 @@ def _from_fields(entries: Iterable[Field], low: float, high: float, aspect: str 
         named = [found for name, found in numbers if name in wanted]
         if named:
             return _merged(named)
+    # No key is known: a single number, or a single key such as "coherence_score", can only be the score.
     endings = [found for name, found in numbers if name.endswith(("_score", "_rating"))]
     if len({name for name, _ in numbers}) == 1 or len(endings) == 1:
         return _merged(endings if len(endings) == 1 else [found for _, found in numbers])
@@ -121,7 +122,7 @@ def _field_value(entry: Field, low: float, high: float) -> Statement | None:
         return None
     if isinstance(entry.value, int | float):
         return Statement(0, 0, (float(entry.value),))
-    if len(entry.value) > 40:
+    if len(entry.value) > 40:  # prose, whose numbers may be about anything
         return None
     value = value_of(entry.value)
     return Statement(0, 0, (value,)) if value is not None else stated(plain(entry.value), low, high)
@@ -135,7 +136,7 @@ _NAMED = (
 
 
 def read_letter(reply: str, whole: str, low: float, letters: str, *, cut_off: bool = False) -> float:
-    """The grade whose letter the reply states: the first of ``letters`` means ``low``, each next one more.
+    """Return the grade whose letter the reply states: the first of ``letters`` means ``low``, each next one more.
 
     Args:
         reply: the raw reply, for the error.
@@ -164,7 +165,7 @@ def read_letter(reply: str, whole: str, low: float, letters: str, *, cut_off: bo
 
 
 def _stated(words: str, letters: str) -> Iterator[str]:
-    """What each form states, strongest first: a letter, two where it gives alternatives, or nothing."""
+    """Yield what each form states, strongest first: a letter, two where it gives alternatives, or nothing."""
     grade = f"[{re.escape(letters)}]"
     one = (
         rf"[(\[]{{0,2}}(?P<letter>{grade})[)\]]{{0,2}}(?![\w'’-])(?: ?(?:or|/) ?[(\[]?(?P<other>{grade})\b)?"

@@ -1,11 +1,11 @@
-"""Read a vote: the verdict phrases and which one counts.
+"""Read which of two texts a reply prefers.
 
 Forms, strongest first: a verdict in double brackets; a labelled verdict, a binary pair or a relation such as
 ``A>B``; a sentence that says which is better, or a name on a line of its own; a tie; a comparative in the closing
 sentence. The last statement of the strongest form present is the vote. Naming both texts is no verdict.
 
-The bracket forms are those of MT-Bench and Arena-Hard judges, the binary pair that
-of SAMRE's jurors.
+The bracket forms are those of MT-Bench and Arena-Hard judges, the binary pair that of SAMRE's jurors. Names of the two
+texts are replaced by ① and ② before anything is read (``lexicon.marked``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FIELD = BRACKETS + 1
 
 
 def read_vote(text: str, *, cut_off: bool = False) -> Vote:
-    """Which text the reply prefers: ``"1"``, ``"2"`` or ``"tie"``.
+    """Return which text the reply prefers: ``"1"``, ``"2"`` or ``"tie"``.
 
     Args:
         text: the raw reply.
@@ -65,18 +65,18 @@ def read_vote(text: str, *, cut_off: bool = False) -> Vote:
     whole = plain(text)
     entries = fields(whole)
     words = "" if entries is not None else unmarked(own_words(whole))
-    cast = list(_from_fields(entries) if entries is not None else _from_words(words))
-    held = [ballot for ballot in cast if ballot.conclusive] if breaks_off(text) else cast
-    if not held:
-        raise unreadable(text, words, "verdict", cut_off=cut_off or bool(cast))
-    strongest = max(ballot.strength for ballot in held)
-    finalists = sorted(
-        (ballot for ballot in held if ballot.strength == strongest), key=lambda ballot: ballot.at
-    )
+    matches = list(_from_fields(entries) if entries is not None else _from_words(words))
+    # In a reply that breaks off, a remark in the middle ("answer 1 is better at ...") is no verdict.
+    valid = [match for match in matches if match.conclusive] if breaks_off(text) else matches
+    if not valid:
+        raise unreadable(text, words, "verdict", cut_off=cut_off or bool(matches))
+    strongest = max(match.strength for match in valid)
+    finalists = sorted((match for match in valid if match.strength == strongest), key=lambda match: match.at)
+    # Formal verdicts must agree; of sentences the last one counts, since a judge may change its mind.
     if strongest >= BRACKETS:
-        for ballot in finalists:
-            if ballot.vote != finalists[-1].vote:
-                raise contradictory(text, ballot.vote, finalists[-1].vote, "verdict")
+        for match in finalists:
+            if match.vote != finalists[-1].vote:
+                raise contradictory(text, match.vote, finalists[-1].vote, "verdict")
     return finalists[-1].vote
 
 
@@ -104,7 +104,7 @@ Vote = Literal["1", "2", "tie"]
 
 
 class VoteMatch(NamedTuple):
-    """A stated verdict: how clearly, where, for whom, and whether it opens the reply or concludes."""
+    """A stated verdict: how clearly, at which position, for which text, and whether it opens or concludes the reply."""
 
     strength: int
     at: int
@@ -228,7 +228,7 @@ _SENTENCES = re.compile(r"(?<=[.!?]) |\n+")
 
 
 def vote_matches(text: str) -> Iterator[VoteMatch]:
-    """Every verdict in ``text``, whose names of the two texts are marked."""
+    """Find every verdict in ``text``, in which the names of the two texts are marked."""
     for match in _BRACKETED.finditer(text):
         vote = named(match[1])
         if vote is not None:
@@ -241,7 +241,7 @@ def vote_matches(text: str) -> Iterator[VoteMatch]:
 
 
 def named(name: str) -> Vote | None:
-    """The vote that a short phrase names: ``A``, ``②``, ``A>>B``, ``tie``.
+    """Return the vote that a short phrase names (``A``, ``②``, ``A>>B``, ``tie``), or None.
 
     >>> named("B>>A"), named("(a)"), named("a tie"), named("both texts")
     ('2', '1', 'tie', None)
@@ -279,7 +279,7 @@ def _supposed(text: str, at: int) -> bool:
 
 
 def _labelled(text: str) -> Iterator[VoteMatch]:
-    """``Winner: Answer 2``, ``My vote goes to ①``."""
+    """Find ``Winner: Answer 2``, ``My vote goes to ①``."""
     for match in _LABELLED.finditer(text):
         if _supposed(text, match.start()):
             continue
@@ -294,7 +294,7 @@ def _labelled(text: str) -> Iterator[VoteMatch]:
 
 
 def _relations_and_pairs(text: str) -> Iterator[VoteMatch]:
-    """``A > B`` on a line of its own, ``(1, 0)`` alone or behind a label."""
+    """Find ``A > B`` on a line of its own, ``(1, 0)`` alone or behind a label."""
     for line in re.finditer(r"[^\n]+", text):
         relation = _RELATION_LINE.fullmatch(line[0]) if len(line[0]) < 80 else None
         vote = _related(relation[2], relation[3], relation[4]) if relation else None
@@ -312,7 +312,7 @@ def _relations_and_pairs(text: str) -> Iterator[VoteMatch]:
 
 
 def _sentences(text: str) -> Iterator[VoteMatch]:
-    """``Output (a) is better``, ``I prefer ②``, ``It is a tie``."""
+    """Find ``Output (a) is better``, ``I prefer ②``, ``It is a tie``."""
     first_line = text.find("\n")
     for match in _BETTER.finditer(text):
         if _supposed(text, match.start()) or _asks(text, match.end()):
@@ -343,7 +343,7 @@ def _concludes(text: str, at: int, first_line: int) -> bool:
 
 
 def _lines(text: str) -> Iterator[VoteMatch]:
-    """A name, a letter or ``tie`` as the first line, with what may explain it, or as the last."""
+    """Find a name, a letter or ``tie`` as the first line, with an explanation or without, or as the last line."""
     first, last = text.partition("\n")[0], text.rpartition("\n")[2]
     for at, line in ((0, first), (len(text) - len(last), last)):
         match = _WHOLE_LINE.fullmatch(line.strip()) if len(line) < 2000 else None
@@ -358,7 +358,7 @@ def _lines(text: str) -> Iterator[VoteMatch]:
 
 
 def _closing_comparison(text: str) -> Iterator[VoteMatch]:
-    """The closing sentence says of one text alone that it is more of something."""
+    """Find the text of which alone the closing sentence says that it is more of something."""
     closing = _SENTENCES.split(text[-1000:].strip())[-1]
     if closing.endswith("?"):
         return

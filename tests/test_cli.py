@@ -183,7 +183,7 @@ def test_another_runs_folder_is_refused(finished: Path) -> None:
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
-    command = ("run", "debate", "--data", "demo", "--limit", "12", "--out", "out", "--concurrency", "2")
+    command = ("run", "debate", "--data", "demo", "--limit", "40", "--out", "out", "--concurrency", "2")
     results = tmp_path / "out" / "results.jsonl"
     with started(*command, cwd=tmp_path) as process:
         until(lambda: results.exists() and results.read_text().count("\n") > 5, process)
@@ -195,7 +195,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> Non
     done = in_this_process(*command, cwd=tmp_path)
     assert done.returncode == 0
     assert set(kept) <= set(results.read_text().splitlines())
-    assert len(results.read_text().splitlines()) == 12 * 4
+    assert len(results.read_text().splitlines()) == 40 * 4
 
 
 def test_help_says_how_a_run_ends(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Axes of a sweep: what varies, which values it takes, and the cells that come of it."""
+"""The axes of a sweep, the values they take, the cells that their combinations make, and the result of one cell."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
 NAME_LENGTH = 100
 
 MOST_CELLS = 1000
-"""Each has a folder, and a line in every table; what has more is better asked in several sweeps."""
+"""Each has a folder and a line in every table: more are better split into several sweeps."""
 _NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
 
 
 @dataclass(frozen=True)
 class Value:
-    """One place on an axis.
+    """One value of an axis.
 
     Attributes:
         label: how it is called in tables, figures and folder names.
@@ -54,18 +54,18 @@ class Axis:
 
     @classmethod
     def of(cls, name: str, values: Iterable[Any] | Mapping[str, Mapping[str, Any]]) -> Axis:
-        """An axis by name: of one setting and its values, or of labels and all that is set under each.
+        """Make an axis of one setting and its values, or of labels and the settings under each.
 
         Raises:
             UsageError: no values, or one of them twice.
         """
         if isinstance(values, Mapping):
-            found = tuple(Value(label, dict(change)) for label, change in values.items())
+            members = tuple(Value(label, dict(change)) for label, change in values.items())
         else:
-            found = tuple(Value(_label(name, value), {name: value}) for value in values)
-        if not found:
+            members = tuple(Value(_label(name, value), {name: value}) for value in values)
+        if not members:
             raise UsageError(f"the axis {name} has no values")
-        axis = cls(name, found)
+        axis = cls(name, members)
         for label in axis.labels:
             if axis.labels.count(label) > 1:
                 raise UsageError(f"the axis {name} has the value {label} twice")
@@ -73,7 +73,7 @@ class Axis:
 
     @classmethod
     def parse(cls, text: str) -> Axis:
-        """An axis as a command line gives it: ``KEY=V1,V2,...``, or ``KEY=[...]``, a JSON list of values.
+        """Read an axis as a command line gives it: ``KEY=V1,V2,...``, or ``KEY=[...]``, a JSON list of values.
 
         Raises:
             UsageError: neither of these.
@@ -114,7 +114,7 @@ class Cell:
 
     Attributes:
         labels: by axis.
-        change: what is set in it, on top of what all cells have in common.
+        change: what is set in it, in addition to what all cells have in common.
     """
 
     labels: Mapping[str, str]
@@ -131,7 +131,7 @@ class Cell:
 
     @property
     def folder(self) -> str:
-        """The same as the name of a folder, on any system.
+        """The same as the name of a folder that any file system allows.
 
         >>> Cell({"model": "openai:gpt-4o?seed=1", "n": "2"}).folder
         'model=openai-gpt-4o-seed=1,n=2'
@@ -141,7 +141,7 @@ class Cell:
 
 
 def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
-    """Every combination of the axes' values; the last axis varies fastest.
+    """Yield every combination of the axes' values; the last axis varies fastest.
 
     Raises:
         UsageError: no axis, one twice, two that set the same, or far too many cells.
@@ -180,7 +180,7 @@ def _from_json(name: str, text: str) -> list[Any]:
 
 
 def _label(name: str, value: Any) -> str:
-    """How a value is called: a model by its name, a folder by its last part, a list by its members."""
+    """Name a value: a model by its name, a folder by its last part, a list by its members."""
     if name == PROMPTS:
         return Path(value).name if value else "ours"
     if isinstance(value, bool):
@@ -196,7 +196,7 @@ def _label(name: str, value: Any) -> str:
 
 @dataclass(frozen=True)
 class CellResult:
-    """What one cell came to.
+    """The result of one cell.
 
     Attributes:
         cell: which it is.
@@ -209,23 +209,23 @@ class CellResult:
     evaluation: Evaluation
 
     def overviews(self) -> Iterator[Overview]:
-        """What was judged and what it took, by aspect."""
+        """Yield what was judged and what it took, by aspect."""
         return iter(self.evaluation.figures.overviews.values())
 
     @property
     def judged(self) -> int:
-        """Verdicts."""
-        return sum(one.judged for one in self.overviews())
+        """The number of verdicts."""
+        return sum(overview.judged for overview in self.overviews())
 
     @property
     def failed(self) -> int:
-        """Items that have none."""
-        return sum(one.failed for one in self.overviews())
+        """The number of judgements without a verdict."""
+        return sum(overview.failed for overview in self.overviews())
 
     @property
     def usage(self) -> Usage:
         """The usage of its verdicts, also where another cell made and paid a call first."""
-        return total_usage(one.usage for one in self.overviews())
+        return total_usage(overview.usage for overview in self.overviews())
 
     @property
     def calls_each(self) -> float | None:

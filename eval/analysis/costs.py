@@ -1,4 +1,4 @@
-"""What judging costs beside people, and whom nobody beats at the price."""
+"""Compare what judging costs with what people would cost, and find the Pareto frontier of agreement over cost."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class People:
-    """What people would take, as the user knows it (ChatEval, 2024, appendix E; DEBATE, E.1).
+    """What human annotation takes, as the user states it (ChatEval, 2024, appendix E; DEBATE, E.1).
 
     Attributes:
-        price_usd: US dollars that one judgement of one person costs.
-        minutes: that it takes.
+        price_usd: US dollars of one judgement by one person.
+        minutes: working time of one judgement.
         annotators: how many people judge each item.
 
     Raises:
@@ -43,24 +43,24 @@ class People:
 
     @property
     def cost_each(self) -> float | None:
-        """US dollars an item and aspect, by all its annotators."""
+        """US dollars of one item and aspect, for all annotators."""
         return None if self.price_usd is None else self.price_usd * self.annotators
 
     @property
     def seconds_each(self) -> float | None:
-        """Working time an item and aspect, of all its annotators."""
+        """Seconds of work on one item and aspect, by all annotators."""
         return None if self.minutes is None else 60 * self.minutes * self.annotators
 
 
 @dataclass(frozen=True)
 class CostRow:
-    """What one way of judging takes for one dataset.
+    """The cost and time of one way of judging for one dataset.
 
     Attributes:
-        label: a contender's, or ``people``.
+        label: a judge's, or ``people``.
         data: the dataset's name.
         judgements: how many (an item, an aspect, a repeat).
-        cost_usd, seconds: of all of them, one after another; ``None`` where it is not known.
+        cost_usd, seconds: of all of them, one after another; ``None`` where unknown.
         cost_each, seconds_each: of one.
         calls_each, tokens_each: of one; ``None`` for people.
         is_people: whether this is the row of people.
@@ -80,7 +80,7 @@ class CostRow:
 
 @dataclass(frozen=True)
 class Costs:
-    """A row a contender, then a row for people for each dataset, where their price or time was given."""
+    """The rows of all judges, then one for people for each dataset, where their price or time was given."""
 
     rows: tuple[CostRow, ...]
     people: People | None = None
@@ -88,7 +88,7 @@ class Costs:
 
 
 def costs(judges: Sequence[Judge], people: People | None) -> Costs:
-    """A row a contender; then for each dataset one for people on the items and aspects of its longest run."""
+    """Make a row for each judge, then for each dataset one for people on as much as its longest run judged."""
     rows = [_row(judge) for judge in judges]
     if people is not None:
         rows += _people(judges, people)
@@ -134,22 +134,22 @@ def _repeats(judge: Judge) -> int:
 
 
 def _notes(judges: Sequence[Judge]) -> Iterator[str]:
-    yield "time is what models took, added up over calls; calls that run side by side take less by the clock"
+    yield "time is the sum over all calls; since calls run concurrently, a run takes less by the clock"
     unknown = [judge.label for judge in judges if judge.usage.total.cost_usd is None]
     if unknown:
-        yield f"no price is known for a model of {', '.join(unknown)}"
+        yield f"the cost is unknown, since the price of a model is not known: {', '.join(unknown)}"
 
 
 @dataclass(frozen=True)
 class Point:
-    """A contender, or an ensemble of k, on the plot.
+    """A judge, or an ensemble of k, on the plot of agreement over cost.
 
     Attributes:
-        label: what stands beside it.
-        spent: of the frontier's unit, a judgement: where it stands on the horizontal axis.
+        label: shown beside it.
+        spent: the horizontal position: dollars or calls a judgement, whichever is the frontier's unit.
         cost: US dollars a judgement; ``None`` where a price is unknown.
         calls: model calls a judgement.
-        agreement: with people, in the frontier's measure: where it stands on the vertical axis.
+        agreement: the vertical position: agreement with people, in the frontier's measure.
         on_frontier: whether no other point agrees better and costs no more, or agrees as well and costs less.
         k: how many single judges, for an ensemble of k.
     """
@@ -173,14 +173,14 @@ class Curve:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Agreement over cost on one subject.
+    """Agreement over cost on one target.
 
     Attributes:
         subject: its label.
         measure: ``spearman`` or ``accuracy``.
         unit: what the horizontal axis is: ``cost`` or ``calls``.
-        points: the contenders, cheapest first. Those without a figure (no labels, constant scores) are in ``left_out``.
-        curves: ensembles of k. Their points count for the frontier, too.
+        points: the judges, cheapest first. Those without an agreement (no labels, constant scores) are in ``left_out``.
+        curves: ensembles of k. Their points count for the frontier as well.
         left_out: label to the reason why it has no point.
     """
 
@@ -193,7 +193,7 @@ class Frontier:
 
     @property
     def frontier(self) -> tuple[Point, ...]:
-        """The points that nobody beats, cheapest first."""
+        """The points on the Pareto frontier, cheapest first."""
         everybody = [*self.points, *(point for curve in self.curves for point in curve.points)]
         return tuple(sorted((p for p in everybody if p.on_frontier), key=lambda p: (p.spent, p.label)))
 
@@ -201,7 +201,7 @@ class Frontier:
 def frontier(
     comparator: PairwiseComparator, there: Sequence[JudgeData], ensembles: Sequence[EnsembleOf]
 ) -> Frontier:
-    """Agreement over cost on one subject."""
+    """Place judges and ensembles on the plot of one target, and mark those on the Pareto frontier."""
     unit = unit_of([each.cell.usage for each in there if each.judge.models])
     points, left_out = _points(comparator, there, unit)
     curves = {
@@ -225,10 +225,11 @@ def frontier(
 
 
 def pareto_front(points: Sequence[Point]) -> Iterator[Point]:
-    """Those for which there is no other that agrees as well or better and costs as much or less, one of them truly.
+    """Give the points that no other dominates: none agrees as well for less, or better for as much or less.
 
-    Of points that are alike in both, all are.
+    Of several points at the same place, all are given.
     """
+    # In order of cost, a point is on the front if it is above all cheaper ones; those of one cost come together.
     best = float("-inf")
     by_cost = sorted(points, key=lambda point: (point.spent, -_height(point)))
     for _, alike in groupby(by_cost, key=lambda point: point.spent):
@@ -253,7 +254,7 @@ def _points(
         elif agreement.value is None:
             left_out[each.side.label] = "no agreement to measure: all scores, or all labels, are the same"
         elif price is None:
-            left_out[each.side.label] = "what it cost is not known"
+            left_out[each.side.label] = "its cost is not known"
         else:
             calls = usage.calls_each or 0.0
             points.append(Point(each.side.label, price, usage.cost_each, calls, agreement, on_frontier=False))

@@ -1,4 +1,4 @@
-"""Who takes part: each protocol of each run is a contender, and what was judged is a subject."""
+"""Define who is compared and on what: each protocol of each run is a judge, each aspect of a dataset a target."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 
 @dataclass(frozen=True)
 class EvaluationTarget:
-    """What contenders judge, and can be compared on: one aspect of one dataset, or its preferences.
+    """What judges can be compared on: one aspect of one dataset, or its preferences.
 
     Attributes:
-        label: how it is named in this study, each subject its own way: the aspect, or ``preference``; with the
+        label: its unique name in this study: the aspect, or ``preference``; with the
             dataset before it (``summeval: coherence``) where two datasets of the study have an aspect of this name.
         data: the dataset's name.
-        digest: of the dataset's content; the same words of another dataset are another subject.
+        digest: of the dataset's content; the same aspect of another dataset is another target.
         aspect: its name; ``None`` for preferences.
         kind: ``score`` or ``compare``.
-        low, high: the ends of its scale; ``None`` where the run did not write them down.
+        low, high: the ends of its scale; ``None`` where the run did not record them.
         labels: who made the labels: ``people``, ``construction`` or ``none``.
-        rule: how a preference is measured against them.
+        rule: how a preference is compared with them where they tie.
     """
 
     label: str
@@ -41,11 +41,11 @@ class EvaluationTarget:
 
 @dataclass(frozen=True)
 class UsageTotals:
-    """What judging took: totals, and means over the judgements (one judgement: an item, an aspect, a repeat).
+    """The usage of many judgements, in total and on average; a judgement is one item, aspect and repeat.
 
     Attributes:
-        judgements: how many were asked for and came to an end, failed ones included.
-        total: what all of them took.
+        judgements: how many there were, failed ones included.
+        total: the sum of their usages.
     """
 
     judgements: int = 0
@@ -89,21 +89,21 @@ class Judge:
     """One protocol of one run.
 
     Attributes:
-        label: how it is named in this study, each contender its own way: the protocol; with its run's folder
+        label: its unique name in this study: the protocol; with its run's folder
             (``debate (runs/n2)``) where several runs have that protocol.
         protocol: its name; a metric's name where no model judged.
         folder: where its run is.
         signature: one line with every setting that changes a number.
         settings: of the protocol, as the manifest has them.
         models: role to model.
-        note: what must stand at the head of every table about it (the offline judge's disclosure), if anything.
+        note: a disclosure for the head of every table about it (the offline judge's), if any.
         data, digest, kind: the dataset's name, its content's digest, and its kind of task.
-        subjects: labels of what it judged, in the order in which they came up.
+        subjects: labels of the targets that it judged, in the order in which they occur.
         wanted: judgements the run was to make.
-        judged, failed, missing: how many have a verdict; have none; are not there at all (the run did not get there).
-        bill: what all of it took, failed items included.
+        judged, failed, missing: judgements with a verdict, without one, and those that the run did not reach.
+        usage: of all judgements, failed ones included.
         left_out: items that were not to be judged, by reason.
-        is_metric: whether no model was ever asked: a computed metric.
+        is_metric: whether it is a computed metric, for which no model was asked.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""Reading runs: what is needed of each contender and subject, in one pass, one result in memory at a time."""
+"""Load runs for analysis: the data of each judge and target, in one pass, with one result in memory at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PREFERENCE = "preference"
 
 
 class JudgeAspectData:
-    """What is gathered of one contender on one subject."""
+    """The data of one judge on one target: rows, usage, and counters of what its debates did."""
 
     def __init__(self, subject: EvaluationTarget, together: bool = False, is_metric: bool = False) -> None:
         self.subject = subject
@@ -42,7 +42,7 @@ class JudgeAspectData:
         self.consistent: list[tuple[bool, str]] = []
 
     def add(self, result: Result) -> None:
-        """Take in one result."""
+        """Add one result."""
         self.usage += UsageTotals(1, usage_of(result))
         self.spending.add(result)
         self.replies.add(result)
@@ -57,30 +57,32 @@ class JudgeAspectData:
         self._look_inside(result, row)
 
     def on_scale(self, value: Judged | None) -> bool:
-        """Whether a score lies on the subject's scale, so that distances on it mean something."""
+        """Return whether a score lies on the target's scale, so that distances on it mean something."""
+        # A winner has no distance that could be wrong.
         if value is None or isinstance(value, str):
             return True
         if self.is_metric or self.subject.low is None or self.subject.high is None:
             return False
+        # Means of scores may lie beyond the ends by rounding.
         slack = 1e-6 * (self.subject.high - self.subject.low)
         return self.subject.low - slack <= value <= self.subject.high + slack
 
     @property
     def failed(self) -> int:
-        """Judgements without a verdict."""
+        """The number of judgements without a verdict."""
         return len(self.unjudged)
 
     @property
     def distances(self) -> bool:
-        """Whether verdicts and labels are on one scale: then how far they lie apart means something."""
+        """Whether all verdicts and labels are on one scale, so that absolute errors mean something."""
         return not self.off_scale
 
     def finish(self) -> None:
-        """Put rows in an order that does not depend on which finished first."""
+        """Sort the rows, so that no figure depends on which judgement finished first."""
         self.rows.sort(key=lambda row: row.key)
 
     def fields(self) -> Iterator[Mapping[str, Any]]:
-        """All judgements as in ``results.jsonl``, without what they took and what was said."""
+        """Give all judgements as fields of ``results.jsonl``, without usage and transcript."""
         about = {"protocol": "", "aspect": self.subject.aspect}
         outcome = "score" if self.subject.kind == "score" else "winner"
         for row in self.rows:
@@ -95,7 +97,7 @@ class JudgeAspectData:
 
     @cached_property
     def labelled(self) -> Sequence[ResultRow]:
-        """The verdicts that people have a word on."""
+        """The verdicts that have a human label."""
         return [row for row in self.rows if row.human is not None]
 
     def _look_inside(self, result: Result, row: ResultRow) -> None:
@@ -145,7 +147,7 @@ class LoadedJudge:
         return cast("TaskKind", self.data.get("kind", "score"))
 
     def add(self, result: Result) -> None:
-        """Take in one of its results."""
+        """Add one of its results."""
         if result.aspect not in self.cells:
             together = self.settings.get("strategy", "one_by_one") != "one_by_one"
             self.cells[result.aspect] = JudgeAspectData(
@@ -154,7 +156,7 @@ class LoadedJudge:
         self.cells[result.aspect].add(result)
 
     def finish(self) -> None:
-        """All its results are in; what it judged nothing of has an empty cell."""
+        """Finish after the last result: sort rows, and add empty data for aspects without a single result."""
         for aspect in [each["name"] for each in self._aspects()] or [None]:
             if aspect not in self.cells:
                 self.cells[aspect] = JudgeAspectData(self._subject(aspect))
@@ -162,14 +164,14 @@ class LoadedJudge:
             cell.finish()
 
     def wanted_each(self) -> int | None:
-        """Judgements that the run was to make of each subject, where its manifest says so."""
+        """Return how many judgements the run was to make on each target; None if its manifest does not say."""
         items = self.data.get("items")
         left_out = sum(self.left_out.values())
         return None if items is None else (int(items) - left_out) * int(self.manifest.get("repeats") or 1)
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Items that were not to be judged, by reason: a metric needs references, and not every item has one."""
+        """Items that were not to be judged, by reason, such as items without the references that a metric needs."""
         return cast("Mapping[str, int]", (self.manifest.get("left_out") or {}).get(self.protocol) or {})
 
     def describe(self) -> Judge:
@@ -226,7 +228,7 @@ def load_runs(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[L
         otherwise: how preferences are measured, instead of by the data's own rule.
 
     Raises:
-        UsageError: no folder, a rule that there is not, or one aspect of one dataset on two scales.
+        UsageError: no folder, an unknown rule, or one aspect of one dataset on two scales.
         DataError: a folder without a run, or a line that is no result.
     """
     if not folders:
@@ -256,7 +258,7 @@ def _read(folder: Path) -> Iterator[LoadedJudge]:
 
 
 def _labels(judges: Sequence[LoadedJudge]) -> list[str]:
-    """The protocol; with the folder's name, or else all of its path, where that does not tell them apart."""
+    """Label each judge by its protocol, with the folder's name, or its path, where that would not be unique."""
     protocols = Counter(judge.protocol for judge in judges)
     places = Counter((judge.protocol, judge.folder.name) for judge in judges)
     found = []
@@ -268,7 +270,7 @@ def _labels(judges: Sequence[LoadedJudge]) -> list[str]:
 
 
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Overrides) -> None:
-    """One subject for each aspect of each dataset, named each its own way."""
+    """Give all judges the same target object, with a unique label, for each aspect of each dataset."""
     subjects: dict[tuple[str, str | None], EvaluationTarget] = {}
     for judge in judges:
         for aspect, cell in judge.cells.items():

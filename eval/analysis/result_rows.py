@@ -1,4 +1,4 @@
-"""What is kept of a result while runs are looked at together: a few numbers, and no words."""
+"""Reduce a result to the few numbers of it that an analysis keeps in memory, without any words."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Value = float | tuple[float, float]
 """A score, or the scores of two answers."""
 
 Judged = float | Winner
-"""What a verdict comes to, and what people say: a score, or a winner."""
+"""A verdict or a human label: a score, or a winner."""
 
 
 class RowKey(NamedTuple):
-    """What is judged once by each contender."""
+    """What each judge judges once: an item in a repeat."""
 
     item: str
     repeat: int
 
 
 class AgentScore(NamedTuple):
-    """One of several judges of a verdict: what it said last (the mean over the orders held), and what it took."""
+    """One of several agents behind a verdict: its last score or vote (the mean over both orders), and its usage."""
 
     agent: str
     value: Value | Winner
@@ -37,20 +37,20 @@ class AgentScore(NamedTuple):
 
 
 class ResultRow(NamedTuple):
-    """A verdict, and what belongs to its item.
+    """A verdict with the facts of its item.
 
     Attributes:
         item, repeat: what was judged.
         group: of the item, if any.
         judged: the score or the winner.
-        human: people's score or winner, if any.
+        human: the human score or winner, if any.
         path: the score, or the pair, after each round.
-        scores: of two answers, those that the verdict came to.
+        scores: the final scores of two answers.
         lengths: in characters: of the candidate, or of both answers.
-        systems: who wrote what was judged.
+        systems: the systems that wrote what was judged.
         annotations: single annotators' values.
-        voices: what each of several judges said of it last, those who did not talk to each other and those who did.
-        bill: what it took.
+        agent_scores: the last score or vote of each member of a panel.
+        usage: of the whole judgement.
     """
 
     item: str
@@ -68,17 +68,17 @@ class ResultRow(NamedTuple):
 
     @property
     def key(self) -> RowKey:
-        """What was judged."""
+        """The item and repeat."""
         return RowKey(self.item, self.repeat)
 
     @property
     def unit(self) -> str:
-        """What it belongs to when resamples are drawn: its group; its item, which repeats share, where it has none."""
+        """The unit that is resampled: the group, or the item (which its repeats share) where it has none."""
         return f"item {self.item}" if self.group is None else f"group {self.group}"
 
 
 def row_of(result: Result) -> ResultRow | None:
-    """What is kept of a result; ``None`` where it is no verdict."""
+    """Reduce a result to a row; ``None`` where it has no verdict."""
     judged = result.winner if result.score is None else result.score
     if result.status != "ok" or judged is None:
         return None
@@ -99,12 +99,12 @@ def row_of(result: Result) -> ResultRow | None:
 
 
 def usage_of(result: Result) -> Usage:
-    """Copy what a judgement took, so that what is kept of it does not hold the whole result."""
+    """Return the usage of a result by itself; the result is one too, and would stay in memory with its transcript."""
     return Usage.of_fields(vars(result))
 
 
 def value_of(turn: Turn) -> Value | None:
-    """The score, or the pair of scores, that was read from a turn, if any."""
+    """Return the score, or the pair of scores, that was read from a turn; None where there is none."""
     value = turn["value"]
     if isinstance(value, list):
         return cast("tuple[float, float]", tuple(value))
@@ -112,17 +112,17 @@ def value_of(turn: Turn) -> Value | None:
 
 
 def scalar(value: Value) -> float:
-    """A score; of two answers the gap between their scores, above zero where answer 1 is ahead."""
+    """Return a score as it is, and of two scores the first less the second."""
     return value[0] - value[1] if isinstance(value, tuple) else value
 
 
 def judged_by(value: Value) -> Judged:
-    """The score; of two answers the winner by their scores."""
+    """Return a score as it is, and of two scores the winner."""
     return winner_by_mean(value) if isinstance(value, tuple) else value
 
 
 def direction(before: Judged, after: Judged, human: Judged | None) -> Literal[-1, 0, 1]:
-    """Whether a change brought a verdict nearer to people (1), took it away from them (-1), or neither.
+    """Return 1 where a change brought a verdict nearer to the human label, -1 where it took it away, else 0.
 
     >>> direction(2.0, 3.0, 4.5), direction(4.0, 5.0, 4.5), direction("1", "2", "1"), direction("tie", "2", "1")
     (1, 0, -1, 0)
@@ -138,7 +138,7 @@ def direction(before: Judged, after: Judged, human: Judged | None) -> Literal[-1
 
 
 def discussions(transcript: Iterable[Turn]) -> Iterator[list[Turn]]:
-    """The turns of each discussion by itself: one for each order of the answers, run and stage that was held."""
+    """Split a transcript into its discussions: one for each order of the answers, repeat and stage."""
     found: dict[tuple[int, int, str], list[Turn]] = {}
     for turn in transcript:
         place = turn.get("order", 1), turn.get("repeat", 0), turn.get("stage", "")

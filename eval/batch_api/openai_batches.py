@@ -30,7 +30,7 @@ class Provider:
 
     def __init__(self, client: AsyncOpenAI) -> None:
         self._client = client.with_options(max_retries=RETRIES, timeout=SECONDS)
-        self._patient = client.with_options(max_retries=RETRIES, timeout=UPLOAD_SECONDS)
+        self._slow = client.with_options(max_retries=RETRIES, timeout=UPLOAD_SECONDS)
         self._once = client.with_options(max_retries=0, timeout=SECONDS)
 
     async def upload(self, path: Path) -> str:
@@ -39,7 +39,7 @@ class Provider:
         Raises:
             openai.OpenAIError: it cannot be uploaded.
         """
-        return (await self._patient.files.create(file=path, purpose="batch")).id
+        return (await self._slow.files.create(file=path, purpose="batch")).id
 
     async def create(self, input_file: str, marks: Mapping[str, str]) -> Batch:
         """Make a batch of an uploaded file, and no second one where the answer to the first request is lost.
@@ -59,7 +59,7 @@ class Provider:
                     raise
                 log.info("batch could not be made", extra={"reason": str(error), "wait_seconds": wait})
             await asyncio.sleep(wait)
-            if there := await self.marked(marks):
+            if there := await self.find(marks):
                 return there[0]
         return await self._create(input_file, marks)
 
@@ -71,12 +71,12 @@ class Provider:
             metadata=dict(marks),
         )
 
-    async def marked(self, marks: Mapping[str, str]) -> list[Batch]:
+    async def find(self, marks: Mapping[str, str]) -> list[Batch]:
         """The batches with these marks."""
         every = self._client.batches.list(limit=100)
         return [batch async for batch in every if marks.items() <= (batch.metadata or {}).items()]
 
-    async def look(self, name: str) -> Batch | None:
+    async def poll(self, name: str) -> Batch | None:
         """How far a batch has come; ``None`` where there is no such batch any more.
 
         Raises:
@@ -96,7 +96,7 @@ class Provider:
         """
         unfinished = path.with_name(path.name + ".part")
         try:
-            async with self._patient.files.with_streaming_response.content(name) as response:
+            async with self._slow.files.with_streaming_response.content(name) as response:
                 await response.stream_to_file(unfinished)
         except NotFoundError:
             unfinished.unlink(missing_ok=True)

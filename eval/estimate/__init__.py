@@ -1,4 +1,4 @@
-"""What a run will take, told before it starts: ``making`` has how, and how far it can be trusted."""
+"""Estimate what a run will take before it starts; ``estimator`` says how, and how far it can be trusted."""
 
 from .estimator import Estimate, Part, aestimate, estimate, estimate_table
 

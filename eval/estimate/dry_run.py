@@ -1,11 +1,11 @@
-"""A few items through the graphs, answered offline: how long each role's prompts and replies are.
+"""Run a few items through the graphs with the offline judge, to measure how long each role's prompts are.
 
-No provider is called. What is heard is how long the prompts are, and whose model they would go to; the words that
-the offline judge puts into them are not those of a language model, and stand for them as far as length goes. No
-Critic is ever content, so that every debate is heard to its end.
+No provider is called. Measured are the lengths of the prompts, and which models they would go to; the offline judge's
+words stand for those of a language model as far as length goes. Every Critic objects, so that every debate lasts all
+its rounds.
 
-A prompt grows from call to call as the log does, so its length is a straight line over the calls of its role. What
-is said between two calls has another length where a language model says it: by so much the line is made steeper.
+A prompt grows from call to call with the transcript, so its length is fitted as a straight line over the calls of its
+role. A language model says more or less between two calls than the offline judge, and the slope is scaled by that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ...state.tasks import TaskKind
 
 
 def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[float]:
-    """Tokens of one reply; a limit that is set is the most there can be."""
+    """Return the usual tokens of one reply; a limit of the model is the most there can be."""
     usual = 1.0 if bare else WORDS.get(form, WORDS["text"]) * TOKENS_A_WORD
     limit = next(filter(None, (getattr(model.chat, name, None) for name in _LIMITS)), None)
     if limit is None:
@@ -45,7 +45,7 @@ def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[flo
 
 @dataclass
 class CallSample:
-    """One call of a rehearsal: the ``number``-th of its role in one verdict."""
+    """One call of a dry run: the ``number``-th of its role in one verdict, counted from 1."""
 
     role: str
     number: int
@@ -57,10 +57,10 @@ class CallSample:
 
 
 class CallSampler(CallMiddleware):
-    """Has the offline judge answer every call, and takes down what was asked.
+    """Middleware that has the offline judge answer every call and records its length.
 
     Attributes:
-        heard: the calls so far; those of each verdict are numbered once ``begin`` was called for it.
+        samples: the calls so far, numbered anew after each ``begin``.
     """
 
     def __init__(self, stand_in: LoadedModel) -> None:
@@ -69,11 +69,11 @@ class CallSampler(CallMiddleware):
         self._stand_in = stand_in
 
     def begin(self) -> None:
-        """Hear the next verdict."""
+        """Start the next verdict."""
         self._numbers.clear()
 
     async def __call__(self, call: Call, send: Send) -> Reply:
-        """The offline judge's reply, in the shape that the real model was asked for."""
+        """Return the offline judge's reply in the shape that the real model was asked for."""
         samples = self._noted(call)
         reply = await send(replace(call, model=self._stand_in, parameters={}))
         samples.reply_tokens = tokens_in(reply.text)
@@ -96,12 +96,12 @@ class CallSampler(CallMiddleware):
 
 
 async def sample_calls(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[CallSample]:
-    """What the calls of these tasks would be.
+    """Run tasks with the offline judge and return their calls.
 
-    A task at which the offline judge fails is heard as far as it went.
+    A task at which the offline judge fails gives the calls up to there.
 
     Raises:
-        UsageError: what the run itself would stumble over at once.
+        UsageError: what the run itself would fail with at once.
     """
     listener, problem = CallSampler(load(OFFLINE, asyncio.get_running_loop())), None
     token = call_middleware.set(listener)
@@ -113,7 +113,9 @@ async def sample_calls(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[C
                     await graph.ainvoke({"task": task})
                 except UsageError:
                     raise
-                except Exception as error:  # the judge that stands in plays no part in the run itself
+                except (
+                    Exception
+                ) as error:  # A failure of the offline judge says nothing about the run itself.
                     problem = error
     finally:
         call_middleware.reset(token)
@@ -123,13 +125,16 @@ async def sample_calls(graph: Any, tasks: Iterable[Mapping[str, Any]]) -> list[C
 
 
 def _prompt_tokens(call: Call) -> float:
-    """Tokens of the messages, and of the reply's schema where one goes with them."""
+    """Return the tokens of the messages, and of the schema of the reply where one is sent with them."""
     schema = json.dumps(call.schema, ensure_ascii=False) if call.schema else ""
     return sum(tokens_in(str(message.text)) for message in call.messages) + tokens_in(schema)
 
 
 def with_reply_shape(call: Call, reply: Reply) -> Reply:
-    """With all that the real model was asked for, since a model is not asked again for what it left out."""
+    """Return the reply with the log-probabilities and further replies that the call asks for.
+
+    Without them the protocols would ask again, or take the model for one that cannot give them.
+    """
     if call.parameters.get(LOGPROBS):
         lowest = f"{call.metadata['low']:g}"
         reply = replace(reply, text=lowest, tokens=[{"token": lowest, "logprob": 0.0}])
@@ -138,6 +143,7 @@ def with_reply_shape(call: Call, reply: Reply) -> Reply:
 
 
 def objecting(reply: Reply) -> Reply:
+    """Return a Critic's reply with an objection in place of its "NO ISSUE"."""
     said = reply.text.replace("NO ISSUE", "An objection")
     fields = {"feedback": said, "no_issue": False} if reply.fields is not None else None
     return replace(reply, text=said, fields=fields)
@@ -146,20 +152,20 @@ def objecting(reply: Reply) -> Reply:
 TOKENS_A_WORD = 4 / 3
 
 WORDS = {"text": 150, "critique": 150, "score": 120, "pair": 150, "vote": 60, "steps": 80}
-"""Words of a usual reply by its form: what the templates allow an argument, and the reasons before a score."""
+"""Words of a usual reply by its form: what the templates allow for an argument, and for reasons before a score."""
 
 SHORTER, LONGER = 0.5, 2.0
-"""Replies of models that talk little and much, in usual replies. Reasoning that is paid and not shown is not in it."""
+"""Replies of terse and of verbose models, as multiples of a usual one; hidden reasoning is not included."""
 
 
 @dataclass(frozen=True)
 class RoleProfile:
-    """How a role is asked, and how it answers.
+    """How long the prompts and replies of a role are.
 
     Attributes:
         labels: the share of each model in its calls.
         first: tokens of the prompt of its first call.
-        growth: by how many tokens the prompt of each further call is longer, where everybody talks little and much.
+        growth: by how many tokens the prompt of each further call is longer, with terse and with verbose models.
         reply: tokens of one reply, by model.
         several: how many replies one call brings.
     """
@@ -171,12 +177,12 @@ class RoleProfile:
     several: int = 1
 
     def replies(self, calls: CallRange) -> CallRange:
-        """How many replies so many calls bring: more calls are for fewer replies each."""
+        """Return how many replies calls bring; where calls are at their most, each brings one reply."""
         least = calls.least * self.several
         return CallRange(least, max(least, calls.most))
 
     def prompt(self, calls: CallRange) -> Range[float]:
-        """Tokens of a prompt, on average over so many calls in one verdict."""
+        """Return the tokens of a prompt on average over the calls of one verdict."""
         further = Range(max(calls.least - 1, 0) / 2, max(calls.most - 1, 0) / 2)
         return Range(
             self.first + self.growth.least * further.least, self.first + self.growth.most * further.most
@@ -184,7 +190,7 @@ class RoleProfile:
 
 
 class RoleEstimate(NamedTuple):
-    """A role of one of the protocols in play: its model, how it is asked, its calls in a verdict of that protocol."""
+    """A role of a protocol: its model, the lengths of its prompts and replies, its calls in one verdict."""
 
     model: LoadedModel
     profile: RoleProfile
@@ -194,9 +200,9 @@ class RoleEstimate(NamedTuple):
 async def role_estimates(
     graph: Graph, kind: TaskKind, tasks: Sequence[Mapping[str, Any]]
 ) -> dict[str, RoleEstimate]:
-    """Every role of a protocol by the name that ``Protocol.calls`` has for it.
+    """Estimate every role of a protocol, by the name that ``Protocol.calls`` has for it.
 
-    A wrapper's protocols are heard one by one: also the expensive one where the cheap one is never in doubt.
+    The protocols inside a wrapper are run one by one, so that the expensive one of a cascade is measured as well.
     """
     found = {}
     for stage in _stages(panel_of(graph), graph):
@@ -209,7 +215,7 @@ async def role_estimates(
 
 
 async def models_of(graph: Graph) -> dict[str, LoadedModel]:
-    """The model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
+    """Load the model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
     found = {}
     for stage in _stages(panel_of(graph), graph):
         models = await _models(stage.bound_judge)
@@ -223,13 +229,13 @@ def _number_only_roles(bound_judge: BoundJudge[Any]) -> tuple[str, ...]:
 
 
 def panel_of(graph: Graph) -> BoundJudge[Any]:
-    """Who judges in a protocol's graph."""
+    """Return the judge that a protocol's graph was built with: its settings and roles."""
     bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
     return bound_judge
 
 
 def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> dict[str, RoleProfile]:
-    """What was heard, role by role; ``bare`` are roles whose reply is a number with nothing round it."""
+    """Summarize samples role by role; ``bare`` are roles whose reply is a number alone."""
     wordy = _wordiness(samples)
     by_role: dict[str, list[CallSample]] = {}
     for one in samples:
@@ -238,7 +244,7 @@ def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> di
 
 
 def unsampled_role(model: LoadedModel, known: Iterable[RoleProfile]) -> RoleProfile:
-    """A role that was not heard: shown as much as the one that is shown most."""
+    """Return the profile of a role that was never called: its prompts are as long as the longest of other roles."""
     most = max((profile.first for profile in known), default=0.0)
     return RoleProfile({model.label: 1.0}, most, Range(0.0, 0.0), {model.label: reply_tokens(model, "text")})
 
@@ -258,7 +264,7 @@ def _profile(calls: Sequence[CallSample], wordy: float, bare: bool) -> RoleProfi
 
 
 def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
-    """The straight line through the prompts' lengths: that of a first call, and what each further one adds."""
+    """Fit a straight line to the lengths of prompts: return that of a first call and the growth with each call."""
     numbers = [one.number - 1 for one in calls]
     tokens = [one.input_tokens for one in calls]
     if len(set(numbers)) == 1:
@@ -268,7 +274,7 @@ def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
 
 
 def _wordiness(samples: Sequence[CallSample]) -> float:
-    """How much more than the offline judge a language model says: by so much faster grows what is read again."""
+    """Return how many times as much a language model says as the offline judge did in these samples."""
     said = [(one.reply_tokens, WORDS.get(one.form, WORDS["text"])) for one in samples if one.reply_tokens]
     if not said:
         return 1.0
@@ -276,7 +282,7 @@ def _wordiness(samples: Sequence[CallSample]) -> float:
 
 
 class _Stage(NamedTuple):
-    """A protocol that is no wrapper, and what comes before the names of its roles."""
+    """A protocol that is no wrapper, with the prefix of its roles' names inside the wrappers around it."""
 
     prefix: str
     bound_judge: BoundJudge[Any]
@@ -298,7 +304,7 @@ async def _models(bound_judge: BoundJudge[Any]) -> dict[str, LoadedModel]:
 
 
 def _calls(bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel]) -> CallsByRole:
-    """The calls of each role, in a verdict or once."""
+    """Return the calls of each role in a verdict, and of roles that are called once."""
     protocol = find_protocol(bound_judge.protocol).protocol
 
     def can(role: str, what: str) -> bool:
@@ -321,7 +327,7 @@ _OTHER = re.compile(r"[\u0370-\u10ff\u1200-\u1dff\u2c00-\u2dff\ufb00-\ufdff\U000
 
 
 def tokens_in(text: str) -> float:
-    """About so many tokens; a model's own tokenizer may find a third more or fewer.
+    """Estimate the tokens of a text; a model's own tokenizer may count a third more or fewer.
 
     >>> tokens_in("It rained all day."), round(tokens_in("雨が降った。"), 1)
     (4.5, 4.6)

@@ -1,11 +1,10 @@
-"""What a run will take, told before it starts, and as a table.
+"""Estimate what a run will take before it starts, and show it as a table.
 
-Calls are bounds, by protocol and settings (``Protocol.calls``): every verdict takes as many, beside replies that are
-asked for again because they could not be read. Tokens and dollars are an estimate. Prompts are measured on a few
-items (``rehearsal``), replies are assumed to be of usual length, from half to twice of it or up to ``max_tokens``. The
-middle of it may well be off by half, and reasoning that a provider bills and does not show comes on top; what a
-provider takes off for prompts that begin alike is not taken off here, and neither are identical calls of different
-protocols or items, which a run makes once.
+Calls are bounds by protocol and settings (``Protocol.calls``), repair requests aside. Tokens and dollars are
+estimates. Prompts are measured on a few items (``dry_run``); replies are assumed to be of usual length, from half to
+twice of it or up to ``max_tokens``. The middle of the range may well be off by half, and reasoning tokens that a
+provider bills without showing them come on top. Not subtracted are discounts for prompts that begin alike, and
+identical calls of different protocols or items, which a run makes once.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ from ..tables.result_tables import money
 from .dry_run import RoleEstimate, models_of, panel_of, role_estimates
 
 SAMPLED_VERDICTS = 8
-"""Verdicts that are rehearsed, for each protocol."""
+"""Verdicts of a dry run, for each protocol."""
 
 
 def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
-    """What carrying out a plan will take; ``aestimate`` is the same for async code.
+    """Estimate what a plan will take; ``aestimate`` is the same for async code.
 
     Args:
-        plan: what is to be done.
-        done: verdicts that are there already, by protocol.
+        plan: what is to be judged.
+        done: how many verdicts are there already, by protocol.
 
     Raises:
-        UsageError: a setting that a protocol would stumble over at its first item.
+        UsageError: a setting with which a protocol would fail at its first item.
 
     >>> from jurygraph.eval.plan import plan
     >>> total = estimate(plan("debate", "demo", aspects=["consistency"], limit=10)).total
@@ -57,9 +56,9 @@ def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
 async def aestimate(
     plan: Plan, done: Mapping[str, int] | None = None, most: int = SAMPLED_VERDICTS
 ) -> Estimate:
-    """``estimate`` for async code; the same arguments and errors. ``most`` verdicts a protocol are rehearsed."""
+    """Estimate as ``estimate`` does, in async code; ``most`` is the number of verdicts of each dry run."""
     runs = {name: _runs(plan, name, done) for name in plan.graphs}
-    if plan.recording is not None:  # nobody is asked
+    if plan.recording is not None:  # A replay makes no calls.
         return Estimate({name: left.verdicts for name, left in runs.items()}, (), 0)
     tasks = await asyncio.to_thread(lambda: list(some_tasks(plan, most)))
     parts: list[Part] = []
@@ -71,7 +70,7 @@ async def aestimate(
 
 
 async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRange:
-    """How many calls a plan takes, at least and at most, as ``aestimate`` has it; nothing is rehearsed for it."""
+    """Return how many calls a plan takes, as ``aestimate`` does, without a dry run."""
     found = exactly(0)
     for name, graph in plan.graphs.items():
         models = await models_of(graph)
@@ -81,7 +80,7 @@ async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRan
 
 
 def _runs(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> _Runs:
-    """What is left to be done of one protocol."""
+    """Count the verdicts of one protocol that are still to be made."""
     wanted = len(plan.dataset) * max(1, len(plan.aspects)) * plan.repeats
     left = max(0, wanted - (done or {}).get(protocol, 0))
     sets = max(1, len(plan.aspects)) if left else 0
@@ -89,14 +88,17 @@ def _runs(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> _Runs:
 
 
 class _Runs(NamedTuple):
-    """Verdicts to be made, and sets of them that share the calls made once; none where those were made before."""
+    """Verdicts to be made, and how many sets of them still need the calls that a set makes once.
+
+    A set is an aspect (or the comparison): where some of its verdicts exist, those calls may have been made.
+    """
 
     verdicts: int
     sets: CallRange
 
 
 def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, Any]]:
-    """A few of what is to be judged, spread evenly over the items, and over the aspects in turn."""
+    """Iterate over a few tasks of a plan, spread evenly over its items, with each aspect in turn."""
     size = len(plan.dataset)
     places = {size * place // most for place in range(most)}
     chosen = (item for place, item in enumerate(plan.dataset) if place in places)
@@ -115,7 +117,7 @@ def _task(item: Item, aspect: Aspect | None) -> dict[str, Any]:
 def _wanted(
     bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel], runs: _Runs
 ) -> Iterator[tuple[str, CallRange]]:
-    """The calls of each role in all the verdicts."""
+    """Give the calls of each role for all verdicts."""
     protocol = find_protocol(bound_judge.protocol).protocol
 
     def can(role: str, what: str) -> bool:
@@ -130,7 +132,7 @@ def _wanted(
 def _parts(
     protocol: str, wanted: Iterable[tuple[str, CallRange]], cast: Mapping[str, RoleEstimate]
 ) -> Iterator[Part]:
-    """The parts of one protocol, by model."""
+    """Give the parts of one protocol, one for each model."""
     by_model: dict[str, list[Part]] = {}
     for role, calls in wanted:
         for part in _shares(protocol, cast[role], calls):
@@ -142,7 +144,7 @@ def _parts(
 
 
 def _shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Iterator[Part]:
-    """What so many calls of a role ask of each of its models."""
+    """Split the calls of a role over its models and estimate the usage of each."""
     profile, prompt = role_estimate.profile, role_estimate.profile.prompt(role_estimate.calls)
     for model, share in profile.labels.items():
         own = CallRange(round(calls.least * share), round(calls.most * share))
@@ -170,7 +172,7 @@ def _usage(model: str, calls: int, prompt: float, output: float) -> Usage:
 
 @dataclass(frozen=True)
 class Part:
-    """What a run asks of one model for one protocol; or of several, where they are added up.
+    """The estimated usage of one model for one protocol, or of several added up.
 
     Attributes:
         least: what it takes at least; cached and reasoning tokens, and time, are not estimated and stand at 0.
@@ -206,12 +208,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run will take.
+    """The estimate of a run.
 
     Attributes:
         verdicts: verdicts that are still to be made, by protocol.
-        parts: what it takes, by protocol and model.
-        rehearsed: verdicts a protocol that the tokens were measured on.
+        parts: estimated usage by protocol and model.
+        sampled: how many verdicts of each protocol the tokens were measured on.
     """
 
     verdicts: Mapping[str, int]
@@ -224,7 +226,7 @@ class Estimate:
         return added(self.parts)
 
     def discounted(self, share: float) -> Estimate:
-        """The same where calls cost a share of the usual price."""
+        """Return the estimate where calls cost a share of the usual price."""
         return replace(self, parts=tuple(_discounted(part, share) for part in self.parts))
 
     def of(self, protocol: str) -> Part:
@@ -234,9 +236,9 @@ class Estimate:
     def exceeds(
         self, *, max_calls: int | None = None, max_tokens: int | None = None, max_cost: float | None = None
     ) -> tuple[str, ...]:
-        """Why a run cannot be done within its budget even at best: a sentence for each limit, none if it can.
+        """Return a sentence for each limit that the run must exceed even at best; none if it may keep to its budget.
 
-        Of models whose price is unknown the cost is left out; ``max_tokens`` is of prompts and replies together.
+        The cost of models with an unknown price is left out; ``max_tokens`` is of prompts and replies together.
         """
         total = self.total
         tokens = total.least.tokens
@@ -256,14 +258,14 @@ def _discounted(part: Part, share: float) -> Part:
 
 
 def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
-    """Several parts as one; the cost is unknown where that of any is."""
+    """Add up parts; the cost is unknown where that of any part is."""
     parts = tuple(parts)
     least = total_usage(part.least for part in parts)
     return Part(protocol, model, least, total_usage(part.most for part in parts))
 
 
 def estimate_table(estimate: Estimate) -> Table:
-    """What a run will take, a line a protocol and model, and all of it together."""
+    """Lay out an estimate as a table: a line for each protocol and model, and the total."""
     table = Table(
         title="What it will take, at least and at most",
         title_justify="left",
@@ -319,7 +321,7 @@ def _cost_text(dollars: float) -> str:
 
 
 def rough(count: int) -> str:
-    """A count in two figures, which is all that an estimate is good for.
+    """Format a count with two significant digits, since an estimate has no more.
 
     >>> rough(87), rough(1_349), rough(612_345), rough(18_496_827)
     ('87', '1.3k', '610k', '18M')

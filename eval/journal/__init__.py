@@ -1,4 +1,4 @@
-"""The journal of model calls: every finished call is on disk before it is used, and none is made twice."""
+"""Keep model calls in a journal: every finished call is on disk before it is used, and none is made twice."""
 
 from .admin import JournalSummary, prune, summarize
 from .call_journal import Journal

@@ -1,4 +1,4 @@
-"""A journal looked at and thinned out from outside, also while runs use it."""
+"""Summarize a journal and prune its replies from outside, also while runs use it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _DAY = 86_400
 
 @dataclass(frozen=True, slots=True)
 class JournalSummary:
-    """What a journal holds.
+    """The contents of a journal, counted.
 
     Attributes:
         shown: where it is, without a password.
         version: of its format.
-        bytes: what it takes on disk.
-        spent: all its calls together.
-        by_model: the same, for each model.
-        by_run: the same, for each run.
+        bytes: its size on disk.
+        spent: what all its calls took.
+        by_model: the same for each model.
+        by_run: the same for each run.
         replies: how many replies it still has, those of invalidated calls among them.
         invalidated: calls whose replies could not be used.
-        claims: calls that somebody is making now, or was when it was killed.
+        claims: calls that a process is making, or was making when it was killed.
         oldest, newest: when its first and its last call were written, in seconds since 1970.
     """
 
@@ -64,7 +64,7 @@ class JournalSummary:
 
 
 def summarize(where: str | Path) -> JournalSummary:
-    """Look at a journal.
+    """Count what a journal holds.
 
     Args:
         where: as for :meth:`Journal.open`.
@@ -83,7 +83,7 @@ def prune(
     run: str | None = None,
     invalidated: bool = False,
 ) -> int:
-    """Delete replies; what they cost stays counted. With several conditions, those that meet all of them.
+    """Delete the replies that meet all given conditions; what they cost stays counted.
 
     Args:
         where: as for :meth:`Journal.open`.
@@ -109,6 +109,7 @@ def prune(
 
     pruned = _inside(there, action)
     if there.file and pruned:
+        # VACUUM cannot run inside a transaction.
         _inside(there, lambda connection: connection.execute(text("VACUUM")), one_statement=True)
     return pruned
 
@@ -170,7 +171,7 @@ def _bytes(connection: Connection, there: JournalLocation) -> int:
 
 
 def _inside(there: JournalLocation, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
-    """Do something with a journal that is there already."""
+    """Run an action on an existing journal; faults become usage errors."""
     if there.file and not there.file.is_file():
         raise UsageError(f"{there.shown}: no journal there")
     engine = there.engine()

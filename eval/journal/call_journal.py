@@ -1,4 +1,4 @@
-"""The journal of model calls: every finished call on disk before it is used."""
+"""Open and use the journal of model calls: every finished call is on disk before its reply is used."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _EXIT_PATIENCE = 30.0
 class Journal:
     """One opening of a journal, for the event loop that opened it.
 
-    A journal is an SQLite file or a Postgres database. Whoever wants to make a call reserves its key; the
-    answer is the kept reply, or ``None``, after which the key is to be kept or released.
+    A journal is an SQLite file or a Postgres database. Before a call its key is reserved: the answer is the stored
+    reply, or ``None``, after which the caller makes the call and keeps its reply or releases the key.
 
     >>> import asyncio, tempfile
     >>> async def twice(file: str) -> list[bytes | None]:
@@ -61,20 +61,20 @@ class Journal:
         retry_seconds: float | None = None,
         lease: float = 60.0,
     ) -> Journal:
-        """Open a journal; where there is none, make one.
+        """Open a journal, or create it.
 
         Args:
             where: an SQLite file, ``sqlite:///FILE`` or ``postgresql://USER@HOST:PORT/DATABASE``.
             run: the id of the run; what it spends is summed over all its openings. One process at a time
-                may open a journal for a run: what an earlier one had claimed is free again.
-            fresh: pass over the replies from before the run's first opening. They stay; what came since is served.
+                may open a journal for a run: claims of an earlier one are freed.
+            fresh: whether replies from before the run's first opening are ignored. They stay; later ones are served.
             shared: whether other processes may have it open at the same time, so that calls have to be
                 claimed. Default: where it was given as a URL.
-            patience: for how many seconds a full disk, a lock or a lost server is waited out.
-            lease: after how many seconds the claims of a process lapse that is not heard of.
+            retry_seconds: for how long a full disk, a lock or a lost server is retried.
+            lease: after how many seconds the claims of a process lapse that does not renew them.
 
         Raises:
-            UsageError: no such kind of database, one that cannot be reached, a file that is none, or a
+            UsageError: an unknown kind of database, one that cannot be reached, a file that is no journal, or a
                 journal of another version.
         """
         there = journal_location(where)
@@ -98,9 +98,9 @@ class Journal:
             raise
 
     async def reserve(self, key: bytes) -> bytes | None:
-        """The kept reply of a key; ``None`` where the caller is to make the call, then keep or release it.
+        """Return the stored reply of a key; ``None`` where the caller is to make the call, then keep or release it.
 
-        While another process is making the call, its reply is waited for.
+        While another process is making the call, this waits for its reply.
 
         Args:
             key: 16 bytes that identify the call.
@@ -108,6 +108,7 @@ class Journal:
         Raises:
             JournalError: the journal cannot be used any more.
         """
+        # A new call need not wait for the thread: with one process, a key that was never added is not in the file.
         if self._seen and not self._seen.may_hold(key):
             self._worker.check()
             return None
@@ -115,6 +116,7 @@ class Journal:
         try:
             reply: bytes | None = await reserved
         except asyncio.CancelledError:
+            # The claim may have been granted at the moment of cancellation, and nobody would use it.
             if (
                 reserved.done()
                 and not reserved.cancelled()
@@ -126,7 +128,7 @@ class Journal:
         return reply
 
     async def keep(self, key: bytes, entry: Entry) -> None:
-        """Write a finished call; it is on disk when this returns, and is written also if this is cancelled.
+        """Write a finished call; it is on disk when this returns, and is written even if this is cancelled.
 
         Raises:
             JournalError: it could not be written.
@@ -138,41 +140,41 @@ class Journal:
         await self._worker.put(Keep(row, self._loop.create_future()))
 
     async def release(self, key: bytes) -> None:
-        """Give a reserved key up: the call failed."""
+        """Release a reserved key whose call failed."""
         if self._seen is None:
             await self._worker.free(key)
 
     async def invalidate(self, keys: Iterable[bytes]) -> None:
-        """Serve the replies of these keys no more, since they could not be used. Their cost stays counted."""
+        """Mark replies that could not be used, so that they are not served again. Their cost stays counted."""
         unusable = list(keys)
         await self._worker.do(lambda store: store.invalidate(unusable))
 
     def totals(self) -> Usage:
-        """What this run has spent so far, in earlier openings as well."""
+        """Return what this run has spent so far, earlier openings included."""
         return self._usage
 
     async def note_batch(self, name: str, about: Mapping[str, Any]) -> None:
-        """Note a batch that the provider has, or something new about it; ``about`` is plain JSON."""
+        """Store a batch that the provider has, or replace what is stored about it; ``about`` is plain JSON."""
         text = json.dumps(about)
         await self._worker.do(lambda store: store.note_batch(name, text))
 
     async def batches(self) -> list[Batch]:
-        """The batches of this run, oldest first."""
+        """Return the batches of this run, oldest first."""
         return await self._worker.do(Store.batches)
 
     async def settle_batch(self, name: str) -> None:
-        """Note that a batch needs no more looking after."""
+        """Mark a batch whose replies are all in the journal or given up."""
         await self._worker.do(lambda store: store.settle_batch(name))
 
     async def close(self) -> None:
-        """Write what is queued, free what is claimed, and let go of the database."""
+        """Write what is queued, free the claims and disconnect from the database."""
         atexit.unregister(self._finish)
         self._store.hurry()
         self._worker.end()
         await asyncio.to_thread(self._worker.join)
 
     def _finish(self) -> None:
-        """A program that ends without closing its journal still has what it kept."""
+        """Write what is queued when the program ends without closing the journal."""
         self._worker.end()
         self._worker.join(_EXIT_PATIENCE)
 
@@ -181,10 +183,10 @@ _WORDS = struct.Struct("<4I")
 
 
 class KeyFilter:
-    """A Bloom filter over keys of 16 bytes that are hashes themselves.
+    """A Bloom filter over keys of 16 bytes, which are hashes themselves and are not hashed again.
 
-    It takes 1 MiB, however many keys there are; with 500,000 of them it is wrong about one stranger in 400,
-    and with none missing.
+    It takes 1 MiB, however many keys it holds. With 500,000 of them it reports one unknown key in 400 as known, and
+    never a known one as unknown.
 
     >>> seen = KeyFilter()
     >>> seen.add(bytes(range(16)))
@@ -198,12 +200,12 @@ class KeyFilter:
         self._bits = bytearray(self._BITS // 8)
 
     def add(self, key: bytes) -> None:
-        """Note a key."""
+        """Add a key."""
         bits = self._bits
         for word in _WORDS.unpack(key):
             bits[(word & 0x7FFFFF) >> 3] |= 1 << (word & 7)
 
     def may_hold(self, key: bytes) -> bool:
-        """Whether the key may have been noted; never false where it was."""
+        """Return whether the key may have been added; never false where it was."""
         bits = self._bits
         return all(bits[(word & 0x7FFFFF) >> 3] >> (word & 7) & 1 for word in _WORDS.unpack(key))

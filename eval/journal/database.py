@@ -1,7 +1,7 @@
-"""Where a journal is, its tables and statements, the same in SQLite and Postgres.
+"""Define where a journal is, and its tables and statements, the same for SQLite and Postgres.
 
-A call is a row that is added and never replaced, so that what it cost stays counted whatever becomes of its
-reply. Its number is the number of the opening that wrote it, then a counter: rows of one opening lie together.
+A call is a row that is added and never replaced, so that its cost stays counted whatever becomes of its reply. Its
+number is the number of the opening that wrote it, then a counter, so that rows of one opening lie together.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from .records import USAGE_NAMES
 POSSIBLE = "a file such as runs/journal.sqlite, sqlite:///FILE or postgresql://USER@HOST:PORT/DATABASE"
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 
-# A server that vanishes without a word is noticed within half a minute; the URL may say otherwise.
+# A server that vanishes without closing its connections is noticed within half a minute; the URL may set other values.
 _NOTICE_LOSS = {
     "connect_timeout": "10",
     "keepalives_idle": "10",
@@ -68,11 +68,11 @@ _PAGE_BYTES = 8192
 
 @dataclass(frozen=True)
 class JournalLocation:
-    """Where a journal is.
+    """The place of a journal: a file or a database.
 
     Attributes:
-        url: as SQLAlchemy has it.
-        shown: the same for people to read, without a password.
+        url: of the database, for SQLAlchemy.
+        shown: the place for messages, without a password.
         file: the SQLite file; ``None`` for Postgres.
         named_by_url: whether it was given as a URL.
     """
@@ -83,12 +83,12 @@ class JournalLocation:
     named_by_url: bool
 
     def engine(self) -> Engine:
-        """A way to the database; nothing is connected yet."""
+        """Return an engine for the database; nothing is connected yet."""
         return _sqlite_engine(self.url) if self.file else _postgres_engine(self.url)
 
 
 def journal_location(where: str | Path) -> JournalLocation:
-    """Read where a journal is.
+    """Read the place of a journal from a path or a URL.
 
     Raises:
         UsageError: a URL of another kind of database, or Postgres without its driver.
@@ -200,14 +200,14 @@ batches = Table(
 
 
 def now(dialect: Dialect) -> ColumnElement[int]:
-    """Seconds since 1970 by the database's clock, which is the same for all who share it."""
+    """Return an expression for the seconds since 1970 by the database's clock, which all its users share."""
     if dialect.name == "sqlite":
         return literal_column("CAST(strftime('%s', 'now') AS INTEGER)", BigInteger)
     return literal_column("CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)", BigInteger)
 
 
 def create(connection: Connection, place: JournalLocation) -> None:
-    """Make the tables where there are none yet; several processes may do it at once.
+    """Create the tables where there are none yet; several processes may do it at once.
 
     Raises:
         UsageError: the tables are of another version, or an SQLite file holds something else.
@@ -220,7 +220,7 @@ def create(connection: Connection, place: JournalLocation) -> None:
 
 
 def is_there(connection: Connection, place: JournalLocation) -> bool:
-    """Whether there is a journal that can be read.
+    """Return whether there is a journal that can be read.
 
     Raises:
         UsageError: it is of another version, or an SQLite file holds something else.
@@ -242,11 +242,11 @@ def is_there(connection: Connection, place: JournalLocation) -> bool:
 KEPT_AT_ONCE = 64
 
 ROW = ("number", "key", "model", "reply", *USAGE_NAMES)
-"""What is given for a call; the rest of a row the database adds."""
+"""The columns that are given for a call; the database adds the others."""
 _FIRST = cast(openings.c.number, BigInteger) * (1 << COUNTER_BITS)
 
 WRITTEN_BY = calls.c.number.between(_FIRST, _FIRST + ((1 << COUNTER_BITS) - 1))
-"""Which opening a call belongs to; over the primary key, so that one run's calls are read and no others."""
+"""The condition that an opening wrote a call; over the primary key, so that no calls of other runs are read."""
 
 SUMS: tuple[ColumnElement[Any], ...] = (
     func.count(calls.c.number) - func.count(calls.c.cost_usd),
@@ -266,7 +266,7 @@ def usage_from(row: Sequence[Any]) -> Usage:
 
 
 class Statements:
-    """The statements of one opening.
+    """The SQL statements of one opening.
 
     Args:
         dialect: the database's.
@@ -278,6 +278,7 @@ class Statements:
         adding = _insert_for(dialect)
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
         first = since << COUNTER_BITS
+        # The newest reply wins in `look_up`, since rows come in the order in which they were written.
         self.served = calls.c.invalidated.is_(False) & calls.c.reply.is_not(None) & (calls.c.number >= first)
         self.look_up = (
             select(calls.c.key, calls.c.reply)
@@ -292,7 +293,8 @@ class Statements:
         self.free = delete(claims).where(claims.c.key.in_(keys), claims.c.opening == opening)
 
     def keep(self, rows: int) -> str:
-        """Add so many calls, in one step: each step of SQLite waits for its turn with the event loop's thread."""
+        """Return the statement that adds so many calls in one step."""
+        # One step for all, since each step of SQLite competes with the event loop's thread for the interpreter.
         if rows not in self._keeps:
             row = f"({', '.join([self._placeholder] * len(ROW))}, {self._now})"
             start = f"INSERT INTO {calls.name} ({', '.join(ROW)}, created) VALUES "
@@ -301,7 +303,7 @@ class Statements:
 
 
 def _insert_for(dialect: Dialect) -> Callable[[Table], Any]:
-    """The database's own INSERT, which can pass over what is there; each dialect takes megabytes to load."""
+    """Return the database's own INSERT, which can skip rows that are there; each dialect takes megabytes to load."""
     if dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as into_postgres
 

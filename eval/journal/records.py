@@ -1,4 +1,4 @@
-"""What a journal holds: finished calls and batches, and replies as bytes."""
+"""Define what a journal holds, finished calls and batches, and how it stores a reply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...state.usage import USAGE_FIELDS, Usage
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One finished call.
+    """A finished call.
 
     Attributes:
         model: the name of the model.
@@ -31,14 +31,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of calls that a provider has, and that may outlive the process which sent it.
+    """A batch of calls at a provider, which may outlive the process that sent it.
 
     Attributes:
         id: the provider's name for it.
         run: the run that sent it.
-        settled: whether all its replies are in the journal, or given up.
+        settled: whether all its replies are in the journal or were given up.
         created: seconds since 1970, by the database's clock.
-        about: whatever its sender needs to go on with it.
+        about: what its sender needs to continue with it, as plain JSON.
     """
 
     id: str
@@ -49,9 +49,9 @@ class Batch:
 
 
 class JournalError(JurygraphError, RuntimeError):
-    """A journal that cannot be read or written any more: disk full, database gone, locked or damaged.
+    """Raised where a journal cannot be read or written any more: disk full, database gone, locked or damaged.
 
-    What was kept before is safe. No call should be made after it, since its reply could not be kept.
+    What was written before is safe. No call should be made after it, since its reply would be lost.
     """
 
 
@@ -105,7 +105,8 @@ def _reply(plain: dict[str, Any]) -> Reply:
 
 
 def _token(token: Mapping[str, Any]) -> tuple[str, float, list[tuple[str, float]]]:
-    """Providers send each likely token as text and as a list of bytes, which is most of a reply."""
+    """Return a token with its log-probability and alternatives, without what can be told from the rest."""
+    # Providers send each alternative as text and as a list of bytes, which would be most of a stored reply.
     likely: Sequence[Mapping[str, Any]] = token.get("top_logprobs") or ()
     return token["token"], token["logprob"], [(one["token"], one["logprob"]) for one in likely]
 

@@ -1,4 +1,4 @@
-"""Transactions of a journal, tried again where a fault passes."""
+"""Run the transactions of a journal, and retry them where a fault may pass."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from .records import Batch, JournalError
 
 T = TypeVar("T")
 
-# At the start somebody is watching, and at the end nothing is left to lose.
+# Seconds of retrying at the start, where somebody is watching, and at the end, where nothing is left to lose.
 _EDGE_PATIENCE = 10.0
 Row = tuple[Any, ...]
 
 
 class Store:
-    """One opening of a journal.
+    """One opening of a journal, used by one thread.
 
     Args:
-        place: where it is.
+        place: where the journal is.
         run: the run that opens it.
-        shared: whether other processes may have it open: calls are claimed then.
-        fresh: whether replies from before the run's first opening are passed over.
-        patience: for how many seconds faults are waited out.
-        lease: for how many seconds the claims of a process hold that is not heard of.
+        shared: whether other processes may have it open; calls are claimed then.
+        fresh: whether replies from before the run's first opening are ignored.
+        retry_seconds: for how long faults that may pass are retried.
+        lease: for how many seconds the claims of a process hold that does not renew them.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Store:
             raise UsageError(f"{self._place.shown}: its folder cannot be made: {error.strerror}") from error
 
     def transact(self, action: Callable[[Connection], T], *, one_statement: bool = False) -> T:
-        """Do something in one transaction; all of it or nothing, and again while a fault may pass.
+        """Run an action in one transaction, and retry it while a fault may pass.
 
         Args:
             action: what to do.
@@ -111,7 +111,8 @@ class Store:
             raise
 
     def _check_file(self) -> None:
-        """SQLite goes on writing into a file that has been deleted, and all of it would be lost."""
+        """Raise an error if the SQLite file was removed or replaced since it was opened."""
+        # SQLite goes on writing into a deleted file, and all of it would be lost.
         if self._place.file is None:
             return
         try:
@@ -127,11 +128,11 @@ class Store:
             )
 
     def hurry(self) -> None:
-        """Wait out no fault for long any more, the present one included."""
+        """Stop retrying soon, also in the transaction that is being retried now."""
         self._retry_seconds = min(self._retry_seconds, _EDGE_PATIENCE)
 
     def close(self) -> None:
-        """Free our claims and disconnect."""
+        """Free the claims of this opening and disconnect."""
         self.hurry()
         if self._shared:
             with suppress(JournalError):
@@ -140,7 +141,7 @@ class Store:
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Give the connection up; the next transaction makes another."""
+        """Close the connection; the next transaction opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -160,13 +161,13 @@ class Store:
         return number
 
     def totals(self) -> Usage:
-        """What this run's calls have cost, over all its openings."""
+        """Add up what this run's calls took, over all its openings."""
         mine = openings.join(calls, WRITTEN_BY)
         statement = select(*SUMS).select_from(mine).where(openings.c.run == self._run)
         return usage_from(self.transact(lambda connection: connection.execute(statement).one()))
 
     def note_keys(self, note: Callable[[bytes], None]) -> None:
-        """Call a function with every key there is, without holding them all."""
+        """Call a function with every key of the journal, without holding all of them in memory."""
 
         def action(connection: Connection) -> None:
             for key in connection.scalars(select(calls.c.key), execution_options={"yield_per": 1000}):
@@ -175,7 +176,7 @@ class Store:
         self.transact(action)
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Add calls, and free their claims. Calls that are there already are left as they are."""
+        """Add calls and free their claims; a call that was written before is left as it is."""
         for first in range(0, len(rows), KEPT_AT_ONCE):
             self._write(rows[first : first + KEPT_AT_ONCE])
 
@@ -188,7 +189,7 @@ class Store:
         self.transact(action, one_statement=not self._shared)
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The newest reply of each key that has one."""
+        """Return the newest reply of each key that has one."""
         return self.transact(lambda connection: self._replies(connection, keys), one_statement=True)
 
     def _replies(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -196,7 +197,7 @@ class Store:
         return {row.key: row.reply for row in rows}
 
     def reserve(self, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], set[bytes]]:
-        """The replies that are kept, and those of the other keys whose calls are now ours to make."""
+        """Return the stored replies, and which of the other keys this opening has claimed and is to call."""
         found = self.look_up(keys)
         # Everybody claims in the same order, so that two who want the same do not lock each other out.
         wanted = sorted(set(keys) - found.keys())
@@ -218,13 +219,13 @@ class Store:
         return ours - late.keys(), late
 
     def free(self, keys: Iterable[bytes]) -> None:
-        """Give claims up."""
+        """Free claims of this opening."""
         given = {"keys": list(keys)}
         if given["keys"]:
             self.transact(lambda connection: connection.execute(self._statements.free, given) and None)
 
     def free_lapsed(self, keys: Sequence[bytes]) -> None:
-        """End the claims of processes that have not been heard of for long."""
+        """Free claims whose process has let its lease lapse."""
 
         def action(connection: Connection) -> None:
             clock = now(connection.dialect)
@@ -236,7 +237,7 @@ class Store:
         self.transact(action)
 
     def renew(self) -> None:
-        """Let our claims hold for another lease."""
+        """Extend the claims of this opening by another lease."""
 
         def action(connection: Connection) -> None:
             until = now(connection.dialect) + int(self._lease)
@@ -247,12 +248,12 @@ class Store:
         self.transact(action)
 
     def invalidate(self, keys: Sequence[bytes]) -> None:
-        """Serve the replies of these keys no more."""
+        """Mark the replies of these keys so that they are not served again."""
         statement = update(calls).where(calls.c.key.in_(keys)).values(invalidated=True)
         self.transact(lambda connection: connection.execute(statement) and None)
 
     def note_batch(self, name: str, about: str) -> None:
-        """Note a batch that was sent, or something new about it."""
+        """Store a batch that was sent, or replace what is stored about it."""
 
         def action(connection: Connection) -> None:
             connection.execute(delete(batches).where(batches.c.id == name))
@@ -262,7 +263,7 @@ class Store:
         self.transact(action)
 
     def batches(self) -> list[Batch]:
-        """This run's batches, oldest first."""
+        """Return this run's batches, oldest first."""
         statement = (
             select(batches).where(batches.c.run == self._run).order_by(batches.c.created, batches.c.id)
         )
@@ -270,7 +271,7 @@ class Store:
         return [Batch(row.id, row.run, row.settled, row.created, json.loads(row.about)) for row in rows]
 
     def settle_batch(self, name: str) -> None:
-        """Note that a batch needs no more looking after."""
+        """Mark a batch as settled."""
         statement = update(batches).where(batches.c.id == name).values(settled=True)
         self.transact(lambda connection: connection.execute(statement) and None)
 
@@ -299,10 +300,10 @@ _REMEDIES = {
 
 
 def persevere(action: Callable[[], T], place: JournalLocation, retry_seconds: Callable[[], float]) -> T:
-    """Do it, again and again while the fault may pass, for so many seconds; who waits may lose patience.
+    """Run an action, and retry it while the fault may pass; ``retry_seconds`` is asked anew before each attempt.
 
     Raises:
-        JournalError: the fault lasts, or does not pass; says which database, what is wrong and what to do.
+        JournalError: the fault lasts or cannot pass; says which database, what is wrong and what to do.
     """
     retrying = Retrying(
         retry=retry_if_exception(passes),
@@ -319,7 +320,7 @@ def persevere(action: Callable[[], T], place: JournalLocation, retry_seconds: Ca
 
 
 def passes(error: BaseException) -> bool:
-    """Whether trying again may help."""
+    """Return whether a retry may help."""
     if not isinstance(error, DBAPIError):
         return False
     code = _sqlite_code(error)
@@ -331,14 +332,14 @@ def passes(error: BaseException) -> bool:
 
 
 def explain(error: DBAPIError) -> str:
-    """What the database said and what to do, without the statement and its values."""
+    """Return the database's message and a remedy, without the statement and its values."""
     said = " ".join(str(error.orig).split())
     remedy = _REMEDIES.get(_sqlite_code(error) or 0)
     return f"{said}; {remedy}" if remedy else said
 
 
 def _sqlite_code(error: DBAPIError) -> int | None:
-    """The primary code of an SQLite fault; the rest of its bits say where it was met."""
+    """Return the primary code of an SQLite fault; its higher bits only say where it occurred."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 

@@ -1,4 +1,4 @@
-"""The thread that reads and writes a journal: all that waits is done at once, in few transactions."""
+"""Run the thread that reads and writes a journal: waiting requests are served together, in few transactions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ T = TypeVar("T")
 CLOSED = "the journal is closed: open it again to go on"
 POLL_SECONDS = 0.2
 AT_ONCE = 256
-# Serving at most so often gathers requests into one transaction; nobody notices it beside a model call.
+# A pause this short gathers requests into one transaction, and is nothing beside the time of a model call.
 APART_SECONDS = 0.005
 
 
 @dataclass(slots=True, eq=False)
 class Reserve:
-    """Wants the reply of a key, or the right to make the call."""
+    """A request for the reply of a key, or for the right to make its call."""
 
     key: bytes
     done: asyncio.Future[bytes | None]
@@ -33,7 +33,7 @@ class Reserve:
 
 @dataclass(slots=True, eq=False)
 class Keep:
-    """Wants a call written."""
+    """A request to write a call."""
 
     row: Row
     done: asyncio.Future[None]
@@ -41,7 +41,7 @@ class Keep:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Wants anything else done, or asked."""
+    """A request for any other action of the store."""
 
     action: Callable[[Store], Any]
     done: asyncio.Future[Any]
@@ -52,11 +52,11 @@ Outcome = tuple[Request, Any]
 
 
 class Worker:
-    """Owns the journal's only connection.
+    """The thread that owns the journal's only connection, with its queue of requests.
 
     Args:
-        opening: makes the store; called in the thread.
-        shared: whether calls are claimed, and claims renewed.
+        opening: creates the store; called in the thread.
+        shared: whether calls are claimed and claims are renewed.
         lease: how long a claim holds, in seconds.
     """
 
@@ -72,7 +72,7 @@ class Worker:
         self._closed = self._ending = False
         self._renewal = time.monotonic() + lease / 3
         self._served = self._polling = 0.0
-        # A daemon, so that a program can end; whoever opens a journal sees to it that it is closed before.
+        # A daemon, so that a program can end; `Journal` joins it before that.
         self._thread = threading.Thread(target=self._run, name="jurygraph-journal", daemon=True)
 
     async def start(self) -> Store:
@@ -81,24 +81,24 @@ class Worker:
         return await self._opened
 
     def put(self, request: Request) -> asyncio.Future[Any]:
-        """Have something done; the future tells when."""
+        """Queue a request; the future has its outcome."""
         if self._closed:
             raise JournalError(CLOSED)
         self._requests.put(request)
         return request.done
 
     async def do(self, action: Callable[[Store], T]) -> T:
-        """Run a function of the store in the thread, and wait for what it gives."""
+        """Run a function of the store in the thread, and return its result."""
         result: T = await self.put(Job(action, self._loop.create_future()))
         return result
 
     def check(self) -> None:
-        """Raise the fault that ended the journal's use, if one did."""
+        """Raise the fault after which the journal cannot be used, if there was one."""
         if self._fault:
             raise JournalError(str(self._fault))
 
     def end(self) -> None:
-        """Do what is waiting and nothing after it."""
+        """Serve what is queued and then end."""
         self._closed = True
         self._requests.put(None)
 
@@ -126,7 +126,7 @@ class Worker:
             store.close()
 
     def _next_requests(self) -> list[Request]:
-        """All that waits; nothing once it is time to poll or to renew."""
+        """Return all waiting requests; an empty list when it is time to poll for replies or to renew claims."""
         requests: list[Request] = []
         try:
             self._take(requests, self._requests.get(timeout=self._idle_seconds()))
@@ -173,13 +173,13 @@ class Worker:
             self._served = time.monotonic()
 
     def _claim(self, store: Store, asking: list[Reserve]) -> None:
-        """Serve what is kept, claim what is not, and let those wait whose calls others are making."""
+        """Serve stored replies, claim the other keys, and keep requests waiting whose calls others are making."""
         if self._blocked and time.monotonic() >= self._polling:
             store.free_lapsed([request.key for request in self._blocked])
             asking, self._blocked = [*self._blocked, *asking], []
         if not asking:
             return
-        # Whatever goes wrong from here on, those who ask are told.
+        # In `_blocked` they are told of any fault from here on.
         self._blocked += asking
         found, ours = store.reserve([request.key for request in asking])
         outcomes = [(r, found.get(r.key)) for r in asking if r.key in found or r.key in ours]
@@ -189,7 +189,7 @@ class Worker:
         self._deliver(outcomes)
 
     def _give_up(self, error: Exception, requests: Sequence[Request]) -> None:
-        """Nothing can be done any more: whoever waits, and whoever comes later, is told."""
+        """Store the fault, which ends the use of the journal, and fail all waiting requests with it."""
         if self._fault is None:
             self._fault = error if isinstance(error, JournalError) else JournalError(f"journal: {error!r}")
             logger.error("%s", self._fault)
@@ -200,7 +200,7 @@ class Worker:
         self._on_loop(self._settle, outcomes)
 
     def _on_loop(self, function: Callable[..., None], *arguments: Any) -> None:
-        # A loop that is closed has nobody waiting any more.
+        # A closed event loop refuses the call, and nothing waits on it any more.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *arguments)
 
@@ -210,17 +210,18 @@ class Worker:
                 if isinstance(request, Reserve) and outcome is None:
                     self.forget(request.key)
             elif isinstance(outcome, JournalError):
+                # One object each: an exception that several tasks raise would gather all their tracebacks.
                 request.done.set_exception(JournalError(str(outcome)))
             else:
                 request.done.set_result(outcome)
 
     def forget(self, key: bytes) -> None:
-        """Nobody waits for it any more; a call that nobody is going to make is not to stay claimed."""
+        """Free a key that was claimed for a request which was cancelled, since nobody is going to make its call."""
         if self._shared and not self._closed:
             self.free(key)
 
     def free(self, key: bytes) -> asyncio.Future[Any]:
-        """Give the claim of a key up."""
+        """Free the claim of a key."""
         return self.put(Job(lambda store: store.free([key]), self._loop.create_future()))
 
 

@@ -182,15 +182,15 @@ def requested_turn(call: Call) -> RequestedTurn:
 _ALIKE = {0: (0, 1), 1: (1, 0)}
 
 
-def found(recorded: Recorded, turn_key: TurnKey, nth: int) -> RecordedReply | None:
+def find_reply(recorded: Recorded, turn_key: TurnKey, nth: int) -> RecordedReply | None:
     """The recorded reply of a voice, the ``nth`` of several; ``None`` where there is none.
 
     One reply that was asked for alone and the first of several samples stand for each other.
 
     >>> said = RecordedReply("Score: 4", None)
-    >>> found({TurnKey("scorer", 1): [said]}, TurnKey("scorer", 1, sample=1), 0) == said
+    >>> find_reply({TurnKey("scorer", 1): [said]}, TurnKey("scorer", 1, sample=1), 0) == said
     True
-    >>> found({TurnKey("scorer", 1): [said]}, TurnKey("scorer", 1, sample=2), 0) is None
+    >>> find_reply({TurnKey("scorer", 1): [said]}, TurnKey("scorer", 1, sample=2), 0) is None
     True
     """
     for sample in _ALIKE.get(turn_key.sample, (turn_key.sample,)):

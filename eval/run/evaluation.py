@@ -1,4 +1,4 @@
-"""What a run came to: its results where they are, and the figures that one pass over them gives."""
+"""Define what a run returns: its results, and the statistics of one pass over them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .results import Result, StoredResults
 
 @dataclass
 class Mean:
-    """A mean of numbers that come one at a time; ``value`` is ``None`` before the first."""
+    """A running mean; ``value`` is ``None`` before the first number."""
 
     total: float = 0.0
     count: int = 0
 
     def add(self, number: float | None) -> None:
-        """Take in one more number, if it is one."""
+        """Add a number; None is ignored."""
         if number is not None:
             self.total += number
             self.count += 1
@@ -36,7 +36,7 @@ class Mean:
 
 @dataclass
 class Overview:
-    """What one protocol made of one aspect, and what it took.
+    """The outcome of one protocol on one aspect: verdicts, means and usage.
 
     Attributes:
         judged: results with a verdict.
@@ -44,7 +44,7 @@ class Overview:
         score: the mean over verdicts.
         rounds: the mean over verdicts.
         usage: what all of them took, failed ones included.
-        stop_reasons: for what reason how many verdicts came to their end.
+        stop_reasons: how many verdicts ended for each reason.
     """
 
     judged: int = 0
@@ -55,7 +55,7 @@ class Overview:
     stop_reasons: Counter[str | None] = field(default_factory=Counter)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take in one more result, by its fields."""
+        """Add a result, given as its fields."""
         self.usage += Usage.of_fields(row)
         if row["status"] == "failed":
             self.failed += 1
@@ -67,12 +67,12 @@ class Overview:
 
 
 class RunSummary:
-    """What one pass over the fields of results gives; of each result a few numbers are kept.
+    """The statistics of one pass over the fields of results; a few numbers of each result are kept.
 
     Attributes:
-        overviews: by protocol and aspect, in the order in which they come up.
+        overviews: by protocol and aspect, in the order in which they occur.
         rows: by protocol, what its agreement with people is computed from.
-        liveliest: the place of the longest debate that changed its score; ``None`` without results.
+        liveliest: the index of the longest debate that changed its score; ``None`` without results.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -91,13 +91,13 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
         results: one for each item, aspect, protocol and repeat. With a folder they stay in their file, and each is
-            read when it is asked for.
+            read when it is accessed.
         manifest: what was run; ``manifest["signatures"]`` tells two runs apart.
-        folder: where results and manifest are on disk, if anywhere.
+        folder: where results and manifest are on disk; None without a folder.
         stopped: why the run ended before its work was done; ``None`` if all is done.
     """
 
@@ -115,7 +115,7 @@ class Evaluation:
 
     @cached_property
     def figures(self) -> RunSummary:
-        """What one pass over all results gives."""
+        """The statistics of one pass over all results; computed once."""
         if isinstance(self.results, StoredResults):
             return RunSummary(self.results.heads())
         return RunSummary(vars(result) for result in self.results)
@@ -170,6 +170,6 @@ class Evaluation:
         return [found for name, found in rows.items() if protocol in (None, name)]
 
     def most_worth_reading(self) -> Result | None:
-        """The longest debate that changed its score, else the longest; ``None`` without results."""
+        """Return the longest debate that changed its score, else the longest; ``None`` without results."""
         place = self.figures.liveliest
         return None if place is None else self.results[place]

@@ -101,7 +101,7 @@ async def run_folder(
     """
     with _locked(path) as folder:
         if path is not None:
-            if config.fresh or config.replace:
+            if config.fresh or config.overwrite:
                 make_way(folder)
             manifest = write_manifest(folder, {**manifest, "fresh": config.fresh})
         journal = await Journal.open(
@@ -167,7 +167,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _OF_THE_FIRST_START = ("run", "fresh", "created", "steps")
-_OTHERWISE = "choose another --out, or have what is there make way with --replace"
+_OTHERWISE = "choose another --out, or start a new run in this one with --overwrite"
 
 
 def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from ...state.aspects import Aspect
 from ...state.errors import ModelCallError
 from ...state.usage import Usage
 from ..datasets.items import Item
-from .call_pipeline import JudgeItem
+from .judge_item import JudgeItem
 from .progress_counters import ProgressCounters
 from .results import Key, Result
 from .run_log import redact

@@ -1,4 +1,4 @@
-"""How far a run has come. Whoever wants to show it looks here as often as it likes; nobody is called."""
+"""Count how far a run has come. A display reads the counters whenever it likes; nothing calls it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .results import Result
 
 @dataclass
 class ProgressCounters:
-    """Of one run; what earlier starts of it have done and paid is counted in.
+    """The progress of one run, with what earlier starts of it have done and paid.
 
     Attributes:
-        wanted: verdicts in all.
-        resumed: those that were there at the start.
-        judged: those that are there now, ``resumed`` included.
-        failed: items that got none, since the start.
+        wanted: verdicts that the run is to make.
+        resumed: verdicts that were there at the start.
+        judged: verdicts that are there now, ``resumed`` included.
+        failed: items without a verdict since the start.
         rounds: of the verdicts since the start.
         usage: what all calls took, earlier starts included.
         served: calls since the start that were answered without a request: by the journal, or by a like one in flight.
         made: requests since the start.
-        phase: what a run over the provider's batches is at; empty otherwise.
+        phase: what a run over the provider's batches is doing; empty otherwise.
     """
 
     wanted: int = 0
@@ -35,7 +35,7 @@ class ProgressCounters:
     phase: str = ""
 
     def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
-        """Begin, or go on, with what earlier starts have done and paid."""
+        """Start from what earlier starts of the run have done and paid."""
         self.wanted, self.resumed, self.judged = wanted, resumed, resumed
         self.usage = spent
 
@@ -45,13 +45,13 @@ class ProgressCounters:
         self.made += usage.calls
 
     def finished(self, result: Result) -> None:
-        """An item is through."""
+        """Count an item that was judged or failed."""
         self.judged += result.status == "ok"
         self.failed += result.status == "failed"
         self.rounds += result.rounds or 0
 
     def summary(self) -> dict[str, float | None]:
-        """The figures by name."""
+        """Return the counters by name, as the span of a run has them."""
         return {
             "wanted": self.wanted,
             "judged": self.judged,

@@ -1,4 +1,4 @@
-"""One line of ``results.jsonl`` for each item, aspect, protocol and repeat; written as each finishes."""
+"""Write and read ``results.jsonl``: one line for each item, aspect, protocol and repeat, written as each finishes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BLOCK = 1 << 16
 
 
 class Key(NamedTuple):
-    """What tells one result from another."""
+    """What identifies a result within a run."""
 
     item: str
     aspect: str | None
@@ -36,7 +36,7 @@ class Key(NamedTuple):
 
 
 class Result(BaseModel, Usage):
-    """What became of one item.
+    """The outcome of judging one item: a verdict or an error, the label by people, and the transcript.
 
     ``systems``, ``category``, ``lengths`` and ``annotations`` are the item's (see ``About``).
     """
@@ -68,11 +68,11 @@ class Result(BaseModel, Usage):
 
     @property
     def key(self) -> Key:
-        """Which item, aspect, protocol and repeat this is."""
+        """The item, aspect, protocol and repeat that this is the result of."""
         return Key(self.item, self.aspect, self.protocol, self.repeat)
 
     def line(self) -> bytes:
-        """The result as a line of JSON, what it is about first.
+        """Return the result as a line of JSON, with the fields that identify it first.
 
         >>> Result(item="a", protocol="debate", status="failed", error="no words").line()[:26]
         b'{"item":"a","group":null,"'
@@ -80,7 +80,7 @@ class Result(BaseModel, Usage):
         try:
             return orjson.dumps({name: getattr(self, name) for name in _ORDER}) + b"\n"
         except TypeError:
-            # Details may hold what is no JSON yet, and models write what is no Unicode: half a surrogate pair.
+            # Details may hold objects that are no JSON yet, and models write halves of surrogate pairs.
             return self._plain_line()
 
     def _plain_line(self) -> bytes:
@@ -100,7 +100,7 @@ _HEAD_LENGTH = _ORDER.index("details")
 
 
 class StoredResults(Sequence[Result]):
-    """Results that stay in their file: each is read when it is asked for, and none is held.
+    """A sequence of results that stay in their file: each is read when it is accessed, and none is kept in memory.
 
     Errors of reading: ``DataError`` for a line that is no result, or where the file has been rewritten since.
     """
@@ -118,7 +118,7 @@ class StoredResults(Sequence[Result]):
         return (_parsed(line, self._path, offset) for offset, line in self._each())
 
     def heads(self) -> Iterator[Mapping[str, Any]]:
-        """The fields of each result without details, warnings and transcript, which are most of a line."""
+        """Iterate over the fields of each result without details, warnings and transcript, which are most of a line."""
         return (_head(line, self._path, offset) for offset, line in self._each())
 
     @overload
@@ -138,7 +138,7 @@ class StoredResults(Sequence[Result]):
 
     @property
     def failed(self) -> StoredResults:
-        """Those that have no verdict."""
+        """The results that have no verdict."""
         failed = [place for place, ok in enumerate(self._ok) if not ok]
         return StoredResults(self._path, (self._offsets[place] for place in failed), bytes(len(failed)))
 
@@ -161,7 +161,7 @@ class StoredResults(Sequence[Result]):
 
 
 class OkKeys(Container[Key], Sized):
-    """The keys that have a verdict: a set that can be asked and counted, at 8 bytes a key."""
+    """The set of keys that have a verdict, at 8 bytes a key."""
 
     def __init__(self, digests: Digests) -> None:
         self._digests = digests
@@ -174,9 +174,9 @@ class OkKeys(Container[Key], Sized):
 
 
 class ResultsFile:
-    """The results of a run on disk. The last line of a key counts: what failed and was tried again is replaced.
+    """The results of a run on disk. The last line of a key counts, so that a retry replaces a failure.
 
-    Half a last line, which a killed run may have left, is none: it is not read, and is cut off before one is added.
+    Half a last line, which a killed run may have left, is not read, and is cut off before the next one is added.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -185,7 +185,7 @@ class ResultsFile:
         self._lines: LineIndex | None = None
 
     def add(self, result: Result) -> None:
-        """Append a result; when this returns, it outlives the process (see ``sync`` for the machine).
+        """Append a result; when this returns, it survives the end of the process (``sync``: of the machine).
 
         Raises:
             OSError: it could not be written whole; the file is as it was before.
@@ -195,18 +195,18 @@ class ResultsFile:
         index.add(digest(*result.key), result.status == "ok", len(line))
 
     def sync(self) -> None:
-        """Have what was added outlive the machine as well."""
+        """Flush the file to disk, so that what was added survives a crash of the machine."""
         if self._file is not None:
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Let go of the file; ``add`` opens it again."""
+        """Close the file; ``add`` opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def read(self) -> StoredResults:
-        """All results, the last one of each key, in the order in which keys first came up.
+        """Return all results, the last one of each key, in the order in which the keys first occur.
 
         Raises:
             DataError: a line that is no result; names file and line.
@@ -214,7 +214,8 @@ class ResultsFile:
         return self._stored(self._index().latest())
 
     def of_item(self, item: str) -> list[Result]:
-        """All results of one item, the last one of each key; lines of other items are hardly looked at."""
+        """Return all results of one item, the last one of each key."""
+        # To search a line for the name is much faster than to parse it.
         found, name = {}, orjson.dumps(item)
         for offset, line in _whole_lines(self.path):
             if name not in line:
@@ -225,7 +226,7 @@ class ResultsFile:
         return list(found.values())
 
     def ok_keys(self) -> OkKeys:
-        """The keys whose last result is a verdict.
+        """Return the keys whose last result is a verdict.
 
         Raises:
             DataError: a line that is no result; names file and line.
@@ -233,7 +234,7 @@ class ResultsFile:
         return OkKeys(self._index().latest_ok())
 
     def finish(self, keys: Iterable[Key]) -> StoredResults:
-        """Put the file in order: one line a key, in the order of the keys, then whatever else it holds.
+        """Rewrite the file with one line a key, in the order of the keys, and other results after them.
 
         The new file replaces the old one at once, or not at all. Keys without a result are left out.
 
@@ -291,7 +292,7 @@ class ResultsFile:
 
 
 def _write_whole(file: FileIO, line: bytes) -> None:
-    """In one piece where the system takes it; what a full disk took of it is taken back."""
+    """Write a line whole, or leave the file as it was: a full disk takes only part of a line."""
     written = 0
     try:
         while written < len(line):
@@ -302,7 +303,7 @@ def _write_whole(file: FileIO, line: bytes) -> None:
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that came to their end, each with where it begins."""
+    """Iterate over the complete lines, each with its offset in bytes."""
     if not path.exists():
         return
     offset = 0
@@ -314,6 +315,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _cut_off_half_line(path: Path) -> None:
+    """Truncate the file after its last newline, which is searched from the end."""
     if not path.exists():
         return
     with path.open("rb+") as file:
@@ -329,7 +331,7 @@ def _cut_off_half_line(path: Path) -> None:
 
 
 def _about(line: bytes, path: Path, offset: int) -> tuple[Key, bool]:
-    """Which result a line holds, and whether it is a verdict, found out without making a result of it."""
+    """Return the key of a line, and whether it has a verdict, without the cost of validating the line."""
     try:
         row = orjson.loads(line)
         key = Key(row["item"], row["aspect"], row["protocol"], row["repeat"])
@@ -340,7 +342,8 @@ def _about(line: bytes, path: Path, offset: int) -> tuple[Key, bool]:
 
 
 def _head(line: bytes, path: Path, offset: int) -> Mapping[str, Any]:
-    """Nothing inside a JSON string looks like the next field's name: quotes are escaped there."""
+    """Parse the fields of a line up to its details; a line in another order is parsed whole."""
+    # The mark cannot occur inside a JSON string, since quotes are escaped there.
     end = line.find(_DETAILS)
     try:
         head = orjson.loads(line[:end] + b"}") if end > 0 else {}

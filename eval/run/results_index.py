@@ -1,4 +1,4 @@
-"""Where the lines of a results file stand, and which result each holds: 17 bytes a line, however long it is."""
+"""Index the lines of a results file: their offsets, and which result each holds, in 17 bytes a line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Lines = NDArray[np.intp]
-"""Lines by number, counted from 0."""
+"""Numbers of lines, counted from 0."""
 
 
 class Digests:
-    """A set of digests at 8 bytes each, made once and asked often."""
+    """An immutable set of digests at 8 bytes each."""
 
     def __init__(self, digests: NDArray[np.uint64]) -> None:
         self._sorted = array("Q", np.sort(digests).tobytes())
@@ -31,7 +31,7 @@ class LineIndex:
     """The lines of a file in their order.
 
     Attributes:
-        digests: of what each line's result is the result of.
+        digests: of the key of each line's result.
         offsets: where each line begins, in bytes.
         ok: 1 for each line with a verdict, else 0.
         end: where the next line will begin.
@@ -47,27 +47,28 @@ class LineIndex:
         return len(self.ok)
 
     def add(self, digest: int, ok: bool, length: int) -> None:
-        """One more line, so many bytes long."""
+        """Add a line, ``length`` bytes long."""
         self.digests.append(digest)
         self.offsets.append(self.end)
         self.ok.append(ok)
         self.end += length
 
     def latest(self) -> Lines:
-        """The last line of each result, in the order in which results first came up."""
+        """Return the last line of each result, in the order in which the results first occur."""
+        # `np.unique` finds first occurrences only; on the reversed array they are the last ones.
         digests = np.array(self.digests, dtype=np.uint64)
         _, first = np.unique(digests, return_index=True)
         _, from_the_end = np.unique(digests[::-1], return_index=True)
         return (len(digests) - 1 - from_the_end)[np.argsort(first)]
 
     def latest_ok(self) -> Digests:
-        """The results whose last line has a verdict."""
+        """Return the digests of the results whose last line has a verdict."""
         lines = self.latest()
         ok = np.array(self.ok, dtype=bool)[lines]
         return Digests(np.array(self.digests, dtype=np.uint64)[lines[ok]])
 
     def of(self, wanted: Iterable[int]) -> Lines:
-        """The last line of each wanted result, in the order in which they are wanted; some may have none."""
+        """Return the last line of each wanted result in the order of ``wanted``; those without a line are left out."""
         latest = self.latest()
         known = np.array(self.digests, dtype=np.uint64)[latest]
         order = np.argsort(known)
@@ -79,7 +80,7 @@ class LineIndex:
         return found
 
     def rearranged(self, lines: Lines) -> LineIndex:
-        """Of a file that has these lines in this order."""
+        """Return the index of a file that has these lines in this order."""
         fresh = LineIndex()
         ends = self.offsets[1:]
         ends.append(self.end)

@@ -17,7 +17,7 @@ from ...nodes.models.send import CallMiddleware
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
 from ..datasets.items import Item
-from .call_pipeline import JudgeItem
+from .judge_item import JudgeItem
 from .progress_counters import ProgressCounters
 from .results import Key, Result
 

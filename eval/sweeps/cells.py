@@ -1,4 +1,4 @@
-"""The axes of a sweep, the values they take, the cells that their combinations make, and the result of one cell."""
+"""Define the axes of a sweep, the cells that are combinations of their values, and the result of a cell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
 NAME_LENGTH = 100
 
 MOST_CELLS = 1000
-"""Each has a folder and a line in every table: more are better split into several sweeps."""
+"""The limit of a sweep, since each cell has a folder and a line in every table."""
 _NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
 
 
@@ -28,8 +28,8 @@ class Value:
     """One value of an axis.
 
     Attributes:
-        label: how it is called in tables, figures and folder names.
-        change: what is set there: a setting (``inner.n`` for one of those that a setting holds), ``protocol``,
+        label: its name in tables, charts and folder names.
+        change: what it sets: a setting (``inner.n`` for one of those that a setting holds), ``protocol``,
             ``model`` (of all roles) or ``model.ROLE``.
     """
 
@@ -39,7 +39,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Axis:
-    """What varies, and the values that it takes.
+    """Something that varies over a sweep, with its values.
 
     >>> axis = Axis.of("n", [1, 2, 3])
     >>> axis.numbers, axis.values[0]
@@ -54,18 +54,18 @@ class Axis:
 
     @classmethod
     def of(cls, name: str, values: Iterable[Any] | Mapping[str, Mapping[str, Any]]) -> Axis:
-        """Make an axis of one setting and its values, or of labels and the settings under each.
+        """Make an axis from a setting's name and values, or from labels and all that is set under each.
 
         Raises:
             UsageError: no values, or one of them twice.
         """
         if isinstance(values, Mapping):
-            members = tuple(Value(label, dict(change)) for label, change in values.items())
+            found = tuple(Value(label, dict(change)) for label, change in values.items())
         else:
-            members = tuple(Value(_label(name, value), {name: value}) for value in values)
-        if not members:
+            found = tuple(Value(_label(name, value), {name: value}) for value in values)
+        if not found:
             raise UsageError(f"the axis {name} has no values")
-        axis = cls(name, members)
+        axis = cls(name, found)
         for label in axis.labels:
             if axis.labels.count(label) > 1:
                 raise UsageError(f"the axis {name} has the value {label} twice")
@@ -73,10 +73,10 @@ class Axis:
 
     @classmethod
     def parse(cls, text: str) -> Axis:
-        """Read an axis as a command line gives it: ``KEY=V1,V2,...``, or ``KEY=[...]``, a JSON list of values.
+        """Parse an axis from a command line: ``KEY=V1,V2,...``, or ``KEY=[...]`` with a JSON list of values.
 
         Raises:
-            UsageError: neither of these.
+            UsageError: a text of neither form.
 
         >>> Axis.parse("n=1,2").labels
         ('1', '2')
@@ -96,12 +96,12 @@ class Axis:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of its values."""
+        """The labels of its values."""
         return tuple(value.label for value in self.values)
 
     @property
     def numbers(self) -> tuple[float, ...] | None:
-        """Its values as numbers, where all of them are."""
+        """Its values as numbers; None unless all of them are numbers."""
         try:
             return tuple(float(label) for label in self.labels)
         except ValueError:
@@ -114,7 +114,7 @@ class Cell:
 
     Attributes:
         labels: by axis.
-        change: what is set in it, in addition to what all cells have in common.
+        change: what it sets, on top of what all cells have in common.
     """
 
     labels: Mapping[str, str]
@@ -122,7 +122,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """The cell in a line.
+        """The labels of the cell in a line.
 
         >>> Cell({"n": "2", "persona": "plain"}).title
         'n=2, persona=plain'
@@ -131,7 +131,7 @@ class Cell:
 
     @property
     def folder(self) -> str:
-        """The same as the name of a folder that any file system allows.
+        """The labels as the name of a folder that any system takes.
 
         >>> Cell({"model": "openai:gpt-4o?seed=1", "n": "2"}).folder
         'model=openai-gpt-4o-seed=1,n=2'
@@ -141,10 +141,10 @@ class Cell:
 
 
 def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
-    """Yield every combination of the axes' values; the last axis varies fastest.
+    """Give every combination of the axes' values; the last axis varies fastest.
 
     Raises:
-        UsageError: no axis, one twice, two that set the same, or far too many cells.
+        UsageError: no axis, one given twice, two that set the same, or more than ``MOST_CELLS`` cells.
 
     >>> [cell.title for cell in cells([Axis.of("n", [1, 2]), Axis.of("persona", ["strict", "plain"])])]
     ['n=1, persona=strict', 'n=1, persona=plain', 'n=2, persona=strict', 'n=2, persona=plain']
@@ -180,7 +180,7 @@ def _from_json(name: str, text: str) -> list[Any]:
 
 
 def _label(name: str, value: Any) -> str:
-    """Name a value: a model by its name, a folder by its last part, a list by its members."""
+    """Return the label of a value: a model's name, a folder's last part, the members of a list."""
     if name == PROMPTS:
         return Path(value).name if value else "ours"
     if isinstance(value, bool):
@@ -199,9 +199,9 @@ class CellResult:
     """The result of one cell.
 
     Attributes:
-        cell: which it is.
+        cell: its labels and settings.
         protocol: the name of its protocol.
-        evaluation: its results; a run like any other.
+        evaluation: its results, a run like any other.
     """
 
     cell: Cell
@@ -209,32 +209,32 @@ class CellResult:
     evaluation: Evaluation
 
     def overviews(self) -> Iterator[Overview]:
-        """Yield what was judged and what it took, by aspect."""
+        """Iterate over verdicts and usage by aspect."""
         return iter(self.evaluation.figures.overviews.values())
 
     @property
     def judged(self) -> int:
         """The number of verdicts."""
-        return sum(overview.judged for overview in self.overviews())
+        return sum(one.judged for one in self.overviews())
 
     @property
     def failed(self) -> int:
-        """The number of judgements without a verdict."""
-        return sum(overview.failed for overview in self.overviews())
+        """The number of items without a verdict."""
+        return sum(one.failed for one in self.overviews())
 
     @property
     def usage(self) -> Usage:
         """The usage of its verdicts, also where another cell made and paid a call first."""
-        return total_usage(overview.usage for overview in self.overviews())
+        return total_usage(one.usage for one in self.overviews())
 
     @property
     def calls_each(self) -> float | None:
-        """Calls a verdict."""
+        """Model calls for each item that was judged or failed."""
         return self._each(self.usage.calls)
 
     @property
     def cost_each(self) -> float | None:
-        """US dollars a verdict; ``None`` where a price is unknown."""
+        """US dollars for each item that was judged or failed; ``None`` where a price is unknown."""
         return self._each(self.usage.cost_usd)
 
     def _each(self, total: float | None) -> float | None:

@@ -1,9 +1,9 @@
-"""What a sweep will take, told before it starts: its calls one cell by one, and with what cells have in common once.
+"""Estimate the calls of a sweep before it starts: of each cell alone, and of all cells with shared calls made once.
 
-Bounds follow from protocols and settings. How much cells share depends on how debates go, so it is rehearsed: all
-cells on a few items, every call answered by the offline judge, and calls told apart as the journal does it. The
-rehearsal is held twice, with debates that end as the offline judge has it, and with Critics that are never content;
-a real model's debates end somewhere in between, or elsewhere.
+Bounds follow from protocols and settings. How many calls cells share depends on how debates go, so it is measured in
+a dry run: all cells on a few items, every call answered by the offline judge, and calls identified as the journal
+does. There are two dry runs, one with debates that end as the offline judge decides, one with Critics that always
+object; a real model's debates may end in between, or elsewhere.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from ..estimate.estimator import added, calls_of, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 
 MOST, LEAST, ALTOGETHER = 4, 2, 100
-"""Verdicts that are rehearsed: of each cell, and about how many of all."""
+"""Verdicts of a dry run: the most and least of each cell, and about how many of all cells."""
 
 SAYS_SOMETHING = 40
-"""Characters from which on a reply is no bare value."""
+"""Characters from which on a reply is more than a bare value."""
 
 
 @dataclass(frozen=True)
 class CallShares:
-    """What all cells ask of models for a few verdicts each.
+    """The calls of all cells for a few verdicts each.
 
     Attributes:
         verdicts: of all cells together.
-        calls: with a journal for each cell.
-        distinct: with one journal for all of them.
+        calls: how many there are with a journal for each cell.
+        distinct: how many there are with one journal for all cells.
     """
 
     verdicts: int
@@ -49,26 +49,26 @@ class CallShares:
 
     @property
     def share(self) -> float:
-        """Of the calls, those that have to be made."""
+        """The share of the calls that have to be made."""
         return self.distinct / self.calls if self.calls else 1.0
 
     def scaled(self, verdicts: int) -> tuple[int, int]:
-        """Calls for so many verdicts: one cell by one, and together."""
+        """Return the calls for so many verdicts: of the cells alone, and of all cells with shared calls once."""
         times = verdicts / self.verdicts if self.verdicts else 0.0
         return round(self.calls * times), round(self.distinct * times)
 
 
 @dataclass(frozen=True)
 class ExpectedCalls:
-    """What a sweep will take.
+    """The estimate of a sweep.
 
     Attributes:
         verdicts: still to be made, by cell.
-        alone: calls of each cell by itself: bounds, repairs of unreadable replies aside.
-        rehearsed: verdicts of each cell that were rehearsed; 0 where nothing was.
-        played: the rehearsal with debates that end as the offline judge has it.
-        drawn_out: the one with Critics that are never content.
-        cost_alone: dollars of all cells one by one; ``None`` where a price is unknown.
+        alone: bounds of the calls of each cell by itself, repair requests aside.
+        sampled: verdicts of each cell in the dry runs; 0 where there was none.
+        played: the dry run with debates that end as the offline judge decides.
+        drawn_out: the dry run with Critics that always object.
+        cost_alone: US dollars of all cells by themselves; ``None`` where a price is unknown.
     """
 
     verdicts: tuple[int, ...]
@@ -80,28 +80,28 @@ class ExpectedCalls:
 
     @property
     def one_by_one(self) -> CallRange:
-        """Calls if every cell were run by itself."""
+        """The calls if every cell were run by itself."""
         return sum(self.alone, start=exactly(0))
 
     @property
     def bounds(self) -> CallRange:
-        """Calls of the sweep, whatever cells share: no fewer than any one cell's, no more than one by one."""
+        """The calls of the sweep, whatever cells share: at least those of the greatest cell, at most those of all."""
         return CallRange(max((calls.least for calls in self.alone), default=0), self.one_by_one.most)
 
     @property
     def together(self) -> CallRange:
-        """Calls of the sweep as rehearsed: what cells have in common is made once."""
+        """The calls of the sweep by the dry runs, with shared calls made once."""
         return CallRange(*sorted(one.scaled(sum(self.verdicts))[1] for one in (self.played, self.drawn_out)))
 
     @property
     def saved(self) -> CallRange:
-        """Calls that are made in one cell and serve others, as rehearsed."""
+        """The calls of other cells that need not be made again, by the dry runs."""
         both = (one.scaled(sum(self.verdicts)) for one in (self.played, self.drawn_out))
         return CallRange(*sorted(alone - together for alone, together in both))
 
     @property
     def cost(self) -> Range[float] | None:
-        """Dollars as rehearsed, each call for as much as any."""
+        """US dollars by the dry runs, as if shared calls cost as much as others; None where a price is unknown."""
         alone = self.cost_alone
         if alone is None:
             return None
@@ -109,7 +109,7 @@ class ExpectedCalls:
 
 
 async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
-    """What follows from protocols and settings alone; arguments as for ``expected_calls``."""
+    """Return the estimate that follows from protocols and settings alone; arguments as for ``expected_calls``."""
     pairs = list(zip(planned.cells, done, strict=True))
     return ExpectedCalls(
         verdicts=tuple(len(one.plan) - there for one, there in pairs),
@@ -119,14 +119,14 @@ async def bounds(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
 
 
 async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCalls:
-    """Work out what a sweep will take; no provider is called.
+    """Estimate what a sweep will take, with dry runs; no provider is called.
 
     Args:
         planned: the sweep.
         done: how many verdicts each cell has already.
 
     Raises:
-        UsageError: a setting that a protocol would stumble over at its first item.
+        UsageError: a setting with which a protocol would fail at its first item.
     """
     known = await bounds(planned, done)
     todo = [one for one, left in zip(planned.cells, known.verdicts, strict=True) if left]
@@ -144,12 +144,12 @@ async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCal
 async def sample_call_shares(
     cells: Sequence[PlannedCell], tasks: Sequence[Mapping[str, Any]], *, content: bool = True
 ) -> CallShares:
-    """Have all cells judge a few items with the offline judge in everybody's place.
+    """Run all cells on a few items with the offline judge as every model, and count calls.
 
     Args:
         cells: of one sweep.
         tasks: what each of them judges.
-        content: whether Critics may be content.
+        content: whether Critics may be satisfied.
     """
     journal, calls = _Journal(load(OFFLINE, asyncio.get_running_loop()), content), 0
     token = call_middleware.set(journal)
@@ -171,16 +171,16 @@ async def _judge(one: PlannedCell, tasks: Sequence[Mapping[str, Any]]) -> None:
                 await graph.ainvoke({"task": task})
             except UsageError:
                 raise
-            except Exception:  # the judge that stands in plays no part in the sweep itself
+            except Exception:  # A failure of the offline judge says nothing about the sweep itself.
                 continue
 
 
 class _Journal(CallMiddleware):
-    """The offline judge answers what has not been asked before; calls that serve a whole run are not counted.
+    """Middleware that has the offline judge answer each new call; calls that serve a whole run are not counted.
 
     Attributes:
-        replies: to what was asked, in all cells.
-        asked: what the present cell asked.
+        replies: by fingerprint, over all cells.
+        asked: the fingerprints of the present cell.
     """
 
     def __init__(self, stand_in: LoadedModel, content: bool) -> None:
@@ -192,7 +192,7 @@ class _Journal(CallMiddleware):
         self._content = content
 
     def begin(self, one: PlannedCell) -> None:
-        """Hear the next cell."""
+        """Start the next cell."""
         self.asked = set()
         (graph,) = one.plan.graphs.values()
         protocol = find_protocol(one.protocol).protocol
@@ -200,7 +200,7 @@ class _Journal(CallMiddleware):
         self._roles_once = frozenset(role.rpartition(".")[2] for role in once)
 
     async def __call__(self, call: Call, send: Send) -> Reply:
-        """The reply from before, else the offline judge's in the shape that the real model was asked for."""
+        """Return the earlier reply, else the offline judge's in the shape that the real model was asked for."""
         key = fingerprint(call)
         serves_all = call.metadata.get("role") in self._roles_once
         replies = self._once if serves_all else self.replies
@@ -216,9 +216,10 @@ class _Journal(CallMiddleware):
 
 
 def _told_apart(reply: Reply, key: bytes) -> Reply:
-    """With a word of its own in front, since two agents who are told different things do not say the same.
+    """Return the reply with a word of its own in front of each text.
 
-    The offline judge often does, and what follows in two debates would look shared. What is short is a value.
+    The offline judge often says the same to different prompts, which a language model does not, and the calls after
+    it would look shared. Short texts are values and stay as they are.
     """
     mark = "".join(chr(ord("a") + byte % 26) for byte in key[:8])
 

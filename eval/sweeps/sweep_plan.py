@@ -25,6 +25,9 @@ from .cells import MODEL, PROMPTS, PROTOCOL, Axis, Cell, cells
 CELLS = "cells"
 JOURNAL = "calls.sqlite"
 
+SWEEP_WITHOUT = ("fresh", "overwrite", "batch")
+"""Fields of the config that mean nothing for a sweep: its cells share calls with each other and with earlier starts."""
+
 
 class SweepOptions(TypedDict, total=False):
     """What the cells of a sweep have in common.
@@ -112,8 +115,10 @@ class SweepPlan:
 
         A replay makes no call that could be kept.
         """
-        if config.fresh or config.replace or config.batch:
-            raise UsageError("a sweep knows no fresh, replace and batch: choose another folder to begin anew")
+        if any(getattr(config, name) for name in SWEEP_WITHOUT):
+            raise UsageError(
+                "a sweep knows no fresh, overwrite and batch: choose another folder to begin anew"
+            )
         if config.journal is not None or self.folder is None or self.is_replay:
             return config
         return replace(config, journal=self.folder / JOURNAL)

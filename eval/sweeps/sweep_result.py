@@ -279,7 +279,7 @@ DRAWN = ("svg", "png", "pdf")
 
 
 def grids(sweep: Sweep, ablation: Ablation | None = None) -> dict[str, Grid]:
-    """Lay out a sweep's tables by name: ``cells``, ``aspects`` if several, ``paper`` if the source has another shape."""
+    """Lay out a sweep's tables by name: ``cells``, ``aspects`` if any, ``paper`` if the source has another shape."""
     extras = [EXTRAS[name] for name in ablation.extras] if ablation else []
     title = f"{ablation.name}: {ablation.question}" if ablation else "Agreement by cell"
     tables = {"cells": cell_grid(sweep, title, extras)}

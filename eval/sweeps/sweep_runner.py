@@ -16,7 +16,7 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ...state.usage import Usage
 from ..datasets.dataset import Data
-from ..run.config import Limits, RunConfig
+from ..run.config import RunConfig, RunLimits
 from ..run.progress_counters import ProgressCounters
 from ..run.shutdown import StopSignal
 from ..runner import execute
@@ -27,7 +27,7 @@ from .sweep_result import Sweep
 LOCK = "sweep.lock"
 
 
-class SweepRunOptions(SweepOptions, Limits, total=False):
+class SweepRunOptions(SweepOptions, RunLimits, total=False):
     """What the cells have in common, and how the sweep is to be carried out."""
 
 
@@ -55,7 +55,7 @@ def sweep(
         axes: name to values, such as ``{"n": [1, 2, 3], "persona": ["strict", "plain"]}``; a name may also be
             ``protocol``, ``model``, ``model.ROLE``, ``prompts``, or one's own with labels and what is set under each.
         data: a dataset, its name, or a file; may be left out where there are ``replies``.
-        **options: see ``SweepOptions`` and ``Limits``; limits hold for all cells together.
+        **options: see ``SweepOptions`` and ``RunConfig``; limits hold for all cells together.
 
     Raises:
         UsageError: bad input, told before any call.
@@ -74,9 +74,8 @@ async def asweep(
     **options: Unpack[SweepRunOptions],
 ) -> Sweep:
     """``sweep`` for async code; the same arguments and errors."""
-    limits = {name: value for name, value in options.items() if name not in SweepOptions.__annotations__}
+    config = RunConfig.from_options(options, SweepOptions.__annotations__)
     wanted = {name: value for name, value in options.items() if name in SweepOptions.__annotations__}
-    config = RunConfig.of(cast("Limits", limits))
     planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **cast("SweepOptions", wanted))
     return await carry_out_sweep(planned, config)
 
@@ -97,7 +96,7 @@ async def carry_out_sweep(
         counts or SweepCounts(),
         stop or StopSignal(),
     )
-    config.budget.check(planned.models)
+    config.check_prices(planned.models.values())
     planned.done(config)
     counts.wanted = len(planned)
     done: list[CellResult] = []

@@ -1,4 +1,4 @@
-"""One call: what is sent, what comes back, when two calls are the same."""
+"""Define a model call and its reply, and the fingerprint by which two calls are the same."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ from .loaded_model import LoadedModel
 
 @dataclass(frozen=True)
 class Call:
-    """What goes out. Who asks is part of it: two agents told the same are two voices.
+    """What is sent to a model, and for whom.
 
-    ``parameters`` are those of this call alone: ``temperature``, ``n`` (several replies to one request),
-    ``logprobs`` with ``top_logprobs``.
+    Attributes:
+        model: the model that is asked.
+        messages: the prompt.
+        schema: the JSON schema of the reply; None for plain text.
+        metadata: agent, role, round and more of who asks; traces show it, and it is part of the fingerprint.
+        parameters: those of this call alone: ``temperature``, ``n`` (several replies to one request), ``logprobs``
+            with ``top_logprobs``.
     """
 
     model: LoadedModel
@@ -65,9 +70,9 @@ class Reply:
 
 
 class UnsupportedParameterError(ModelCallError):
-    """The provider does not take what decides the shape of the reply: ``n`` or ``logprobs``.
+    """Raised where a provider does not take a parameter that decides the shape of the reply: ``n`` or ``logprobs``.
 
-    The model is not asked for it again; how to do without is for the caller to say.
+    The model is not asked for it again; the caller decides how to do without.
     """
 
     def __init__(self, message: str, parameter: str) -> None:
@@ -76,18 +81,18 @@ class UnsupportedParameterError(ModelCallError):
 
 
 Send = Callable[[Call], Awaitable[Reply]]
-"""What makes a call: one attempt, or whatever a run puts around it."""
+"""A function that makes a call: one attempt, or all that a run puts around it."""
 
 SIZE = 16
-"""Bytes: with a billion calls the chance of any two colliding is below 1e-20."""
+"""Bytes of a fingerprint: with a billion calls the chance of any two colliding is below 1e-20."""
 
 
 def fingerprint(call: Call) -> bytes:
-    """What identifies a call, as 16 bytes.
+    """Return what identifies a call, as 16 bytes.
 
-    Model and parameters, messages and schema; and whose voice it is: the agent's index within its role, the number
-    of the sample and of the repeat. Two advocates who were told the same are two voices, not one paid once; but
-    the first scorer of two protocols is the same agent.
+    It covers model and parameters, messages and schema, and who asks: the agent's index within its role, the number
+    of the sample and of the repeat. Two advocates with the same prompt are two calls, so that they may differ; the
+    first scorers of two protocols are one agent, so that a call which both make is paid once.
     """
     about = call.metadata
     parts = (
@@ -108,7 +113,8 @@ def _message(message: BaseMessage) -> tuple[str, Any]:
 
 
 def _repeat() -> int:
-    """Which of several independent verdicts this is: those who repeat a judge mark all that happens inside."""
+    """Return the number of the independent verdict that is being made."""
+    # A repeated judge marks its runs in the metadata of LangChain's config, which all calls inside inherit.
     config = var_child_runnable_config.get() or {}
     return int((config.get("metadata") or {}).get("repeat", 0))
 
@@ -118,7 +124,7 @@ def _canonical(parts: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Mappings and sequences of other kinds as plain ones; whatever else, as it is written."""
+    """Return mappings and collections of other kinds as plain ones, anything else as text."""
     if hasattr(value, "items"):
         return dict(value.items())
     return list(value) if isinstance(value, frozenset | set | range) else str(value)

@@ -1,4 +1,4 @@
-"""What tokens cost, by a kept-up public price list; an unknown price stays unknown, never zero."""
+"""Look up what tokens cost in a public price list (genai-prices); an unknown price stays unknown, never zero."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PROVIDERS = {"openai": "openai", "google_genai": "google"}
 
 
 def cost_usd(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float | None:
-    """US dollars for one call, or ``None`` where the model's price is unknown.
+    """Return the price of one call in US dollars, or ``None`` where the model's price is unknown.
 
     >>> cost_usd("offline", 1000, 0, 100)
     0.0
@@ -25,7 +25,7 @@ def cost_usd(label: str, input_tokens: int, cached_input_tokens: int, output_tok
 
 @lru_cache(maxsize=512)
 def is_priced(label: str) -> bool:
-    """Whether the price list knows the model. The first call reads the list: blocking.
+    """Return whether the price list knows the model. The first call reads the list from disk and blocks.
 
     >>> is_priced("openai:gpt-4o-mini")
     True
@@ -44,15 +44,16 @@ def _price(label: str, input_tokens: int, cached_input_tokens: int, output_token
     rates = _flat_rates(label)
     if rates is None:
         return _listed_price(label, input_tokens, cached_input_tokens, output_tokens)
+    # Providers count cached tokens among the input tokens.
     tokens = (input_tokens - cached_input_tokens, cached_input_tokens, output_tokens)
     return float(sum(rate * count for rate, count in zip(rates, tokens, strict=True)) / 1_000_000)
 
 
 @lru_cache(maxsize=512)
 def _flat_rates(label: str) -> tuple[Decimal, Decimal, Decimal] | None:
-    """Dollars for a million tokens: fresh, cached, written; none where they depend on how many there are.
+    """Return dollars for a million input, cached and output tokens; None where rates depend on the count.
 
-    Asking the list for every call would cost more than all else that is done with a reply.
+    They are cached, since to ask the list for every call costs more than all else that is done with a reply.
     """
     from genai_prices import Usage, calc_price
 
@@ -66,6 +67,7 @@ def _flat_rates(label: str) -> tuple[Decimal, Decimal, Decimal] | None:
 
 
 def _listed_price(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
+    """Ask the price list for the price of one call, for models whose rates depend on its length."""
     from genai_prices import Usage, calc_price
 
     provider, _, name = label.partition(":")

@@ -1,4 +1,4 @@
-"""A chat model's messages as replies: words, fields, finish, usage."""
+"""Read replies from the messages of a chat model: text, fields, how they ended, usage."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from ...state.usage import Usage
 from . import prices
 from .call import Reply
 
+# Providers name the same endings differently; all names are compared in lower case.
 CUT_OFF = {"length", "max_tokens", "model_length"}
 BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"}
 
 
 def replies(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
-    """The first reply with what the request took, the others behind it."""
+    """Read all messages of one request; the first is returned with the usage, the others are attached to it."""
     first, *others = (_reply(message, label, seconds) for message in messages)
     return replace(first, others=tuple(reply.without_usage() for reply in others)) if others else first
 
 
 def is_empty(message: BaseMessage) -> bool:
-    """Whether it says nothing, not even why: what Gemini's client makes of any JSON without a reply in it."""
+    """Return whether a message has no text, no arguments and no reason for that."""
+    # Gemini's client makes such a message of any JSON without a reply in it, an error page of a proxy among them.
     about = message.response_metadata or getattr(message, "usage_metadata", None)
     return not (about or message.text or _arguments(message))
 
@@ -66,13 +68,13 @@ def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
 
 
 def _prompt_blocked(message: BaseMessage) -> bool:
-    """Gemini answers a prompt that it will not take with no candidate at all."""
+    """Return whether Gemini refused the prompt, in which case its response has no candidate at all."""
     feedback = message.response_metadata.get("prompt_feedback") or {}
     return isinstance(feedback, dict) and bool(feedback.get("block_reason"))
 
 
 def _arguments(message: BaseMessage) -> str:
-    """What a model that answers by function call has written, readable or not."""
+    """Return the arguments of a reply by function call as JSON text, unreadable ones as they came."""
     if not isinstance(message, AIMessage):
         return ""
     broken = [str(call["args"]) for call in message.invalid_tool_calls]
@@ -83,6 +85,7 @@ _FENCED = re.compile(r"[^{}`]{0,200}```(?:json)?\s*(\{.*\})\s*```\s*", re.DOTALL
 
 
 def _fields(message: BaseMessage) -> dict[str, Any] | None:
+    """Return the JSON object of a structured reply, also from a code fence; None if there is none."""
     if isinstance(message, AIMessage) and message.tool_calls:
         return dict(message.tool_calls[0]["args"])
     text = str(message.text).strip()
@@ -95,7 +98,9 @@ def _fields(message: BaseMessage) -> dict[str, Any] | None:
 
 
 def replace_surrogates(value: Any) -> Any:
-    """JSON as it came, with the replacement character in place of what is half of one.
+    """Return JSON with the replacement character in place of each half of a surrogate pair.
+
+    Models write such halves, and neither files nor databases take them.
 
     >>> replace_surrogates({"said": ["fine", chr(0xD83D)]}) == {"said": ["fine", chr(0xFFFD)]}
     True

@@ -1,4 +1,4 @@
-"""A chat model that says what it is told to: for tests of one's own graphs, without network or key."""
+"""Provide a chat model with scripted replies, to test graphs without network or key."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Script = Mapping[str, Sequence[Line]] | Callable[[Mapping[str, Any], str], Line]
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One call as the model heard it: who was to speak, and the whole prompt."""
+    """One call as the model received it: the metadata, which name agent and role, and the whole prompt."""
 
     metadata: Mapping[str, Any]
     prompt: str = field(repr=False)
 
 
 class ScriptedModel(BaseChatModel):
-    """Replies from a script: lists of lines by role, or a function of the call's metadata and prompt.
+    """A chat model that replies from a script: lists of lines by role, or a function of metadata and prompt.
 
     A line is a text, the fields of a structured reply, a whole message, or an exception to be raised. ``calls``
-    holds what was asked, in order. A role whose lines have run out raises ``IndexError``.
+    has all calls in order. A role whose lines have run out raises ``IndexError``.
 
     >>> from jurygraph.graphs import debate
     >>> model = ScriptedModel(script={"scorer": ["Score: 4"], "critic": ["NO ISSUE"]})
@@ -56,7 +56,7 @@ class ScriptedModel(BaseChatModel):
     def with_structured_output(
         self, schema: Any, *, include_raw: bool = False, **kwargs: Any
     ) -> Runnable[Any, Any]:
-        """Structured replies are lines that are dicts; they arrive as JSON text."""
+        """Return the model itself in the shape of a structured one; lines that are dicts arrive as JSON text."""
         return self | RunnableLambda(lambda message: {"raw": message, "parsed": None, "parsing_error": None})
 
     def _generate(

@@ -16,15 +16,13 @@ from pydantic import ValidationError
 
 from ..graphs.base import Graph
 from ..graphs.nested import all_judges, kinds_of
-from ..graphs.registry import find_protocol
-from ..graphs.registry import protocols as protocols_by_name
+from ..graphs.registry import find_protocol, protocol_names
 from ..nodes.bound_judge import BoundJudge, Models
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.offline import DISCLOSURE
 from ..nodes.prompt_templates import Prompts
 from ..state.aspects import Aspect
 from ..state.errors import DataError, UsageError
-from ..state.settings import Settings
 from .datasets.dataset import Data, Dataset, choose_aspects, describe_data, explain, load_dataset
 from .datasets.items import Item
 from .replay.from_file import RecordedFile
@@ -186,7 +184,7 @@ def _dataset(data: Data | None, recording: Recording | None) -> Dataset:
 
 def _settings_for(name: str, chosen: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what is set for all protocols, overridden by what is set under this one's name."""
-    known = protocols_by_name().keys()
+    known = protocol_names()
     if strange := [key for key in given if key in known and key not in chosen]:
         raise UsageError(f"settings are given for {strange[0]}, and only {', '.join(chosen)} is to judge")
     own = given.get(name, {})
@@ -279,9 +277,7 @@ def describe_run(
             name: bound_judge.bound.model_dump(mode="json") for name, bound_judge in bound_judges.items()
         },
         "models": {name: _models(bound_judge) for name, bound_judge in bound_judges.items()},
-        "prompts": {
-            name: _prompts_digest(name, bound_judge.bound) for name, bound_judge in bound_judges.items()
-        },
+        "prompts": {name: _prompts_digest(bound_judge) for name, bound_judge in bound_judges.items()},
         "data": describe_data(dataset),
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
         "limit": limit,
@@ -313,7 +309,7 @@ def signature(
         "aspects": "+".join(aspect.name for aspect in aspects) or "-",
         **{key: str(value).lower() for key, value in settings.items()},
         "models": ",".join(f"{role}={label}" for role, label in _models(bound_judge).items()),
-        "prompts": _prompts_digest(name, bound),
+        "prompts": _prompts_digest(bound_judge),
         **({"replies": recording.signature} if recording else {}),
         "version": _versions()["jurygraph"],
     }
@@ -327,8 +323,16 @@ def _models(bound_judge: BoundJudge[Any]) -> dict[str, str]:
     }
 
 
-def _prompts_digest(name: str, settings: Settings) -> str:
-    return Prompts.load(settings.prompts).digest(*find_protocol(name).protocol.prompts)
+def _prompts_digest(bound_judge: BoundJudge[Any]) -> str:
+    """Hash the templates that a judge uses; of a wrapper also those that a protocol inside brings from elsewhere."""
+    own, *inside = all_judges(bound_judge)
+    digests = [_digest(own), *(_digest(judge) for judge in inside if judge.templates is not None)]
+    return "+".join(dict.fromkeys(digests))
+
+
+def _digest(bound_judge: BoundJudge[Any]) -> str:
+    prompts = Prompts.load(bound_judge.bound.prompts, bound_judge.templates)
+    return prompts.digest(*find_protocol(bound_judge.protocol).protocol.prompts)
 
 
 def _versions() -> dict[str, str]:

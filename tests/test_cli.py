@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from jurygraph.eval.cli.app import main
+from jurygraph import __version__
+from jurygraph.eval.cli.app import COMMANDS, app, main
+from jurygraph.state import UsageError
+from typer.testing import CliRunner
 
 from .loopback import Failure, Provider
 from .processes import HANG_GUARD, JURYGRAPH, started, until
@@ -169,7 +172,7 @@ def test_bad_usage_is_exit_code_2_and_a_clear_line(
 
 def test_an_item_that_is_not_there(finished: Path) -> None:
     done = jurygraph("show", "out", "nobody", cwd=finished)
-    assert (done.returncode, "it has lighthouse-good" in done.stderr) == (2, True)
+    assert (done.returncode, "its items are lighthouse-good" in done.stderr) == (2, True)
 
 
 def test_another_runs_folder_is_refused(finished: Path) -> None:
@@ -204,6 +207,53 @@ def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
         "Output and cache",
     ):
         assert words in printed
+
+
+def test_version(tmp_path: Path) -> None:
+    assert jurygraph("--version", cwd=tmp_path).stdout == f"jurygraph {__version__}\n"
+
+
+def test_the_list_of_commands_has_a_sentence_for_each_and_fits_80_columns(tmp_path: Path) -> None:
+    printed = jurygraph("--help", cwd=tmp_path, COLUMNS="80").stdout
+    for name, command in COMMANDS.items():
+        assert any(name in line and command.summary in line for line in printed.splitlines()), name
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_the_examples_in_the_help_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, command in COMMANDS.items():
+        program, *arguments = command.example.split()
+        assert (program, arguments[0]) == ("jurygraph", name)
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, (command.example, done.output, done.exception)
+        shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).output
+        assert f"Example: {command.example}" in " ".join(shown.split())
+        assert max(map(len, shown.splitlines())) <= 80
+        assert "<bool>" not in shown
+
+
+@pytest.mark.parametrize("option", ["--overwrite", "--replace"])
+def test_an_option_that_was_renamed_keeps_its_old_name(option: str, tmp_path: Path) -> None:
+    run = [
+        "run",
+        "single",
+        "--data",
+        "demo",
+        "--limit",
+        "1",
+        "--aspect",
+        "fluency",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert CliRunner().invoke(app, run).exit_code == 0
+    other = [*run, "--set", "temperature=0.5"]
+    refused = CliRunner().invoke(app, other)
+    assert isinstance(refused.exception, UsageError)
+    assert "--overwrite" in str(refused.exception)
+    assert CliRunner().invoke(app, [*other, option]).exit_code == 0
+    assert "--replace" not in CliRunner().invoke(app, ["run", "--help"]).output
 
 
 def test_drawing(tmp_path: Path) -> None:

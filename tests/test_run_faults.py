@@ -262,7 +262,7 @@ def test_what_belongs_to_another_run_is_refused_and_can_make_way(
     assert command.printed == "", "told only after the estimate"
     assert (finished / "results.jsonl").read_text() == lines
     assert len(provider.requests) == made
-    assert command(*run, "--replace") == 0
+    assert command(*run, "--overwrite") == 0
     [earlier] = finished.glob("results.*.jsonl")
     assert earlier.read_text() == lines
     assert len(provider.requests) <= made + 1, "the journal was not used"

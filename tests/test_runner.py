@@ -124,7 +124,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
     data = dataset(tmp_path)
     evaluate("debate", data, out=tmp_path / "out", limit=2)
     with pytest.raises(
-        UsageError, match=r"belongs to another run: debate: persona was strict, is plain.*--replace"
+        UsageError, match=r"belongs to another run: debate: persona was strict, is plain.*--overwrite"
     ):
         evaluate("debate", data, out=tmp_path / "out", limit=2, settings={"persona": "plain"})
 

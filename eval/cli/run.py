@@ -206,7 +206,7 @@ def print_evaluation(out: Console, evaluation: Evaluation) -> None:
     for table in agreement_tables(evaluation, out.width):
         out.print(table)
     for signature in evaluation.manifest["signatures"].values():
-        out.print(Text(signature, style="dim"), soft_wrap=True)
+        out.print(Text(f"configuration: {signature}", style="dim"), soft_wrap=True)
     _print_failures(out, evaluation)
     out.print(f"results: {evaluation.folder}/results.jsonl, run.json", soft_wrap=True)
     example = evaluation.most_worth_reading()

@@ -14,7 +14,7 @@ from rich.text import Text
 from ...graphs.registry import find_protocol
 from ...state.errors import UsageError
 from ...state.settings import Settings
-from ..datasets.dataset import SOURCES
+from ..datasets.published.catalog import dataset_names, find_source
 from ..datasets.published.source import GitHub, HuggingFace, Source
 from ..tables.result_tables import LABELS
 from .runtime import console
@@ -55,8 +55,8 @@ def datasets(
         _describe(name)
         return
     rows = []
-    for source in SOURCES.values():
-        reference = source.papers[0].cite if source.papers else "bundled"
+    for source in filter(None, map(find_source, dataset_names())):
+        reference = source.papers[0].cite if source.papers else "bundled" if source.file is None else ""
         aspects = source.aspects or ("preference",)
         facts = ((source.kind,), (source.size,), aspects, (source.scale,), (source.licence,), (reference,))
         rows.append((source.name, *facts))
@@ -103,9 +103,9 @@ def _print_list(headings: tuple[str, ...], rows: Sequence[tuple[str, *tuple[Sequ
 
 
 def _describe(name: str) -> None:
-    source = SOURCES.get(name)
+    source = find_source(name)
     if source is None:
-        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(SOURCES)}")
+        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
     table = Table.grid(padding=(0, 2))
     for fact, text in _facts(source):
         table.add_row(Text(fact, style="bold"), Text(text))
@@ -125,7 +125,9 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     yield "licence", source.terms or source.licence
     for paper in source.papers:
         yield "cite", f"{paper.cite}, {paper.title}"
-    if source.home is None:
+    if source.file is not None:
+        yield "home", "brought by another package"
+    elif source.home is None:
         yield "home", "bundled"
     else:
         yield "home", source.home.address

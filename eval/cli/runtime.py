@@ -114,7 +114,8 @@ SPEED, LIMITS, KEPT = "Concurrency and limits", "Budget", "Output and cache"
 Aspects = Annotated[
     list[str] | None,
     typer.Option(
-        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels."
+        metavar="NAME|FILE",
+        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels.",
     ),
 ]
 Model = Annotated[
@@ -155,5 +156,5 @@ Verbose = Annotated[
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Say what it would take, and do nothing.", rich_help_panel=LIMITS),
+    typer.Option("--dry-run", help="Print an estimate of calls and cost, and exit.", rich_help_panel=LIMITS),
 ]

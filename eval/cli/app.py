@@ -29,7 +29,8 @@ class _Command(NamedTuple):
         file: the module beside this one that holds the function of the command's name.
         panel: the group of commands it is listed in.
         summary: what it does, in a sentence.
-        example: a call that works as it stands, on the bundled data; those of later commands read what earlier ones wrote.
+        example: a call that works as it stands, on the bundled data; later commands read what
+            earlier ones wrote.
     """
 
     file: str

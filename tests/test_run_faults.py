@@ -110,7 +110,7 @@ def test_what_is_judged_anew_is_estimated_anew(provider: Provider, tmp_path: Pat
     data = dataset(tmp_path)
     assert command(*arguments(data)) == 0
     assert command(*arguments(data)) == 0
-    assert "What it will take" not in command.printed
+    assert "Estimate: " not in command.printed
     assert command(*arguments(data, "--fresh", "--dry-run")) == 0
     assert next(line.split()[2:4] for line in command.printed.splitlines() if "single " in line) == ["6", "6"]
 

@@ -20,13 +20,14 @@ and ``gaps`` fill them in.
 Everything is frozen and refers to contenders and subjects by their labels. ``None`` stands for what does not exist.
 """
 
+from ..run.evaluation import UsageTotals
 from .comparison import AverageComparison, Comparison, Difference, PairedTest, PairwiseComparison
 from .costs import CostRow, Costs, Curve, Frontier, People, Point
 from .counters import Replies, Spending
 from .diagnostics import Changes, Diagnosis, Positions, Round
 from .equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
 from .influence import Conformity, ScoreChanges
-from .judges import EvaluationTarget, Judge, UsageTotals
+from .judges import EvaluationTarget, Judge
 from .leaderboard import Alphas, Average, Leaderboard, LeaderboardEntry, OverRepeats, WinnerShare
 from .length_bias import LengthBias
 from .score_gaps import Courtroom

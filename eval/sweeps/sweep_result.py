@@ -64,7 +64,7 @@ class Sweep:
     @property
     def calls_alone(self) -> int:
         """The calls behind all verdicts: what the cells would have taken one by one."""
-        return sum(one.usage.calls for one in self.cells)
+        return sum(one.usage.total.calls for one in self.cells)
 
     @property
     def failed(self) -> int:
@@ -141,8 +141,8 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[E
             *(found.gains.get(place) for place in lead[:1]),
             *(extra.compute(one) for extra in extras),
             one.failed,
-            one.calls_each,
-            one.cost_each,
+            one.usage.calls_each,
+            one.usage.cost_each,
         )
         for one, found in zip(sweep.cells, measured, strict=True)
     ]

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jurygraph.nodes.delimiters import Section
-from jurygraph.nodes.offline.offline_roles import THRESHOLDS_BY_PERSONA, as_text, respond
+from jurygraph.nodes.offline.offline_roles import THRESHOLDS_BY_PERSONA, respond
+from jurygraph.nodes.offline.written_reply import as_text
 from scipy import stats
 
 DATA = Path(os.environ.get("JURYGRAPH_DATA") or Path(__file__).parents[2] / "shared" / "data")

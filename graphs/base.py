@@ -1,4 +1,4 @@
-"""What every protocol's graph is made with: nodes that know their settings, sync and async from one body."""
+"""The graph class of every protocol: its nodes know their settings, and run sync and async from one body."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         given = {**(fields or {}), **({"models": names} if names else {})}
         bound = make_settings(settings_class, settings, given)
         self.protocol = protocol
-        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(protocol.name, protocol.roles, bound, chats)
+        self.bound_judge: BoundJudge[SettingsT] = BoundJudge(
+            protocol.name, protocol.roles, bound, chats, protocol.templates
+        )
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:
         """Add a node: an async function of the state and the agents' runtime (settings, prompts, models)."""
@@ -93,7 +95,7 @@ class AsyncNode(Runnable[Any, Any]):
 
 
 class SyncFunction(Runnable[Any, Any]):
-    """A pure function as a conditional edge or a node; run where it stands, in async graphs too, not in a thread."""
+    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread."""
 
     def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
         self.name = name

@@ -37,6 +37,16 @@ def protocols() -> dict[str, ModuleType]:
     return {name: bundled.get(name) or _registered(name) for name in sorted({*bundled, *plugins(_GROUP)})}
 
 
+def protocol_names() -> list[str]:
+    """Give the names of all protocols in alphabetical order; another package's protocol need not load for it.
+
+    >>> "debate" in protocol_names()
+    True
+    """
+    bundled = [name for name in _bundled_names() if _bundled(name) is not None]
+    return sorted({*bundled, *plugins(_GROUP)})
+
+
 def find_protocol(name: str) -> ModuleType:
     """A protocol's module.
 
@@ -49,7 +59,7 @@ def find_protocol(name: str) -> ModuleType:
         return module
     if name in plugins(_GROUP):
         return _registered(name)
-    raise UsageError(f"unknown protocol {name!r}; known are {', '.join(protocols())}")
+    raise UsageError(f"unknown protocol {name!r}; known are {', '.join(protocol_names())}")
 
 
 @lru_cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Generic
 
 from langchain_core.language_models import BaseChatModel
@@ -36,13 +37,19 @@ class BoundJudge(Generic[SettingsT]):
     """
 
     def __init__(
-        self, protocol: str, roles: Sequence[str], bound: SettingsT, chats: Mapping[str, BaseChatModel]
+        self,
+        protocol: str,
+        roles: Sequence[str],
+        bound: SettingsT,
+        chats: Mapping[str, BaseChatModel],
+        templates: Path | None = None,
     ):
         self.protocol = protocol
         self.roles = roles
         self.bound = bound
+        self.templates = templates
         self._own = {role: resolver.wrap(chat) for role, chat in chats.items()}
-        self._prompts: dict[str | None, Prompts] = {None: Prompts.bundled()}
+        self._prompts: dict[str | None, Prompts] = {None: Prompts.bundled(templates)}
         self._check_roles([*bound.models, *chats])
 
     def settings(self, context: object) -> SettingsT:
@@ -76,7 +83,7 @@ class BoundJudge(Generic[SettingsT]):
         Raises:
             UsageError: an unknown model, a missing key, or prompts that cannot be read.
         """
-        Prompts.load(self.bound.prompts)
+        Prompts.load(self.bound.prompts, self.templates)
         for model in self.chosen().values():
             if isinstance(model, ModelSpec):
                 resolver.check(model)
@@ -91,7 +98,7 @@ class BoundJudge(Generic[SettingsT]):
     def _load(
         self, settings: SettingsT, chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
     ) -> tuple[Prompts, dict[str, LoadedModel]]:
-        self._prompts[settings.prompts] = prompts = Prompts.load(settings.prompts)
+        self._prompts[settings.prompts] = prompts = Prompts.load(settings.prompts, self.templates)
         models = {r: m if isinstance(m, LoadedModel) else resolver.load(m, loop) for r, m in chosen.items()}
         for model in models.values():
             # Reads the price list, which the first reply would otherwise do on the event loop.

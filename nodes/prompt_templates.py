@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,26 +53,38 @@ class Prompts:
         self._templates = {name: self._compiled(name) for name in sources}
 
     @classmethod
-    def bundled(cls) -> Prompts:
-        """The templates that come with the package."""
-        return _BUNDLED
+    def bundled(cls, templates: Path | None = None) -> Prompts:
+        """Return the templates that come with the package, with those of another package's protocol beside them.
+
+        Args:
+            templates: the folder that holds the protocol's own (``Protocol.templates``). Reads it once: blocking.
+
+        Raises:
+            UsageError: no such folder, a template that cannot be read, or one that has a bundled template's name.
+        """
+        return _BUNDLED if templates is None else _with_templates(templates)
 
     @classmethod
-    def load(cls, folder: str | None) -> Prompts:
-        """The bundled templates, with those of ``folder`` in place of their namesakes. Reads files: blocking.
+    def load(cls, folder: str | None, templates: Path | None = None) -> Prompts:
+        """Return the templates, with those of ``folder`` in place of their namesakes. Reads files: blocking.
+
+        Args:
+            folder: of templates of one's own; ``None`` replaces nothing.
+            templates: as for ``bundled``.
 
         Raises:
             UsageError: no such folder, a file that replaces nothing, or a template that cannot be read.
         """
+        base = cls.bundled(templates)
         if folder is None:
-            return _BUNDLED
+            return base
         own = _read(Path(folder))
-        unknown = sorted(own.keys() - _BUNDLED.sources.keys())
+        unknown = sorted(own.keys() - base.sources.keys())
         if unknown or not own:
             problem = f"no template is called {', '.join(unknown)}" if own else "no *.md file in it"
-            known = ", ".join(_BUNDLED.sources)
+            known = ", ".join(base.sources)
             raise UsageError(f"prompts={folder!r}: {problem}; templates that can be replaced are {known}")
-        return cls({**_BUNDLED.sources, **own})
+        return cls({**base.sources, **own})
 
     def render(self, name: str, **values: Any) -> str:
         """Fill in a template.
@@ -106,6 +119,21 @@ def _read(folder: Path) -> dict[str, str]:
         path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(folder.rglob("*.md"))
     }
+
+
+@cache
+def _with_templates(templates: Path) -> Prompts:
+    try:
+        own = _read(templates)
+    except UsageError as error:
+        raise UsageError(f"a protocol's templates cannot be read: there is no folder {templates}") from error
+    # Replacing a bundled template is a user's choice (``prompts=DIR``); a protocol brings its own.
+    if taken := sorted(own.keys() & _BUNDLED.sources.keys()):
+        raise UsageError(
+            f"{templates}: the template {taken[0]} has the name of a bundled one; put it in a folder of the "
+            "protocol's own name"
+        )
+    return Prompts({**_BUNDLED.sources, **own})
 
 
 _BUNDLED = Prompts(_read(_HOME))

@@ -35,7 +35,7 @@ MODEL = {"*": "openai:gpt-4o-mini"}
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are looked after at once."""
-    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001))
+    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001))
 
 
 def scores(folder: Path, count: int = 5) -> Path:
@@ -177,7 +177,7 @@ owner, name, at = {
     "uploading": (openai_batches.Provider, "upload", 2),
     "uploaded": (openai_batches.Provider, "create", 2),
     "created": (Journal, "note_batch", 2),
-    "polling": (openai_batches.Provider, "look", 2),
+    "polling": (openai_batches.Provider, "poll", 2),
     "downloading": (openai_batches.Provider, "download", 1),
     "downloaded": (openai_batches.BatchResults, "add", 1),
     "reading": (openai_batches.BatchResults, "read", 3),
@@ -195,7 +195,7 @@ def dies(*args, **kwargs):
     return usual(*args, **kwargs)
 
 setattr(owner, name, dies)
-request_file.DEFAULT_LIMITS = request_file.BatchLimits(first_look=0.001, between_looks=0.001, requests=3)
+request_file.DEFAULT_LIMITS = request_file.BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
 evaluate("debate", data, models={"*": "openai:gpt-4o-mini"}, out=out, batch=True)
 """
 
@@ -213,7 +213,7 @@ def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     killed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_GUARD, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     monkeypatch.setattr(
-        request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3)
+        request_file, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
     )
     whole = evaluate("debate", data, models=MODEL, out=out, batch=True)
     assert not live(provider)
@@ -303,7 +303,7 @@ def test_a_file_is_no_larger_than_the_provider_takes(
 ) -> None:
     provider.play(by=anybody)
     for limit, sizes in [({"requests": 2}, [2, 2, 1]), ({"file_bytes": 4000}, [1, 1, 1, 1, 1])]:
-        few: Any = {"first_look": 0.001, "between_looks": 0.001, **limit}
+        few: Any = {"first_poll": 0.001, "poll_interval": 0.001, **limit}
         monkeypatch.setattr(request_file, "DEFAULT_LIMITS", BatchLimits(**few))
         provider.batches.made.clear()
         out = tmp_path / str(len(sizes))
@@ -335,7 +335,7 @@ def test_a_batch_that_is_refused_ends_the_run_with_the_reason(provider: Provider
     out = tmp_path / "out"
     counts, stop = ProgressCounters(), StopSignal()
     prepared = plan("single", scores(tmp_path), models=MODEL, out=out)
-    done = asyncio.run(execute(prepared, RunConfig.of({"batch": True}), counts, stop))
+    done = asyncio.run(execute(prepared, RunConfig(batch=True), counts, stop))
     assert done.stopped == "provider"
     assert "Line 1 has no method." in stop.explanation
     provider.batches.fate = lambda number: Fate()
@@ -348,7 +348,7 @@ def test_what_the_provider_will_not_queue_now_is_sent_later(
 ) -> None:
     provider.play(by=anybody)
     monkeypatch.setattr(
-        request_file, "DEFAULT_LIMITS", BatchLimits(first_look=0.001, between_looks=0.001, requests=3)
+        request_file, "DEFAULT_LIMITS", BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
     )
     too_many = Fate("failed", problem=("token_limit_exceeded", "Enqueued token limit reached"))
     provider.batches.fate = lambda number: too_many if number == 1 else Fate()
@@ -388,9 +388,7 @@ def interrupted(provider: Provider, data: Path, out: Path, protocol: str = "sing
     async def begin() -> StopSignal:
         stop = StopSignal()
         prepared = await asyncio.to_thread(plan, protocol, data, models=MODEL, out=out)
-        running = asyncio.create_task(
-            execute(prepared, RunConfig.of({"batch": True}), ProgressCounters(), stop)
-        )
+        running = asyncio.create_task(execute(prepared, RunConfig(batch=True), ProgressCounters(), stop))
         await asyncio.to_thread(looked_after, provider)
         stop.ask("interrupted", "stopped by SIGINT")
         async with asyncio.timeout(HANG_GUARD):

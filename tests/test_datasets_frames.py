@@ -166,7 +166,10 @@ def test_columns_with_one_name() -> None:
 def test_the_texts_of_a_frame_cannot_be_shown_later_and_that_is_said(tmp_path: Path) -> None:
     evaluate("single", ROWS, aspects=["fluency"], limit=1, out=tmp_path / "out")
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "out"), "1"])
-    assert "Its texts are not shown: they are not to be found again (in memory)." in shown.output
+    assert (
+        "The texts of this item are not shown, since the data can no longer be read (in memory)."
+        in shown.output
+    )
 
 
 def test_a_name_for_a_frame_and_its_aspects() -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from statistics import mean
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from jurygraph.nodes.delimiters import Section, fence
@@ -195,11 +195,47 @@ class TestReplies:
         assert 1 <= reply.score <= 5
 
     def test_a_schema_it_cannot_fill_in_is_refused_by_name(self) -> None:
-        judge = OfflineJudge().with_structured_output({"properties": {"mood": {"type": "string"}}})
+        judge = OfflineJudge().with_structured_output({"properties": {"mood": {}}})
         with pytest.raises(ValueError, match="mood"):
             judge.invoke(
                 prompt_of(sections_of("score")), config={"metadata": metadata("scorer", "score", "score")}
             )
+
+    @pytest.mark.parametrize(
+        ("form", "last_line"),
+        [
+            ("score", r"Score: [1-5](\.5)?"),
+            ("pair", r"Score of answer 2: \d+(\.5)?"),
+            ("vote", "Vote: [12]"),
+            ("grade", r"Score of answer 2: \d+(\.5)?"),
+            ("text", r".*\."),
+            ("steps", r"\d+\. Weigh all of it.*"),
+        ],
+    )
+    def test_a_role_that_it_never_heard_of_answers_in_the_form_asked_for(
+        self, form: str, last_line: str
+    ) -> None:
+        kind = "score" if form in ("score", "text", "steps") else "compare"
+        about: RunnableConfig = {"metadata": metadata("bard", kind, form)}
+        reply = OfflineJudge().invoke(prompt_of(sections_of(kind)), config=about).text
+        assert re.fullmatch(last_line, reply.splitlines()[-1])
+
+    def test_a_role_that_it_never_heard_of_fills_in_any_schema_by_its_types(self) -> None:
+        properties = {
+            "why": {"type": "string"},
+            "grades": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "integer"}}},
+            "sure": {"type": "boolean"},
+            "winner": {"type": "string", "enum": ["1", "2"]},
+            "better": {"enum": ["left", "right"]},
+            "notes": {"type": "array", "items": {"type": "string"}},
+        }
+        about: RunnableConfig = {"metadata": metadata("bard", "compare", "grades")}
+        judge = OfflineJudge().with_structured_output({"properties": properties})
+        reply = cast("dict[str, Any]", judge.invoke(prompt_of(sections_of("compare")), config=about))
+        assert list(reply) == list(properties)
+        assert 1 <= reply["grades"]["a"] <= 10 and isinstance(reply["grades"]["b"], int)
+        assert reply["sure"] is False and reply["better"] == "left" and reply["winner"] in ("1", "2")
+        assert reply["notes"] == [reply["why"]] and reply["why"]
 
     def test_a_schema_without_properties_is_refused(self) -> None:
         with pytest.raises(ValueError, match="no properties"):
@@ -279,8 +315,8 @@ class TestRefusals:
         with pytest.raises(ValueError, match="name their role"):
             OfflineJudge()._generate([HumanMessage("Hello.")])
 
-    def test_a_role_that_it_does_not_play(self) -> None:
-        with pytest.raises(ValueError, match=r"'bard'.*scorer"):
+    def test_a_role_that_it_never_heard_of_is_not_refused_but_its_prompt_is(self) -> None:
+        with pytest.raises(ValueError, match="no fenced candidate"):
             OfflineJudge().invoke("Hello.", config={"metadata": {"role": "bard"}})
 
     def test_a_prompt_without_the_text_to_be_judged(self) -> None:
@@ -296,7 +332,8 @@ class TestRefusals:
 
 class TestDeterminism:
     SCRIPT = (
-        "import json, sys; from jurygraph.nodes.offline.offline_roles import respond, as_text;"
+        "import json, sys; from jurygraph.nodes.offline.offline_roles import respond;"
+        "from jurygraph.nodes.offline.written_reply import as_text;"
         "from jurygraph.nodes.delimiters import Section;"
         "jobs = json.load(sys.stdin);"
         "print(json.dumps([as_text(*respond(m, [Section(*s) for s in ss])) for m, ss in jobs]))"

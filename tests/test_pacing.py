@@ -15,10 +15,10 @@ from .virtual_time import in_virtual_time
 def trips(concurrency: AdaptiveConcurrency, count: int, *, refused: float = 0.0, seconds: float = 0.5) -> int:
     """So many round trips of which a share is refused; how many calls are wanted in flight after them."""
     for _ in range(count):
-        size = concurrency.wanted
+        size = concurrency.limit
         for number in range(size):
-            concurrency.went(seconds=seconds, refused=number < round(refused * size))
-    return concurrency.wanted
+            concurrency.record(seconds=seconds, refused=number < round(refused * size))
+    return concurrency.limit
 
 
 class Provider:
@@ -43,15 +43,15 @@ class Provider:
 
 
 def rate_limiter(**allowed: float) -> RateLimiter:
-    rate_limits = RateLimits(**{"in_flight": 64, **allowed})  # type: ignore[arg-type]
-    return RateLimiter(rate_limits, asyncio.Semaphore(rate_limits.in_flight))
+    rate_limits = RateLimits(**{"concurrency": 64, **allowed})  # type: ignore[arg-type]
+    return RateLimiter(rate_limits, asyncio.Semaphore(rate_limits.concurrency))
 
 
 async def ask(rate_limiter: RateLimiter, provider: Provider, calls: int) -> None:
     async def insist() -> None:
         while True:
             try:
-                await rate_limiter.through(provider, 100)
+                await rate_limiter.run(provider, 100)
             except ModelCallError:
                 await asyncio.sleep(0.002)
             else:
@@ -61,53 +61,53 @@ async def ask(rate_limiter: RateLimiter, provider: Provider, calls: int) -> None
 
 
 def test_it_begins_small_and_doubles() -> None:
-    concurrency = AdaptiveConcurrency(most=200)
-    assert concurrency.wanted == SLOW_START
+    concurrency = AdaptiveConcurrency(maximum=200)
+    assert concurrency.limit == SLOW_START
     assert [trips(concurrency, 1) for _ in range(4)] == [64, 128, 200, 200]
 
 
 def test_it_never_wants_more_than_allowed_nor_less_than_one() -> None:
-    assert AdaptiveConcurrency(most=5).wanted == 5
-    assert trips(AdaptiveConcurrency(most=64), 50, refused=1.0) == 1
+    assert AdaptiveConcurrency(maximum=5).limit == 5
+    assert trips(AdaptiveConcurrency(maximum=64), 50, refused=1.0) == 1
 
 
 def test_a_wall_of_refusals_halves_it_and_a_stray_one_does_not() -> None:
-    assert trips(AdaptiveConcurrency(most=32), 1, refused=1.0) == 16
-    assert trips(AdaptiveConcurrency(most=32), 1, refused=1 / 32) >= 31
-    assert trips(AdaptiveConcurrency(most=64), 200, refused=0.1) >= 20
+    assert trips(AdaptiveConcurrency(maximum=32), 1, refused=1.0) == 16
+    assert trips(AdaptiveConcurrency(maximum=32), 1, refused=1 / 32) >= 31
+    assert trips(AdaptiveConcurrency(maximum=64), 200, refused=0.1) >= 20
 
 
 def test_it_recovers_when_refusals_end() -> None:
-    concurrency = AdaptiveConcurrency(most=64)
+    concurrency = AdaptiveConcurrency(maximum=64)
     trips(concurrency, 10, refused=1.0)
-    assert concurrency.wanted == 1
+    assert concurrency.limit == 1
     assert trips(concurrency, 100) == 64
 
 
 def test_it_shrinks_when_calls_become_slow() -> None:
-    concurrency = AdaptiveConcurrency(most=64)
+    concurrency = AdaptiveConcurrency(maximum=64)
     trips(concurrency, 5, seconds=1.0)
-    assert concurrency.wanted == 64
+    assert concurrency.limit == 64
     assert trips(concurrency, 3, seconds=4.0) < 45
 
 
 def test_milliseconds_are_noise() -> None:
-    concurrency = AdaptiveConcurrency(most=64)
+    concurrency = AdaptiveConcurrency(maximum=64)
     trips(concurrency, 5, seconds=0.05)
     assert trips(concurrency, 5, seconds=0.5) == 64
 
 
 def test_longer_texts_become_the_usual_in_time() -> None:
-    concurrency = AdaptiveConcurrency(most=64)
+    concurrency = AdaptiveConcurrency(maximum=64)
     trips(concurrency, 5, seconds=2.0)
     trips(concurrency, 300, seconds=6.0)
-    assert concurrency.wanted == 64
+    assert concurrency.limit == 64
 
 
 @in_virtual_time
 async def test_never_more_in_flight_than_allowed() -> None:
     provider = Provider(most=1000)
-    await ask(rate_limiter(in_flight=7), provider, 100)
+    await ask(rate_limiter(concurrency=7), provider, 100)
     assert (provider.peak, provider.calls) == (7, 100)
 
 
@@ -115,7 +115,7 @@ async def test_never_more_in_flight_than_allowed() -> None:
 async def test_it_settles_near_what_the_provider_takes() -> None:
     provider, paced = Provider(most=8), rate_limiter()
     await ask(paced, provider, 600)
-    assert paced.concurrency.wanted <= 16
+    assert paced.concurrency.limit <= 16
     assert provider.refused < provider.calls / 2
     refused, calls = provider.refused, provider.calls
     await ask(paced, provider, 600)
@@ -125,20 +125,20 @@ async def test_it_settles_near_what_the_provider_takes() -> None:
 @in_virtual_time
 async def test_all_models_share_what_is_allowed() -> None:
     everybody, provider = asyncio.Semaphore(5), Provider(most=1000)
-    rate_limiters = [RateLimiter(RateLimits(in_flight=5), everybody) for _ in range(3)]
+    rate_limiters = [RateLimiter(RateLimits(concurrency=5), everybody) for _ in range(3)]
     await asyncio.gather(*(ask(one, provider, 20) for one in rate_limiters))
     assert provider.peak == 5
 
 
 async def test_after_refusals_in_a_row_nothing_goes_out_until_the_provider_says() -> None:
-    paced, sent = rate_limiter(in_flight=1), list[float]()
+    paced, sent = rate_limiter(concurrency=1), list[float]()
 
     async def work() -> None:
         sent.append(time.monotonic())
         if len(sent) <= 3:
             raise ModelCallError("later", retryable=True, rate_limited=True, retry_after=0.2)
 
-    results = await asyncio.gather(*(paced.through(work, 1) for _ in range(5)), return_exceptions=True)
+    results = await asyncio.gather(*(paced.run(work, 1) for _ in range(5)), return_exceptions=True)
     assert [isinstance(result, ModelCallError) for result in results] == [True] * 3 + [False] * 2
     assert sent[3] - sent[2] >= 0.2
 
@@ -163,13 +163,13 @@ async def test_tokens_a_minute() -> None:
 async def test_a_slow_pace_lets_one_call_through_at_once() -> None:
     paced, provider = rate_limiter(requests_per_minute=1, tokens_per_minute=10), Provider(most=10)
     async with asyncio.timeout(1):
-        await paced.through(provider, 5_000)
+        await paced.run(provider, 5_000)
 
 
 @in_virtual_time
 async def test_who_is_cancelled_while_waiting_leaves_no_hole() -> None:
-    paced, provider = rate_limiter(in_flight=2), Provider(most=10, seconds=0.02)
-    tasks = [asyncio.create_task(paced.through(provider, 1)) for _ in range(6)]
+    paced, provider = rate_limiter(concurrency=2), Provider(most=10, seconds=0.02)
+    tasks = [asyncio.create_task(paced.run(provider, 1)) for _ in range(6)]
     await asyncio.sleep(0.005)
     for task in tasks[:4]:
         task.cancel()

@@ -215,10 +215,10 @@ def test_the_answer_says_who_how_sure_and_at_what_price() -> None:
 
 
 def test_what_makes_the_answer_less_sure_stands_beside_it() -> None:
-    few = Comparison(study().comparison.pairwise, "", ("fewer than 10 groups to draw from",))
+    few = Comparison(study().comparison.pairwise, "", ("fewer than 10 groups to resample",))
     assert (
         compose(study(comparison=few), "spearman", "wit").answers[-1]
-        == "Caution: fewer than 10 groups to draw from."
+        == "Caution: fewer than 10 groups to resample."
     )
 
 

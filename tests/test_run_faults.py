@@ -14,7 +14,7 @@ from filelock import FileLock
 from jurygraph.eval import evaluate
 from jurygraph.eval.journal import call_journal as journal_module
 from jurygraph.eval.run import folder as folder_module
-from jurygraph.eval.run.call_pipeline import ENOUGH
+from jurygraph.eval.run.call_pipeline import MAX_FAILURES
 from jurygraph.state import DataError, UsageError
 
 from .journal_places import somewhere
@@ -83,9 +83,9 @@ def test_a_spent_budget_is_exit_code_4_and_names_the_way_on(
     provider.play(by=scorer)
     data = dataset(tmp_path)
     assert command(*arguments(data, "--max-calls", "2")) == 4
-    assert "the budget is reached: at most 2 calls\n2 of 6 verdicts are there" in command.printed
+    assert "the budget is reached: at most 2 calls\n2 of 6 verdicts are done" in command.printed
     assert "The same command with --out out resumes with a higher limit." in command.printed
-    assert "the budget will not do for all of it" in command.printed
+    assert "the budget may be too small" in command.printed
     assert command(*arguments(data, "--max-calls", "6")) == 0
     assert len(provider.requests) == 6
 
@@ -136,10 +136,10 @@ def test_what_no_call_will_get_past_ends_the_run(
     provider.play(by=lambda request: failure)
     data = dataset(tmp_path, 200)
     assert command(*arguments(data, "--concurrency", "4")) == 3
-    assert ENOUGH <= len(provider.requests) <= ENOUGH + 4
-    assert f"{ENOUGH} calls of openai:gpt-4o-mini in a row failed" in command.printed
+    assert MAX_FAILURES <= len(provider.requests) <= MAX_FAILURES + 4
+    assert f"{MAX_FAILURES} calls of openai:gpt-4o-mini in a row failed" in command.printed
     assert words in command.printed
-    assert "0 of 200 verdicts are there, and kept. The same command with --out out" in command.printed
+    assert "0 of 200 verdicts are done and saved. The same command with --out out" in command.printed
     assert command.printed.count("failed: ") == 1, "the same reason is told again and again"
     provider.play(by=scorer)
     assert command(*arguments(data)) == 0
@@ -152,7 +152,7 @@ def test_a_provider_that_is_not_there_ends_the_run(
     monkeypatch.setenv("OPENAI_API_KEY", "test-key")
     assert command(*arguments(dataset(tmp_path, 200), "--attempts", "2")) == 3
     assert "(given up after 2 attempts)" in command.printed
-    assert "0 of 200 verdicts are there" in command.printed
+    assert "0 of 200 verdicts are done" in command.printed
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) < 30
 
 
@@ -166,7 +166,7 @@ def test_failures_that_alternate_with_replies_end_no_run(provider: Provider, tmp
     provider.play(by=lambda request: Failure(403, "Flagged.") if "5." in request.user else scorer(request))
     done = evaluate("single", dataset(tmp_path, 100), **OPTIONS, concurrency=1)
     assert done.stopped is None
-    assert len(done.failed) == ENOUGH
+    assert len(done.failed) == MAX_FAILURES
 
 
 def test_a_rate_limit_for_ever_is_given_up_with_a_clear_word(
@@ -176,7 +176,7 @@ def test_a_rate_limit_for_ever_is_given_up_with_a_clear_word(
     assert command(*arguments(dataset(tmp_path, 2), "--attempts", "3")) == 3
     assert "lower --concurrency" in command.printed
     assert "(given up after 3 attempts)" in command.printed
-    assert "The same command with --out out tries those that failed again." in command.printed
+    assert "The same command with --out out retries what failed." in command.printed
     assert len(provider.requests) == 6
 
 
@@ -258,11 +258,11 @@ def test_what_belongs_to_another_run_is_refused_and_can_make_way(
     made = len(provider.requests)
     assert command(*run) == 2
     assert words in command.errors
-    assert "--replace" in command.errors
+    assert "--overwrite" in command.errors
     assert command.printed == "", "told only after the estimate"
     assert (finished / "results.jsonl").read_text() == lines
     assert len(provider.requests) == made
-    assert command(*run, "--replace") == 0
+    assert command(*run, "--overwrite") == 0
     [earlier] = finished.glob("results.*.jsonl")
     assert earlier.read_text() == lines
     assert len(provider.requests) <= made + 1, "the journal was not used"

@@ -124,7 +124,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
     data = dataset(tmp_path)
     evaluate("debate", data, out=tmp_path / "out", limit=2)
     with pytest.raises(
-        UsageError, match=r"belongs to another run: debate: persona was strict, is plain.*--replace"
+        UsageError, match=r"belongs to another run: debate: persona was strict, is plain.*--overwrite"
     ):
         evaluate("debate", data, out=tmp_path / "out", limit=2, settings={"persona": "plain"})
 
@@ -182,7 +182,7 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
             return await super()._agenerate(messages, *args, **kwargs)
 
     prepared = plan("debate", dataset(tmp_path), models={"*": Stuck(script=agreeable)}, out=tmp_path / "out")
-    running = asyncio.create_task(execute(prepared, RunConfig.of({"concurrency": 4})))
+    running = asyncio.create_task(execute(prepared, RunConfig(concurrency=4)))
     results = tmp_path / "out" / "results.jsonl"
     await reached(lambda: results.exists() and results.read_text().count("\n") == 5, running)
     running.cancel()

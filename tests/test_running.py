@@ -187,7 +187,7 @@ async def test_a_stop_lets_calls_in_flight_finish(provider: Provider, tmp_path: 
     provider.play(by=debater)
     data, out, stop, counts = dataset(tmp_path, 30), tmp_path / "out", StopSignal(), ProgressCounters()
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
-    config = RunConfig.of({"concurrency": 4})
+    config = RunConfig(concurrency=4)
     running = asyncio.create_task(execute(prepared, config, counts, stop))
     await reached(lambda: counts.made >= 20, running)
     stop.ask("interrupted", "stopped by SIGINT")
@@ -205,9 +205,7 @@ async def test_calls_that_hang_are_cut_short(provider: Provider, tmp_path: Path,
     provider.play(by=lambda request: Hang(3600) if "Number 1." in request.user else scorer(request))
     data, stop, counts = dataset(tmp_path, 3), StopSignal(), ProgressCounters()
     prepared = await asyncio.to_thread(plan, "single", data, models=MODEL, settings=PLAIN, out=tmp_path / "o")
-    running = asyncio.create_task(
-        execute(prepared, RunConfig.of({"grace": 3600.0 if twice else 0.05}), counts, stop)
-    )
+    running = asyncio.create_task(execute(prepared, RunConfig(grace=3600.0 if twice else 0.05), counts, stop))
     await reached(lambda: counts.judged >= 2, running)
     stop.ask("interrupted", "stopped by SIGTERM")
     if twice:
@@ -221,7 +219,7 @@ async def test_whoever_cancels_loses_nothing_that_was_finished(provider: Provide
     provider.play(by=debater)
     data, out, counts = dataset(tmp_path, 30), tmp_path / "out", ProgressCounters()
     prepared = await asyncio.to_thread(plan, "debate", data, models=MODEL, settings=PLAIN, out=out)
-    running = asyncio.create_task(execute(prepared, RunConfig.of({"concurrency": 4}), counts))
+    running = asyncio.create_task(execute(prepared, RunConfig(concurrency=4), counts))
     await reached(lambda: counts.made >= 20, running)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -254,7 +254,7 @@ def test_an_unknown_price_is_no_price(tmp_path: Path) -> None:
     study = study_of(tmp_path, results)
     assert study.costs.rows[0].cost_usd is None
     assert study.frontiers[0].unit == "calls"
-    assert "no price is known for a model of debate" in study.costs.notes
+    assert "the cost is unknown, since the price of a model is not known: debate" in study.costs.notes
 
 
 @pytest.mark.parametrize("bad", [{"price_usd": -1}, {"minutes": float("nan")}, {"annotators": 0}])

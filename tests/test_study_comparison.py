@@ -158,7 +158,7 @@ def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp
 def test_few_groups_are_told(tmp_path: Path) -> None:
     study = study_of(tmp_path / "r", [*judge("debate", 1), *judge("single", 2)])
     assert study.comparison.pairwise[0].units == 5
-    assert "fewer than 10 groups to draw from, on wit (5)" in study.comparison.notes[0]
+    assert "fewer than 10 groups to resample on wit (5)" in study.comparison.notes[0]
 
 
 def test_the_better_judge_is_found_and_two_that_are_alike_are_not_told_apart(tmp_path: Path) -> None:
@@ -268,8 +268,8 @@ def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) 
     found = study_of(tmp_path / "r", judge("debate", 1, calls=4)).matching
     assert (found.ensembles, found.matches) == ((), ())
     assert found.notes == (
-        "mine: no run here holds an ensemble of single judges; jurygraph run ensemble --set referees=4 --data mine "
-        "--model test --out DIR makes one, and every smaller one is in it",
+        "mine: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, with all smaller "
+        "ones: jurygraph run ensemble --set referees=4 --data mine --model test --out DIR",
     )
 
 
@@ -278,8 +278,8 @@ def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
     found = study_of(tmp_path / "r", [*rows, *judge("debate", 1, 12, calls=9)]).matching
     assert [(match.judge, match.ensemble.k) for match in found.matches] == [("debate", 3)]
     assert found.notes == (
-        "debate takes up to 3.0 times as much as the greatest ensemble here; a greater one: jurygraph run ensemble "
-        "--set referees=9 --set roles=same --data mine --model test --out DIR",
+        "debate takes up to 3.0 times as much as the largest ensemble here; this makes a larger one: jurygraph "
+        "run ensemble --set referees=9 --set roles=same --data mine --model test --out DIR",
     )
 
 

@@ -168,8 +168,8 @@ class Comparison:
 
 
 FAMILY = (
-    "Holm's method over all pairs of judges on one subject, for each measure and each test by itself; "
-    "beside it, over the pairs with the base alone"
+    "p (Holm): adjusted over all pairs of judges on one subject, for each measure and each test separately; "
+    "in a table of differences vs. the base, over the pairs with the base"
 )
 
 
@@ -415,8 +415,8 @@ def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
     if few:
         named = ", ".join(f"{subject} ({units})" for subject, units in few.items())
         yield (
-            f"fewer than {FEW} groups to draw from, on {named}: intervals are too narrow there, p-values too small"
+            f"fewer than {FEW} groups to resample on {named}: intervals there are too narrow and p-values too small"
         )
     if any(not pair.shared for pair in pairwise):
         empty = sum(not pair.shared for pair in pairwise)
-        yield f"{empty} of {len(pairwise)} pairs share no labelled row: nothing can be said of these"
+        yield f"{empty} of {len(pairwise)} pairs have no labelled row in common and cannot be compared"

@@ -134,10 +134,10 @@ def _repeats(judge: Judge) -> int:
 
 
 def _notes(judges: Sequence[Judge]) -> Iterator[str]:
-    yield "time is what models took, added up over calls; calls that run side by side take less by the clock"
+    yield "time is the sum over all calls; since calls run concurrently, a run takes less by the clock"
     unknown = [judge.label for judge in judges if judge.usage.total.cost_usd is None]
     if unknown:
-        yield f"no price is known for a model of {', '.join(unknown)}"
+        yield f"the cost is unknown, since the price of a model is not known: {', '.join(unknown)}"
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _points(
         elif agreement.value is None:
             left_out[each.side.label] = "no agreement to measure: all scores, or all labels, are the same"
         elif price is None:
-            left_out[each.side.label] = "what it cost is not known"
+            left_out[each.side.label] = "its cost is not known"
         else:
             calls = usage.calls_each or 0.0
             points.append(Point(each.side.label, price, usage.cost_each, calls, agreement, on_frontier=False))

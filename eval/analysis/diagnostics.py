@@ -225,14 +225,14 @@ def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | Non
 def _notes(cell: JudgeAspectData) -> Iterator[str]:
     subject = cell.subject
     if cell.is_metric and subject.kind == "score":
-        yield "a metric has a scale of its own: distances to people's scores say nothing and are left out"
+        yield "a metric has its own scale, so absolute errors are left out"
     elif cell.off_scale and subject.low is not None and subject.high is not None:
         yield (
             f"{cell.off_scale} of {len(cell.rows)} verdicts or their labels lie outside {subject.low:g} to "
-            f"{subject.high:g}: distances to people's scores say nothing and are left out"
+            f"{subject.high:g}, so absolute errors are left out"
         )
     if not cell.labelled and cell.rows:
-        yield "no verdict has a label: what is said of people is left out"
+        yield "no verdict has a label, so agreement and errors are left out"
     if not cell.rows:
         yield f"no verdict: {cell.failed} judgements failed" if cell.failed else "nothing was judged yet"
 

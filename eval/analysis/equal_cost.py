@@ -213,8 +213,8 @@ def _how_to_get_one(without: Sequence[tuple[PairwiseComparator, Sequence[JudgeDa
         calls[comparator.subject.data] = max(most, calls.get(comparator.subject.data, 0.0))
     for data, (comparator, there) in asked.items():
         yield (
-            f"{data}: no run here holds an ensemble of single judges; {_command(comparator, there, calls[data])} "
-            "makes one, and every smaller one is in it"
+            f"{data}: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, "
+            f"with all smaller ones: {_command(comparator, there, calls[data])}"
         )
 
 
@@ -232,8 +232,8 @@ def _far_below(
         if found.ensemble.k < MOST_REFEREES:
             wanted = (found.ensemble.usage.calls_each or 1.0) * _times(found)
             yield (
-                f"{judge} takes up to {_times(found):.1f} times as much as the greatest ensemble here; "
-                f"a greater one: {_command(*by_subject[found.subject], wanted)}"
+                f"{judge} takes up to {_times(found):.1f} times as much as the largest ensemble here; "
+                f"this makes a larger one: {_command(*by_subject[found.subject], wanted)}"
             )
 
 

@@ -1,4 +1,7 @@
-"""Takes waves to the provider and brings back what came of them; whatever is under way outlives the process."""
+"""Sends waves of requests to the provider as batches, polls them and collects their results.
+
+Batches go on at the provider when the process ends; the next start of the run finds them in the journal.
+"""
 
 from __future__ import annotations
 
@@ -31,101 +34,103 @@ _FILE = re.compile(r"wave-(\d+)-\d+\.jsonl")
 
 @dataclass(eq=False)
 class BatchManager:
-    """The batches of one run.
+    """Manages the batches of one run.
 
     Attributes:
-        folder: where files of requests and of outcomes are as long as they are needed.
-        run: the id of the run, by which its batches are told from others.
+        folder: where files of requests and of results are as long as they are needed.
+        run: the id of the run, which marks its batches at the provider.
         providers: by address.
-        journal: in which batches are noted.
-        purse: for requests that are under way.
-        counts: tells how far it has come.
+        journal: where batches are recorded.
+        budget: for the requests of batches that are running.
+        counts: shows how far the batches are.
         stop: ends the run where the provider does not let it go on.
-        terms: how often batches are looked after.
-        outcomes: of batches that have ended.
-        away: the requests of those that have not.
+        limits: how large a file may be, and how often batches are polled.
+        outcomes: results of batches that have ended.
+        submitted: the requests of batches that are running.
     """
 
     folder: Path
     run: str
     providers: Mapping[str, Provider]
     journal: Journal
-    tracker: BudgetTracker
+    budget: BudgetTracker
     counts: ProgressCounters
     stop: StopSignal
-    terms: BatchLimits
+    limits: BatchLimits
     outcomes: BatchResults = field(default_factory=BatchResults)
-    away: set[str] = field(default_factory=set)
-    _alive: dict[str, SubmittedBatch] = field(default_factory=dict)
-    _brought: list[SubmittedBatch] = field(default_factory=list)
+    submitted: set[str] = field(default_factory=set)
+    _running: dict[str, SubmittedBatch] = field(default_factory=dict)
+    _collected: list[SubmittedBatch] = field(default_factory=list)
     _waves: int = 0
 
     @property
-    def _marks(self) -> dict[str, str]:
+    def _run_mark(self) -> dict[str, str]:
         return {"jurygraph_run": self.run}
 
     @property
-    def under_way(self) -> int:
-        """How many batches the provider has that have not ended."""
-        return len(self._alive)
+    def running(self) -> int:
+        """The number of batches that have not ended."""
+        return len(self._running)
 
     def next_wave(self) -> int:
-        """A number that no wave of this folder has had."""
+        """Return a number that no wave of this folder has had."""
         self._waves += 1
         return self._waves
 
-    async def take_up(self) -> None:
-        """Go on with what an earlier start of the run has sent, even if it had no time to note it."""
-        noted = await self.journal.batches()
-        known = [SubmittedBatch.of(batch.id, batch.about) for batch in noted]
-        local = self._tidy()
+    async def resume(self) -> None:
+        """Go on with the batches of earlier starts of the run, also those that were sent but not recorded yet."""
+        recorded = await self.journal.batches()
+        known = [SubmittedBatch.of(batch.id, batch.about) for batch in recorded]
+        local = self._clean_up()
         self._waves = max((_number(name) for name in [*local, *(sent.file for sent in known)]), default=0)
-        for sent, batch in zip(known, noted, strict=True):
+        for sent, batch in zip(known, recorded, strict=True):
             if batch.settled:
                 self._remove(sent)
             else:
-                await self._take(sent)
-        if untold := set(local) - {sent.file for sent in known}:
-            await self._find(untold, {sent.id for sent in known})
-        if self._alive:
-            log.info("batches taken up", extra={"batches": len(self._alive), "requests": len(self.away)})
-            await self._look_round()
+                await self._go_on_with(sent)
+        if unrecorded := set(local) - {sent.file for sent in known}:
+            await self._find_unrecorded(unrecorded, {sent.id for sent in known})
+        if self._running:
+            log.info(
+                "batches taken up", extra={"batches": len(self._running), "requests": len(self.submitted)}
+            )
+            await self._poll_all()
 
-    async def send(self, parcels: Sequence[RequestFile]) -> None:
-        """Have the provider begin with a wave."""
-        for one_file in parcels:
+    async def send(self, files: Sequence[RequestFile]) -> None:
+        """Upload the files of a wave and make a batch of each."""
+        for one_file in files:
             path, provider = self.folder / one_file.file, self._provider(one_file.address)
             input_file = await provider.upload(path)
-            marks = {**self._marks, **{name: str(value) for name, value in _about(one_file).items()}}
+            marks = {**self._run_mark, **{name: str(value) for name, value in _describe(one_file).items()}}
             batch = await provider.create(input_file, marks)
             sent = SubmittedBatch(**vars(one_file), id=batch.id, input_file=input_file)
-            await self.journal.note_batch(sent.id, sent.about())
-            self._alive[sent.id] = sent
-            self.away.update(custom_ids(path))
+            await self.journal.note_batch(sent.id, sent.described())
+            self._running[sent.id] = sent
+            self.submitted.update(custom_ids(path))
             log.info("batch sent", extra={"batch": sent.id, "file": sent.file, "requests": sent.requests})
 
     async def wait(self) -> None:
-        """Until all batches have ended."""
-        pause = self.terms.first_look
-        self._tell()
-        while self._alive and not self.stop.is_asked:
+        """Poll until all batches have ended, or the run is to end."""
+        pause = self.limits.first_poll
+        self._show_phase()
+        while self._running and not self.stop.is_asked:
             await asyncio.sleep(pause)
-            await self._look_round()
-            pause = min(pause * GROWTH, self.terms.between_looks)
+            await self._poll_all()
+            pause = min(pause * GROWTH, self.limits.poll_interval)
 
     async def settle(self) -> None:
-        """What the batches brought has been read: it is in the journal, or of no use to anybody."""
+        """Forget the batches whose results were read: they are in the journal now, or nobody asks for them."""
         for sent in self.outcomes.left():
-            tokens, cost = sent.each
-            self.tracker.give_back(tokens, cost)
+            tokens, cost = sent.per_request
+            self.budget.release(tokens, cost)
         self.outcomes.clear()
-        for sent in self._brought:
+        for sent in self._collected:
             await self.journal.settle_batch(sent.id)
             self._remove(sent)
-        self._brought.clear()
+        self._collected.clear()
 
-    def _tidy(self) -> list[str]:
-        """The files of requests in the folder; what was not finished is removed, and outcomes of what is not there."""
+    def _clean_up(self) -> list[str]:
+        """List the files of requests; remove unfinished ones, and results whose file of requests is gone."""
         for path in self.folder.glob(f"*{UNFINISHED}"):
             path.unlink()
         there = [path.name for path in self.folder.glob("wave-*.jsonl")]
@@ -135,39 +140,39 @@ class BatchManager:
                 (self.folder / name).unlink()
         return whole
 
-    async def _find(self, untold: set[str], known: set[str]) -> None:
-        """Files that were being sent when the run was ended: are there batches made of them?"""
+    async def _find_unrecorded(self, unrecorded: set[str], known: set[str]) -> None:
+        """Find the batches made of files that were being sent when the run ended; remove files that have none."""
         for provider in self.providers.values():
-            for batch in await provider.marked(self._marks):
+            for batch in await provider.find(self._run_mark):
                 if batch.id not in known and batch.metadata:
                     sent = SubmittedBatch.of(batch.id, {**batch.metadata, "input_file": batch.input_file_id})
-                    await self.journal.note_batch(sent.id, sent.about())
-                    await self._take(sent)
-                    untold.discard(sent.file)
-        for name in untold:
+                    await self.journal.note_batch(sent.id, sent.described())
+                    await self._go_on_with(sent)
+                    unrecorded.discard(sent.file)
+        for name in unrecorded:
             (self.folder / name).unlink()
 
-    async def _take(self, sent: SubmittedBatch) -> None:
+    async def _go_on_with(self, sent: SubmittedBatch) -> None:
         path = self.folder / sent.file
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             await self._provider(sent.address).download(sent.input_file, path)
-        self._alive[sent.id] = sent
-        self.tracker.set_aside(sent.requests, sent.tokens, sent.cost)
-        self.away.update(self._requests(sent))
+        self._running[sent.id] = sent
+        self.budget.add_in_flight(sent.requests, sent.tokens, sent.cost)
+        self.submitted.update(self._requests(sent))
 
-    async def _look_round(self) -> None:
-        for sent in list(self._alive.values()):
+    async def _poll_all(self) -> None:
+        for sent in list(self._running.values()):
             try:
-                await self._look(sent)
+                await self._poll(sent)
             except OpenAIError as error:
                 if not may_pass(error):
                     raise
                 log.warning("batch cannot be looked after", extra={"batch": sent.id, "reason": str(error)})
-            self._tell()
+            self._show_phase()
 
-    async def _look(self, sent: SubmittedBatch) -> None:
-        batch = await self._provider(sent.address).look(sent.id)
+    async def _poll(self, sent: SubmittedBatch) -> None:
+        batch = await self._provider(sent.address).poll(sent.id)
         if batch is not None and batch.request_counts is not None:
             sent.requests_done = batch.request_counts.completed + batch.request_counts.failed
         if batch is None or batch.status in ENDED:
@@ -175,14 +180,14 @@ class BatchManager:
 
     async def _collect(self, sent: SubmittedBatch, batch: Batch | None) -> None:
         if batch is not None and batch.status == "failed":
-            await self._refused(sent, batch)
+            await self._drop_refused(sent, batch)
             return
         files = [path for path in await self._files(sent, batch) if path is not None]
         requests = self._requests(sent)
         self.outcomes.add(sent, requests, files)
-        self.away.difference_update(requests)
-        del self._alive[sent.id]
-        self._brought.append(sent)
+        self.submitted.difference_update(requests)
+        del self._running[sent.id]
+        self._collected.append(sent)
         status = batch.status if batch else "gone"
         log.info("batch ended", extra={"batch": sent.id, "status": status, "done": sent.requests_done})
 
@@ -199,18 +204,18 @@ class BatchManager:
             log.warning("file gone", extra={"batch": sent.id, "file": name})
         return path if there else None
 
-    async def _refused(self, sent: SubmittedBatch, batch: Batch) -> None:
-        """A batch that was not even begun: its requests are free to be sent again."""
+    async def _drop_refused(self, sent: SubmittedBatch, batch: Batch) -> None:
+        """Drop a batch that the provider did not begin: its requests may be sent again."""
         found = problems(batch)
         said = "; ".join(message or code for code, message in found) or "no reason given"
-        self.away.difference_update(self._requests(sent))
-        self.tracker.set_aside(-sent.requests, -sent.tokens, -sent.cost)
-        del self._alive[sent.id]
+        self.submitted.difference_update(self._requests(sent))
+        self.budget.add_in_flight(-sent.requests, -sent.tokens, -sent.cost)
+        del self._running[sent.id]
         await self.journal.settle_batch(sent.id)
         self._remove(sent)
         log.warning("batch refused", extra={"batch": sent.id, "reason": said})
         too_many = any(code == TOO_MANY_TOKENS for code, _ in found)
-        if not (too_many and (self._alive or self._brought)):
+        if not (too_many and (self._running or self._collected)):
             self.stop.ask("provider", f"the provider refused the batch {sent.id}: {said}")
 
     def _requests(self, sent: SubmittedBatch) -> list[str]:
@@ -229,14 +234,14 @@ class BatchManager:
             )
         return self.providers[address]
 
-    def _tell(self) -> None:
-        if not self._alive:
+    def _show_phase(self) -> None:
+        if not self._running:
             self.counts.phase = ""
             return
-        done = sum(sent.requests_done for sent in self._alive.values())
-        whole = sum(sent.requests for sent in self._alive.values())
+        done = sum(sent.requests_done for sent in self._running.values())
+        whole = sum(sent.requests for sent in self._running.values())
         self.counts.phase = (
-            f"wave {self._waves}: {len(self._alive):,} at the provider, {done:,} of {whole:,} requests done"
+            f"wave {self._waves}: {len(self._running):,} at the provider, {done:,} of {whole:,} requests done"
         )
 
 
@@ -245,5 +250,5 @@ def _number(file: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _about(one_file: RequestFile) -> dict[str, object]:
+def _describe(one_file: RequestFile) -> dict[str, object]:
     return {name: value for name, value in vars(one_file).items() if value is not None}

@@ -1,4 +1,4 @@
-"""A call that is not kept goes into a batch; whether a run can go over batches."""
+"""Answers a run's calls through OpenAI's Batch API, in several passes over the items that are still open."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ...state.settings import ModelSpec
 from ..journal import JournalError
 from ..plan import Plan
 from ..run.budget import BudgetTracker
-from ..run.call_pipeline import CallPipeline, entry
+from ..run.call_pipeline import LivePipeline, journal_entry
 from ..run.config import RunConfig
 from ..run.folder import RunFolder
 from ..run.progress_counters import ProgressCounters
@@ -43,46 +43,46 @@ FOLDER = "batches"
 
 
 class PendingError(StoppedError, GraphBubbleUp):
-    """The reply will be there in a later pass.
+    """Raised where the reply will be there in a later pass only.
 
-    What runs beside it in a graph is not cut short, so that its calls get into the same wave.
+    LangGraph treats it as a pause: nodes that run beside it go on, so that their calls get into the same wave.
     """
 
 
-class BatchPipeline(CallPipeline):
-    """One a run. Beside what every desk does, it says which pass a call has to wait for."""
+class BatchPipeline(LivePipeline):
+    """Answers calls from the journal and from batches that have ended; all others go into the next wave."""
+
+    needs_several_passes = True
 
     def __init__(
-        self,
-        prepared: Plan,
-        folder: RunFolder,
-        config: RunConfig,
-        counts: ProgressCounters,
-        stop: StopSignal,
+        self, plan: Plan, folder: RunFolder, config: RunConfig, counts: ProgressCounters, stop: StopSignal
     ) -> None:
         super().__init__(folder.journal, config, counts, stop)
-        assert prepared.folder is not None
-        self._terms = request_file.DEFAULT_LIMITS
+        assert plan.folder is not None
         self._budget = BudgetTracker(
-            config.budget, folder.journal.totals(), stop, request_file.BATCH_DISCOUNT
+            config, folder.journal.totals(), stop, discount=request_file.BATCH_DISCOUNT
         )
-        self._prepared = prepared
-        self._folder = prepared.folder / FOLDER
+        self._plan = plan
+        self._run_folder = folder
+        self._folder = plan.folder / FOLDER
+        self._limits = request_file.DEFAULT_LIMITS
         self._failures: Counter[bytes] = Counter()
         self._unusable: set[bytes] = set()
         self._paid: set[bytes] = set()
-        self._run_folder = folder
         self._manager: BatchManager
-        self._batch_file: BatchRequestFile
+        self._wave: BatchRequestFile
 
-    async def carry_out(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Judge, wave by wave.
+    async def open(self) -> None:
+        """Need nothing: what the provider has of this run is collected before the first pass."""
+
+    async def run_passes(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
+        """Judge wave by wave, until no item is open or the run is to end.
 
         Args:
-            work: one pass: judges every item that has no verdict, as far as it gets with the replies that are there.
+            judge_open_items: judges every item that has no verdict, as far as it gets with the replies that are there.
         """
         try:
-            await self._carry_out(work)
+            await self._run_waves(judge_open_items)
         except OpenAIError as error:
             self._stop.ask("provider", f"batches: {' '.join(str(error).split())}")
         except OSError as error:
@@ -90,16 +90,16 @@ class BatchPipeline(CallPipeline):
         except JournalError as error:
             self._stop.ask("journal", str(error))
         self._counts.phase = ""
-        if self._stop.is_asked and (left := self._manager.under_way):
+        if self._stop.is_asked and (left := self._manager.running):
             go_on = f"{left:,} batches go on" if left > 1 else "1 batch goes on"
             self._stop.explanation += f"; {go_on} at the provider, and the next start collects what comes"
 
     def invalidate(self, calls: Sequence[Call]) -> None:
-        """As every desk, but at the end: until then, each pass is to find what the one before it found."""
+        """Invalidate replies when the run ends: until then, each pass must find what the one before it found."""
         self._unusable.update(map(fingerprint, calls))
 
     async def finish(self) -> None:
-        """Have everything written, as far as it can be."""
+        """Write what was invalidated."""
         await super().finish()
         if self._unusable:
             try:
@@ -107,108 +107,120 @@ class BatchPipeline(CallPipeline):
             except JournalError as error:
                 self._stop.ask("journal", str(error))
 
-    async def _carry_out(self, one_pass: Callable[[], Awaitable[None]]) -> None:
-        providers = {where: Provider(client) for where, client in (await clients(self._prepared)).items()}
-        run = str(self._run_folder.manifest["run"])
-        self._manager = BatchManager(
-            self._folder, run, providers, self._journal, self._budget, self._counts, self._stop, self._terms
-        )  # fmt: skip
-        await run_until_stopped(self._stop, self._manager.take_up())
+    async def _run_waves(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
+        self._manager = await self._make_manager()
+        await run_until_stopped(self._stop, self._manager.resume())
         served = None
         while not self._stop.is_asked:
-            await self._pass(one_pass)
-            # Later passes find what this start itself has paid for.
+            await self._pass(judge_open_items)
+            # Later passes find what this start itself has paid for, which is not to be counted as saved.
             served = self._counts.served if served is None else served
             self._counts.served = served
-            if self._stop.is_asked or not await self._sent():
+            if self._stop.is_asked or not await self._send_wave():
                 break
             await run_until_stopped(self._stop, self._manager.wait())
 
-    async def _pass(self, one_pass: Callable[[], Awaitable[None]]) -> None:
-        self._batch_file = BatchRequestFile(self._folder, self._manager.next_wave(), self._terms)
-        self._budget.short = ""
+    async def _make_manager(self) -> BatchManager:
+        providers = {address: Provider(client) for address, client in (await clients(self._plan)).items()}
+        return BatchManager(
+            folder=self._folder,
+            run=str(self._run_folder.manifest["run"]),
+            providers=providers,
+            journal=self._journal,
+            budget=self._budget,
+            counts=self._counts,
+            stop=self._stop,
+            limits=self._limits,
+        )
+
+    async def _pass(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
+        self._wave = BatchRequestFile(self._folder, self._manager.next_wave(), self._limits)
+        self._budget.refused_by = ""
         try:
             with keep_steps_in(self._run_folder.steps_of_a_pass()):
-                await one_pass()
+                await judge_open_items()
             if not self._stop.is_asked:
                 await self._manager.settle()
         except BaseException:
-            self._batch_file.discard()
+            self._wave.discard()
             raise
         if self._stop.is_asked:
-            self._batch_file.discard()
+            self._wave.discard()
 
-    async def _sent(self) -> bool:
-        """Send the wave; false where nothing is left to wait for."""
-        if len(self._batch_file):
-            log.info("wave ready", extra={"wave": self._batch_file.number, "requests": len(self._batch_file)})
-            await run_until_stopped(self._stop, self._manager.send(self._batch_file.close()))
+    async def _send_wave(self) -> bool:
+        """Send the wave; return false where nothing is left to wait for."""
+        if len(self._wave):
+            log.info("wave ready", extra={"wave": self._wave.number, "requests": len(self._wave)})
+            await run_until_stopped(self._stop, self._manager.send(self._wave.close()))
             return True
-        if not self._manager.under_way and self._budget.short:
-            self._stop.ask("budget", f"the budget is reached: at most {self._budget.short}")
-        return self._manager.under_way > 0
+        if not self._manager.running and self._budget.refused_by:
+            self._stop.ask("budget", f"the budget is reached: at most {self._budget.refused_by}")
+        return self._manager.running > 0
 
-    async def _made(self, key: bytes, call: Call, send: Send) -> Reply:
+    async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
+        """Make a reply of what batches brought for the call, retrying what failed in a later wave."""
         used: list[str] = []
-        with requests_handled_by(partial(self._take, key, call, used)):
+        # The client builds the request as for a live call; in place of sending it, ``_outcome`` is asked.
+        with requests_handled_by(partial(self._outcome, key, call, used)):
             while True:
                 try:
                     reply = await send(call)
                     break
                 except ModelCallError as error:
-                    self._failed(key, call, error)
+                    self._count_failure(key, call, error)
                     for custom_id in used:
                         self._manager.outcomes.forget(custom_id)
-        self._circuit_breaker.succeeded(call.model.label)
-        reply = self._discounted(reply)
-        # Without a pause since it was taken off what is in flight: other calls look at the budget meanwhile.
-        self._budget.pay(call, reply)
+        self._circuit_breaker.record_success(call.model.label)
+        reply = replace(reply, usage=reply.usage.discounted(request_file.BATCH_DISCOUNT))
+        # No await since it was released from what is in flight: other calls would see too much budget left meanwhile.
+        self._budget.charge(call, reply)
         self._counts.paid(reply.usage)
-        await self._journal.keep(key, entry(call, reply))
+        await self._journal.keep(key, journal_entry(call, reply))
         self._paid.add(key)
         return reply
 
-    async def _take(
+    async def _outcome(
         self, key: bytes, call: Call, used: list[str], chat: FastChatOpenAI, body: dict[str, Any]
     ) -> dict[str, Any]:
-        """What a batch brought for this request; where none did, it goes into the wave.
+        """Return what a batch brought for this request; where none did, put it into the wave.
 
         Raises:
             PendingError: its outcome is not there yet.
             ResponseError: its outcome is an error.
         """
-        # Two voices may ask for the same, and a call may be made again with another body.
+        # Two agents may ask for the same, and a call may be made again with another body.
         custom_id = f"{key.hex()}-{blake2b(orjson.dumps(body), digest_size=8).hexdigest()}"
         outcomes = self._manager.outcomes
         if custom_id in outcomes:
             used.append(custom_id)
-            if sent := outcomes.first_read(custom_id):
-                self._budget.give_back(*sent.each)
+            if batch := outcomes.first_read(custom_id):
+                self._budget.release(*batch.per_request)
             return outcomes.read(custom_id)
         if key in self._paid:
             self._stop.ask(
                 "journal", "a reply that was paid for is no longer in the journal; it is not paid for twice"
             )
-            self._stop.check()
-        if custom_id not in self._manager.away and custom_id not in self._batch_file:
-            self._add(call, custom_id, chat, body)
+        self._stop.check()
+        if custom_id not in self._manager.submitted and custom_id not in self._wave:
+            self._add_to_wave(call, custom_id, chat, body)
         raise PendingError("the reply is to come with a batch")
 
-    def _add(self, call: Call, custom_id: str, chat: FastChatOpenAI, body: dict[str, Any]) -> None:
-        tokens = self._budget.expect(call)
-        cost = self._budget.take_at_once(call, tokens)
+    def _add_to_wave(self, call: Call, custom_id: str, chat: FastChatOpenAI, body: dict[str, Any]) -> None:
+        tokens = self._budget.estimate_tokens(call)
+        cost = self._budget.try_reserve(call, tokens)
         if cost is None:
+            # Batches under way may take less than was reserved for them: a later pass tries again.
             return
         try:
-            self._batch_file.add(str(client_of(chat).base_url), custom_id, body, tokens, cost)
+            self._wave.add(str(client_of(chat).base_url), custom_id, body, tokens, cost)
         except OSError as error:
             self._stop.ask_for(error, self._folder)
             raise StoppedError(self._stop.explanation) from error
 
-    def _failed(self, key: bytes, call: Call, error: ModelCallError) -> None:
+    def _count_failure(self, key: bytes, call: Call, error: ModelCallError) -> None:
         """Let the call be made again in a later wave, if that makes sense, and not for ever."""
         if not error.retryable:
-            self._circuit_breaker.failed(call.model.label, error)
+            self._circuit_breaker.record_failure(call.model.label, error)
             raise error
         self._failures[key] += 1
         if self._failures[key] >= self._retry_policy.attempts:
@@ -216,41 +228,38 @@ class BatchPipeline(CallPipeline):
         log.info("request failed", extra={"model": call.model.label, "reason": str(error)})
 
     def _give_up(self, call: Call, error: ModelCallError, attempts: int) -> NoReturn:
-        self._circuit_breaker.failed(call.model.label, error)
+        self._circuit_breaker.record_failure(call.model.label, error)
         problem = f"{error} (given up after {attempts} batches)"
         raise ModelCallError(problem, retryable=True, rate_limited=error.rate_limited) from error
-
-    def _discounted(self, reply: Reply) -> Reply:
-        return replace(reply, usage=reply.usage.discounted(request_file.BATCH_DISCOUNT))
 
 
 OPENAI = "openai:"
 
 
-def check_batch(prepared: Plan) -> None:
-    """Say what keeps a run from going over batches.
+def check_batch(plan: Plan) -> None:
+    """Check that all calls of a plan can be made in batches.
 
     Raises:
         UsageError: a model that is not OpenAI's, or a chat model object; no folder.
     """
-    other = next((label for label in prepared.models().values() if not label.startswith(OPENAI)), None)
+    other = next((label for label in plan.models().values() if not label.startswith(OPENAI)), None)
     if other is not None:
         raise UsageError(
             f"{other} cannot be asked in batches: only models of OpenAI can, such as openai:gpt-4o-mini"
         )
-    if any(isinstance(model, LoadedModel) for model in _chosen(prepared)):
+    if any(isinstance(model, LoadedModel) for model in _chosen(plan)):
         raise UsageError(
             "a chat model object cannot be asked in batches: name the model, as in openai:gpt-4o-mini"
         )
-    if prepared.folder is None:
+    if plan.folder is None:
         raise UsageError("batches take hours: name a folder (out) that keeps them meanwhile")
 
 
-async def clients(prepared: Plan) -> dict[str, AsyncOpenAI]:
-    """The clients of all models, by address."""
+async def clients(plan: Plan) -> dict[str, AsyncOpenAI]:
+    """Load the clients of all models of a plan, by address."""
     loop = asyncio.get_running_loop()
     specs = {
-        model for model in _chosen(prepared) if isinstance(model, ModelSpec) and model.name.startswith(OPENAI)
+        model for model in _chosen(plan) if isinstance(model, ModelSpec) and model.name.startswith(OPENAI)
     }
     models = [await asyncio.to_thread(load, spec, loop) for spec in specs]
     for model in models:
@@ -260,28 +269,28 @@ async def clients(prepared: Plan) -> dict[str, AsyncOpenAI]:
 
 
 def client_of(chat: FastChatOpenAI) -> AsyncOpenAI:
-    """What the model is reached by."""
+    """Return the client that a model sends its requests with."""
     client = chat.root_async_client
     assert isinstance(client, AsyncOpenAI)
     return client
 
 
-def _chosen(prepared: Plan) -> Iterator[ModelSpec | LoadedModel]:
-    for graph in prepared.graphs.values():
+def _chosen(plan: Plan) -> Iterator[ModelSpec | LoadedModel]:
+    for graph in plan.graphs.values():
         bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
         for judge in all_judges(bound_judge):
             yield from judge.chosen().values()
 
 
 async def run_until_stopped(stop: StopSignal, work: Coroutine[None, None, None]) -> None:
-    """Do the work; leave it where it is as soon as the run is to end."""
-    doing = asyncio.ensure_future(work)
+    """Do the work; cancel it as soon as the run is to end."""
+    task = asyncio.ensure_future(work)
     asked = asyncio.ensure_future(stop.asked())
     try:
-        await asyncio.wait({doing, asked}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         asked.cancel()
-        if not doing.done():
-            doing.cancel()
+        if not task.done():
+            task.cancel()
     with suppress(asyncio.CancelledError):
-        await doing
+        await task

@@ -1,4 +1,4 @@
-"""Requests in files as the provider takes them, and what was sent."""
+"""Writes requests to files as the Batch API takes them, and describes what was sent."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ UNFINISHED = ".part"
 
 
 class BatchRequestFile:
-    """Requests are written as they come; a file is whole once it has its name.
+    """Writes the requests of one wave to files; a file has its final name once it is complete.
 
     Args:
         folder: where the files go.
         number: of the wave.
-        terms: how large a file may be.
+        limits: how large a file may be.
     """
 
-    def __init__(self, folder: Path, number: int, terms: BatchLimits) -> None:
+    def __init__(self, folder: Path, number: int, limits: BatchLimits) -> None:
         self.number = number
         self._folder = folder
-        self._terms = terms
+        self._limits = limits
         self._ids: set[str] = set()
         self._open: dict[tuple[str, str], _Writing] = {}
         self._parts = 0
-        self._parcels: list[RequestFile] = []
+        self._files: list[RequestFile] = []
 
     def __len__(self) -> int:
-        """How many requests."""
+        """The number of requests."""
         return len(self._ids)
 
     def __contains__(self, custom_id: str) -> bool:
@@ -49,9 +49,9 @@ class BatchRequestFile:
         line = orjson.dumps(request, option=orjson.OPT_APPEND_NEWLINE)
         place = (address, str(body.get("model")))
         writing = self._open.get(place)
-        if writing is None or not writing.has_room(len(line), self._terms):
+        if writing is None or not writing.has_room(len(line), self._limits):
             if writing is not None:
-                self._parcels.append(writing.close())
+                self._files.append(writing.close())
             writing = self._open[place] = self._next(address)
         writing.file.write(line)
         writing.size += len(line)
@@ -59,21 +59,21 @@ class BatchRequestFile:
         self._ids.add(custom_id)
 
     def close(self) -> list[RequestFile]:
-        """Finish the files: they are on disk, whole.
+        """Finish the files: they are on disk, complete.
 
         Raises:
             OSError: they cannot be written.
         """
-        self._parcels += [writing.close() for writing in self._open.values()]
+        self._files += [writing.close() for writing in self._open.values()]
         self._open.clear()
-        return self._parcels
+        return self._files
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove all files of the wave."""
         for writing in self._open.values():
             writing.file.close()
             writing.unfinished.unlink(missing_ok=True)
-        for one_file in self._parcels:
+        for one_file in self._files:
             (self._folder / one_file.file).unlink(missing_ok=True)
 
     def _next(self, address: str) -> _Writing:
@@ -88,30 +88,30 @@ class _Writing:
     def __init__(self, folder: Path, one_file: RequestFile) -> None:
         self.one_file = one_file
         self.size = 0
-        self._whole = folder / one_file.file
-        self.unfinished = self._whole.with_name(one_file.file + UNFINISHED)
+        self._finished = folder / one_file.file
+        self.unfinished = self._finished.with_name(one_file.file + UNFINISHED)
         self.file: BinaryIO = self.unfinished.open("wb")
 
-    def has_room(self, more: int, terms: BatchLimits) -> bool:
-        return self.one_file.requests < terms.requests and self.size + more <= terms.file_bytes
+    def has_room(self, more: int, limits: BatchLimits) -> bool:
+        return self.one_file.requests < limits.requests and self.size + more <= limits.file_bytes
 
     def close(self) -> RequestFile:
         with self.file:
             self.file.flush()
             os.fsync(self.file.fileno())
-        self.unfinished.replace(self._whole)
+        self.unfinished.replace(self._finished)
         return self.one_file
 
 
 def custom_ids(file: Path) -> list[str]:
-    """The requests in a file, by name."""
+    """Read the custom ids of the requests in a file."""
     with file.open("rb") as lines:
         return [orjson.loads(line)["custom_id"] for line in lines]
 
 
 @dataclass
 class RequestFile:
-    """Requests to one model at one address, written to one file.
+    """A file of requests to one model at one address.
 
     Attributes:
         file: its name.
@@ -128,8 +128,8 @@ class RequestFile:
     cost: float = 0.0
 
     @property
-    def each(self) -> tuple[float, float]:
-        """Tokens and dollars of one request, on average."""
+    def per_request(self) -> tuple[float, float]:
+        """Estimated tokens and US dollars of one request, on average."""
         return self.tokens / max(self.requests, 1), self.cost / max(self.requests, 1)
 
     def add(self, tokens: float, cost: float) -> None:
@@ -141,7 +141,7 @@ class RequestFile:
 
 @dataclass
 class SubmittedBatch(RequestFile):
-    """A parcel that was sent.
+    """A file of requests that was sent as a batch.
 
     Attributes:
         id: the provider's name for the batch.
@@ -155,7 +155,7 @@ class SubmittedBatch(RequestFile):
 
     @classmethod
     def of(cls, name: str, about: Mapping[str, Any]) -> SubmittedBatch:
-        """From what was noted, here or at the provider, where all values are strings."""
+        """Make one from its description in the journal, or at the provider, where all values are strings."""
         return cls(
             file=str(about["file"]),
             address=str(about["address"]),
@@ -166,8 +166,8 @@ class SubmittedBatch(RequestFile):
             input_file=str(about.get("input_file", "")),
         )
 
-    def about(self) -> dict[str, Any]:
-        """What is to be noted."""
+    def described(self) -> dict[str, Any]:
+        """Describe the batch for the journal."""
         return {
             "file": self.file,
             "address": self.address,
@@ -184,19 +184,19 @@ BATCH_DISCOUNT = 0.5
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """OpenAI's, as of its guide to the Batch API.
+    """Limits of OpenAI's Batch API, and how often it is polled.
 
     Attributes:
         requests: in one file, at most.
         file_bytes: of one file, at most.
-        first_look: seconds after which a batch is looked after for the first time.
-        between_looks: seconds between later looks, at most.
+        first_poll: seconds before the first poll.
+        poll_interval: seconds between later polls, at most.
     """
 
     requests: int = 50_000
     file_bytes: int = 200_000_000
-    first_look: float = 5.0
-    between_looks: float = 60.0
+    first_poll: float = 5.0
+    poll_interval: float = 60.0
 
 
 DEFAULT_LIMITS = BatchLimits()

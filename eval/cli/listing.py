@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic.fields import FieldInfo
-from rich import box
 from rich.table import Column, Table
 from rich.text import Text
 
 from ...graphs.registry import find_protocol
 from ...state.errors import UsageError
 from ...state.settings import Settings
-from ..datasets.dataset import SOURCES
+from ..datasets.published.catalog import dataset_names, find_source
 from ..datasets.published.source import GitHub, HuggingFace, Source
 from ..tables.result_tables import LABELS
 from .runtime import console
@@ -39,52 +38,74 @@ def protocols() -> None:
     """List the protocols: what they judge, their roles and their settings with defaults."""
     from ...graphs.registry import protocols as registered
 
-    headings = ("protocol", "tasks", "roles", "settings (default)", "description")
-    # Folded, not cut: a setting's name is of no use without its end.
-    table = Table(*(Column(heading, overflow="fold") for heading in headings), show_lines=True)
+    rows = []
     for name, module in registered().items():
         about = module.protocol
         own = _fields(about.settings, without=Settings.model_fields)
-        does = f"{about.summary}; {about.source}"
-        table.add_row(name, "\n".join(about.kinds), "\n".join(about.roles), own, does)
-    table.caption = f"every protocol also has the settings {', '.join(_fields(Settings).splitlines())}"
-    table.caption_justify = "left"
-    console().print(table)
+        rows.append((name, about.kinds, about.roles, own, (f"{about.summary}; {about.source}",)))
+    _print_list(("protocol", "tasks", "roles", "settings (default)", "description"), rows)
+    console().print(f"Every protocol also has the settings {', '.join(_fields(Settings))}.")
 
 
 def datasets(
-    name: Annotated[str | None, typer.Argument(help="All that is known of one dataset.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Describe this dataset.")] = None,
 ) -> None:
     """List the datasets that have a name, or with NAME print all that is known of one."""
     if name is not None:
         _describe(name)
         return
-    aspects = Column("aspects", min_width=len("understandability,"))
-    columns = (
-        Column("dataset", no_wrap=True),
-        Column("task"),
-        Column("size", overflow="fold"),
-        aspects,
-        *(Column(heading, overflow="fold") for heading in ("scale", "licence", "reference")),
-    )
-    table = Table(*columns, box=box.HORIZONTALS, pad_edge=False)
-    for source in SOURCES.values():
-        cite = source.papers[0].cite if source.papers else "bundled"
-        judged = ", ".join(source.aspects) or "preference"
-        row = (source.kind, source.size, judged, source.scale, source.licence, cite)
-        table.add_row(source.name, *row, end_section=True)
-    out = console()
-    out.print(table)
-    out.print(
+    rows = []
+    for source in filter(None, map(find_source, dataset_names())):
+        reference = source.papers[0].cite if source.papers else "bundled" if source.file is None else ""
+        aspects = source.aspects or ("preference",)
+        facts = ((source.kind,), (source.size,), aspects, (source.scale,), (source.licence,), (reference,))
+        rows.append((source.name, *facts))
+    _print_list(("dataset", "task", "size", "aspects", "scale", "licence", "reference"), rows)
+    console().print(
         "`jurygraph datasets NAME` describes one. Published datasets are downloaded (pip install 'jurygraph[hub]') "
         "or read from --data-dir."
     )
 
 
+ROOM_FOR_A_TABLE = 110
+"""On a narrower terminal a list is printed entry by entry: in a table of many columns every word would be broken."""
+
+
+MOST = 28
+
+
+def _print_list(headings: tuple[str, ...], rows: Sequence[tuple[str, *tuple[Sequence[str], ...]]]) -> None:
+    """Print entries, each a name and for every other heading some words, as a table or one below the other."""
+    out = console()
+    if out.width >= ROOM_FOR_A_TABLE:
+        # Columns as wide as their longest word, so that no name is broken in two.
+        cells = list(
+            zip(*((name, *("\n".join(words) for words in facts)) for name, *facts in rows), strict=True)
+        )
+        widths = [
+            min(MOST, max((len(word) for cell in column for word in cell.split()), default=1))
+            for column in cells
+        ]
+        columns = (
+            Column(heading, overflow="fold", min_width=n) for heading, n in zip(headings, widths, strict=True)
+        )
+        table = Table(*columns, show_lines=True)
+        for name, *facts in rows:
+            table.add_row(name, *("\n".join(words) for words in facts))
+        out.print(table)
+        return
+    for name, *facts in rows:
+        entry = Table.grid(padding=(0, 2))
+        for heading, words in zip(headings[1:], facts, strict=True):
+            if words:
+                entry.add_row(Text(f"  {heading}", style="dim"), Text(", ".join(words)))
+        out.print(Text(name, style="bold"), entry, "")
+
+
 def _describe(name: str) -> None:
-    source = SOURCES.get(name)
+    source = find_source(name)
     if source is None:
-        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(SOURCES)}")
+        raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
     table = Table.grid(padding=(0, 2))
     for fact, text in _facts(source):
         table.add_row(Text(fact, style="bold"), Text(text))
@@ -104,7 +125,9 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     yield "licence", source.terms or source.licence
     for paper in source.papers:
         yield "cite", f"{paper.cite}, {paper.title}"
-    if source.home is None:
+    if source.file is not None:
+        yield "home", "brought by another package"
+    elif source.home is None:
         yield "home", "bundled"
     else:
         yield "home", source.home.address
@@ -121,9 +144,9 @@ def _checked_by(home: GitHub | HuggingFace) -> str:
     return "each file's Git object id at that commit; later by its SHA-256"
 
 
-def _fields(settings: type[Settings], without: Collection[str] = ()) -> str:
-    fields = {name: field for name, field in settings.model_fields.items() if name not in without}
-    return "\n".join(_field(name, field) for name, field in fields.items())
+def _fields(settings: type[Settings], without: Collection[str] = ()) -> list[str]:
+    """The names of settings with their defaults."""
+    return [_field(name, field) for name, field in settings.model_fields.items() if name not in without]
 
 
 def _field(name: str, field: FieldInfo) -> str:

@@ -20,7 +20,7 @@ def measure(
         typer.Argument(
             metavar="METRIC[,METRIC...]",
             help="One metric, or several: rouge-l, bleu-4, bertscore, moverscore, bartscore, "
-            "unieval, gptscore, or your own function as module:function.",
+            "unieval, gptscore, one that another package registers, or your own function as module:function.",
         ),
     ],
     data: Annotated[

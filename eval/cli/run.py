@@ -15,6 +15,7 @@ from rich.text import Text
 from ..batch_api.request_file import BATCH_DISCOUNT
 from ..datasets.dataset import MAX_CHARACTERS, load_dataset
 from ..estimate import Estimate, estimate, estimate_table
+from ..pipelines import check_run
 from ..plan import Plan, count_judged, plan
 from ..run.config import RunConfig
 from ..run.evaluation import Evaluation
@@ -22,35 +23,24 @@ from ..run.progress_counters import ProgressCounters
 from ..run.run_log import logging_to
 from ..run.shutdown import StopSignal, signals_stop
 from ..run.tracing import traces_sent
-from ..runner import check_config, execute
+from ..runner import execute
 from ..tables.result_tables import agreement_tables, money, overview_table
 from .progress import LiveProgress
+from .run_options import takes_run_config
 from .runtime import (
     ALL_JUDGED,
-    KEPT,
-    LIMITS,
     RESUMES,
     Aspects,
-    Attempts,
-    Concurrency,
     DataDir,
     DryRun,
-    Grace,
-    JournalAt,
     Limit,
-    MaxCalls,
     MaxChars,
-    MaxCost,
-    MaxTokens,
     Model,
     Out,
     Pairs,
     Repeats,
     Replies,
-    RequestsPerMinute,
     RoleModels,
-    Timeout,
-    TokensPerMinute,
     Verbose,
     console,
     exit_code,
@@ -65,6 +55,7 @@ from .show import head
 SHOWN_FAILURES = 10
 
 
+@takes_run_config()
 def run(
     protocols: Annotated[
         str, typer.Argument(metavar="PROTOCOL[,PROTOCOL...]", help="One protocol, or several.")
@@ -86,39 +77,10 @@ def run(
     data_dir: DataDir = None,
     max_chars: MaxChars = MAX_CHARACTERS,
     out: Out = None,
-    journal: JournalAt = None,
-    fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Judge everything again and ignore the cache.", rich_help_panel=KEPT),
-    ] = False,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite",
-            help="Start a new run in a folder that holds another; the old results are renamed.",
-            rich_help_panel=KEPT,
-        ),
-    ] = False,
-    replace: Annotated[bool, typer.Option("--replace", hidden=True)] = False,
+    *,
+    config: RunConfig,
     verbose: Verbose = False,
-    concurrency: Concurrency = 16,
-    requests_per_minute: RequestsPerMinute = None,
-    tokens_per_minute: TokensPerMinute = None,
-    timeout: Timeout = 180.0,
-    attempts: Attempts = 12,
-    grace: Grace = 30.0,
-    batch: Annotated[
-        bool,
-        typer.Option(
-            "--batch",
-            help="Call OpenAI's models through its Batch API: half the price, replies within a day.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = False,
     dry_run: DryRun = False,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
 ) -> None:
     """Judge a dataset with one or more protocols and print their agreement with humans.
 
@@ -132,23 +94,6 @@ def run(
     """
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     folder = out or default_out(names, data or replies or "")
-    config = RunConfig.of(
-        {
-            "concurrency": concurrency,
-            "requests_per_minute": requests_per_minute,
-            "tokens_per_minute": tokens_per_minute,
-            "timeout": timeout,
-            "attempts": attempts,
-            "grace": grace,
-            "max_calls": max_calls,
-            "max_tokens": max_tokens,
-            "max_cost": max_cost,
-            "journal": journal,
-            "fresh": fresh,
-            "replace": overwrite or replace,
-            "batch": batch,
-        }
-    )
     with interruptible("interrupted before the first call; nothing was started"):
         prepared = plan(
             names,
@@ -161,11 +106,7 @@ def run(
             out=folder,
             replies=replies,
         )
-        check_config(prepared, config)
-        if batch:
-            from ..batch_api.batch_pipeline import check_batch
-
-            check_batch(prepared)
+        check_run(prepared, config)
         running = _Running(prepared, config, console())
         running.announce(dry_run)
     if dry_run:
@@ -225,9 +166,9 @@ class _Running:
         if self._config.batch:
             expected = expected.discounted(BATCH_DISCOUNT)
         self._out.print(estimate_table(expected))
-        budget = self._config.budget
+        limits = self._config
         if expected.exceeds(
-            max_calls=budget.max_calls, max_cost=budget.max_cost, max_tokens=budget.max_tokens
+            max_calls=limits.max_calls, max_cost=limits.max_cost, max_tokens=limits.max_tokens
         ):
             self._out.print("[yellow]the budget may be too small: the run will stop when it is reached[/]")
 
@@ -265,7 +206,7 @@ def print_evaluation(out: Console, evaluation: Evaluation) -> None:
     for table in agreement_tables(evaluation, out.width):
         out.print(table)
     for signature in evaluation.manifest["signatures"].values():
-        out.print(Text(signature, style="dim"), soft_wrap=True)
+        out.print(Text(f"configuration: {signature}", style="dim"), soft_wrap=True)
     _print_failures(out, evaluation)
     out.print(f"results: {evaluation.folder}/results.jsonl, run.json", soft_wrap=True)
     example = evaluation.most_worth_reading()

@@ -114,7 +114,8 @@ SPEED, LIMITS, KEPT = "Concurrency and limits", "Budget", "Output and cache"
 Aspects = Annotated[
     list[str] | None,
     typer.Option(
-        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels."
+        metavar="NAME|FILE",
+        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels.",
     ),
 ]
 Model = Annotated[
@@ -150,44 +151,10 @@ Out = Annotated[
         metavar="DIR", help="Folder for the results; a run in the same folder resumes.", rich_help_panel=KEPT
     ),
 ]
-JournalAt = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|URL",
-        help="Cache of finished calls, so that none is paid twice: a file, or postgresql://... "
-        "Default: a file in the results folder.",
-        rich_help_panel=KEPT,
-    ),
-]
 Verbose = Annotated[
     bool, typer.Option("--verbose", help="Print log events to standard error.", rich_help_panel=KEPT)
 ]
-Concurrency = Annotated[
-    int, typer.Option(min=1, help="Model calls in flight, at most.", rich_help_panel=SPEED)
-]
-RequestsPerMinute = Annotated[
-    float | None, typer.Option(help="To one model, at most.", rich_help_panel=SPEED)
-]
-TokensPerMinute = Annotated[
-    float | None, typer.Option(help="To and from one model, at most.", rich_help_panel=SPEED)
-]
-Timeout = Annotated[float, typer.Option(help="Seconds for one attempt at a call.", rich_help_panel=SPEED)]
-Attempts = Annotated[int, typer.Option(min=1, help="At one call, at most.", rich_help_panel=SPEED)]
-Grace = Annotated[
-    float,
-    typer.Option(min=0, help="Seconds for calls in flight to finish after Ctrl-C.", rich_help_panel=SPEED),
-]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Say what it would take, and do nothing.", rich_help_panel=LIMITS),
-]
-MaxCost = Annotated[
-    float | None, typer.Option(metavar="USD", help="Stop before it costs more.", rich_help_panel=LIMITS)
-]
-MaxCalls = Annotated[
-    int | None, typer.Option(min=1, help="Stop before it takes more calls.", rich_help_panel=LIMITS)
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(min=1, help="Stop before it takes more tokens, in and out.", rich_help_panel=LIMITS),
+    typer.Option("--dry-run", help="Print an estimate of calls and cost, and exit.", rich_help_panel=LIMITS),
 ]

@@ -49,7 +49,7 @@ def show(
     else:
         where = manifest["data"]["location"]
         out.print(
-            f"The texts of this item are not shown, since the data can no longer be read from {where}.",
+            f"The texts of this item are not shown, since the data can no longer be read ({where}).",
             markup=False,
             soft_wrap=True,
         )

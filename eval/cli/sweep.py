@@ -23,37 +23,28 @@ from ..run.tracing import traces_sent
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, Ablation, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
-from ..sweeps.sweep_plan import SweepOptions, SweepPlan, plan_sweep
+from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepOptions, SweepPlan, plan_sweep
 from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
 from ..tables import to_lines
 from ..tables.result_tables import money
 from .progress import LiveProgress
 from .run import default_out, total_usage
+from .run_options import takes_run_config
 from .runtime import (
     ALL_JUDGED,
     RESUMES,
     Aspects,
-    Attempts,
-    Concurrency,
     DataDir,
     DryRun,
-    Grace,
-    JournalAt,
     Limit,
-    MaxCalls,
     MaxChars,
-    MaxCost,
-    MaxTokens,
     Model,
     Out,
     Pairs,
     Repeats,
     Replies,
-    RequestsPerMinute,
     RoleModels,
-    Timeout,
-    TokensPerMinute,
     Verbose,
     console,
     exit_code,
@@ -69,6 +60,7 @@ SHOWN_CELLS = 30
 SHOWN_FAILURES = 10
 
 
+@takes_run_config(without=SWEEP_WITHOUT)
 def sweep(
     protocol: Annotated[
         str | None,
@@ -106,18 +98,10 @@ def sweep(
     data_dir: DataDir = None,
     max_chars: MaxChars = MAX_CHARACTERS,
     out: Out = None,
-    journal: JournalAt = None,
+    *,
+    config: RunConfig,
     verbose: Verbose = False,
-    concurrency: Concurrency = 16,
-    requests_per_minute: RequestsPerMinute = None,
-    tokens_per_minute: TokensPerMinute = None,
-    timeout: Timeout = 180.0,
-    attempts: Attempts = 12,
-    grace: Grace = 30.0,
     dry_run: DryRun = False,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
 ) -> None:
     """Judge a dataset with every combination of some settings and compare the results.
 
@@ -136,20 +120,6 @@ def sweep(
     if data is None and replies is None:
         raise UsageError("nothing to judge: give a dataset with --data, or recorded replies with --replies")
     folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
-    config = RunConfig.of(
-        {
-            "concurrency": concurrency,
-            "requests_per_minute": requests_per_minute,
-            "tokens_per_minute": tokens_per_minute,
-            "timeout": timeout,
-            "attempts": attempts,
-            "grace": grace,
-            "max_calls": max_calls,
-            "max_tokens": max_tokens,
-            "max_cost": max_cost,
-            "journal": journal,
-        }
-    )
     with interruptible("interrupted before the first call; nothing was started"):
         dataset = None if data is None else load_dataset(data, data_dir, max_characters=max_chars)
         options: SweepOptions = {
@@ -199,7 +169,7 @@ class _Sweeping:
             UsageError: a cell's folder holds another run; a limit that cannot be kept.
         """
         planned = self._planned
-        self._config.budget.check(planned.models)
+        self._config.check_prices(planned.models.values())
         done = planned.done(self._config)
         if note := planned.cells[0].plan.manifest.get("note"):
             self._out.print(Text(f"Warning: {note}", style="yellow"))
@@ -217,7 +187,7 @@ class _Sweeping:
             self._out.print(plan_table(planned, known))
             for line in _in_words(known):
                 self._out.print(line, soft_wrap=True)
-            if (most := self._config.budget.max_calls) is not None and known.bounds.least > most:
+            if (most := self._config.max_calls) is not None and known.bounds.least > most:
                 self._out.print("[yellow]the budget is too small: the sweep will stop when it is reached[/]")
 
     def until_the_end(self, verbose: bool) -> NoReturn:

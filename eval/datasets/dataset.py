@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -215,7 +215,7 @@ def load_dataset(
     """Load a dataset and check every row of it.
 
     Args:
-        data: a known name (see ``SOURCES``); a JSONL, JSON, CSV or Parquet file; or a table in memory, see
+        data: a known name (see ``dataset_names``); a JSONL, JSON, CSV or Parquet file; or a table in memory, see
             ``Dataset.of_frame``.
         data_dir: the folder that holds a published dataset's files, or the file; without it they are fetched
             from where they are published, once.
@@ -234,9 +234,11 @@ def load_dataset(
         if not is_frame(data):
             raise not_a_frame(data)
         return Dataset.of_frame(data, max_characters=max_characters)
-    source = SOURCES.get(str(data))
+    source = catalog.find_source(str(data))
     if source is None:
         return _of_file(Path(data), data_dir, max_characters)
+    if source.file is not None:
+        return _loaded(source, _one_file(_place_of(source.file, source.name)), max_characters)
     if not source.forms:
         return _loaded(source, _one_file(_BUNDLED / f"{source.name}.jsonl"), max_characters)
     dataset = _loaded(source, find(source, data_dir or fetch(source)), max_characters)
@@ -245,13 +247,25 @@ def load_dataset(
     return dataset
 
 
+def _place_of(file: Path | Callable[[], Path], name: str) -> Path:
+    """Find the file of a dataset that another package registers, which may have to be fetched first.
+
+    Raises:
+        DataError: there is none.
+    """
+    path = file if isinstance(file, Path) else Path(file())
+    if not path.is_file():
+        raise DataError(f"{path}: the file of the dataset {name} is not there")
+    return path
+
+
 def load_again(name: str, location: str) -> Dataset:
     """Load what a run judged, by what its manifest says of it; nothing is fetched.
 
     Raises:
         DataError: it is not there any more, or never was in a file.
     """
-    source = SOURCES.get(name)
+    source = catalog.find_source(name)
     if source is None or not source.forms:
         return load_dataset(name if source else Path(location), max_characters=sys.maxsize)
     return load_dataset(name, location, max_characters=sys.maxsize)
@@ -259,7 +273,9 @@ def load_again(name: str, location: str) -> Dataset:
 
 def _of_file(path: Path, data_dir: str | Path | None, max_characters: int) -> Dataset:
     if not path.exists() and path.suffix == "":
-        raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(SOURCES)}")
+        raise UsageError(
+            f"no dataset or file {str(path)!r}; datasets are {', '.join(catalog.dataset_names())}"
+        )
     if data_dir is not None:
         raise UsageError(f"{path} is a file: --data-dir (data_dir=) is for datasets that have a name")
     return _loaded(None, _one_file(path), max_characters)

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, SupportsFloat, cast
 from uuid import uuid4
 
+from ...nodes.plugins import Group, load_plugin, plugins
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
 from ..datasets.dataset import Data, Dataset, choose_aspects, describe_data, load_dataset
 from ..datasets.items import ScoreItem
 from ..run.evaluation import Evaluation
-from ..run.folder import make_way, write_manifest
+from ..run.folder import rename_results, write_manifest
 from ..run.results import Key, Result, ResultsFile
 from . import reference_metrics
 from .metric import Metric, Scored, number_of
@@ -41,8 +42,8 @@ def measure(
     """Compute metrics over a dataset of texts; no model is called.
 
     Args:
-        metrics: names (see ``METRICS``); or by row name, each a name, a ``Metric``, or any function from an item to
-            a number.
+        metrics: names (see ``metric_names``); or by row name, each a name, a ``Metric``, or any function from an item
+            to a number.
         data: a dataset, its name, a file or a table in memory, see ``load_dataset``.
         aspects: whose human scores stand beside; default: all that have labels. A metric's number is the same for
             all of them, unless it knows aspects.
@@ -66,7 +67,7 @@ def measure(
     """
     found = _metrics(metrics)
     if not found:
-        raise UsageError(f"no metric is named; known are {', '.join(METRICS)}")
+        raise UsageError(f"no metric is named; known are {', '.join(metric_names())}")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be 1 or more, got {limit}")
     dataset = load_dataset(data)
@@ -164,7 +165,7 @@ def _kept(work: _Work, manifest: dict[str, Any], folder: Path, replace: bool) ->
     work.check()
     folder.mkdir(parents=True, exist_ok=True)
     if replace:
-        make_way(folder)
+        rename_results(folder)
     kept = write_manifest(folder, {**manifest, "left_out": _counted(work)})
     file = ResultsFile(folder)
     for result in results:
@@ -217,6 +218,24 @@ METRICS: dict[str, Callable[..., Metric]] = {
 }
 """What makes each metric. The first two are built in; the others need packages of their own."""
 
+MakeMetric = Callable[..., Metric]
+"""What a package registers under ``jurygraph.metrics``: a function that returns a ``Metric``.
+
+Its parameters have defaults, and are set after a question mark (``readability?level=2``): a text, a number or
+true/false, as the default is.
+"""
+
+_GROUP: Group = "jurygraph.metrics"
+
+
+def metric_names() -> tuple[str, ...]:
+    """Give the names of the built-in metrics, then of those that other packages register.
+
+    >>> metric_names()[:2]
+    ('rouge-l', 'bleu-4')
+    """
+    return tuple(dict.fromkeys([*METRICS, *plugins(_GROUP)]))
+
 
 def find_metric(name: str) -> Metric:
     """A metric by its name, or a function of one's own as ``module:function``.
@@ -230,24 +249,32 @@ def find_metric(name: str) -> Metric:
     'function:math.sqrt'
     """
     known, _, query = name.partition("?")
-    if known in METRICS:
+    if known in metric_names():
         return _made(name, known, [pair.partition("=") for pair in query.split("&") if pair])
     if ":" in name:
         return _own(name)
     raise UsageError(
-        f"unknown metric {name!r}; known are {', '.join(METRICS)}, or a function of your own as module:function"
+        f"unknown metric {name!r}; known are {', '.join(metric_names())}, or a function of your own as module:function"
     )
 
 
 def _made(name: str, known: str, pairs: list[tuple[str, str, str]]) -> Metric:
-    builder = METRICS[known]
+    # A built-in name stays what it is, whatever another package registers under it.
+    builder: MakeMetric = METRICS[known] if known in METRICS else load_plugin(_GROUP, known)
+    if not callable(builder):
+        raise UsageError(f"{known!r}, registered under {_GROUP}, is no function that makes a metric")
     takes = inspect.signature(builder).parameters
     given: dict[str, Any] = {}
     for key, _, text in pairs:
         if key not in takes:
             raise UsageError(f"{name}: {known} has no parameter {key!r}; it has {', '.join(takes) or 'none'}")
         given[key] = _value(name, key, text, takes[key].default)
-    return builder(**given)
+    metric = builder(**given)
+    if not isinstance(metric, Metric):
+        raise UsageError(
+            f"{known!r}, registered under {_GROUP}, made a {type(metric).__name__}, not a Metric"
+        )
+    return metric
 
 
 def _value(name: str, key: str, text: str, default: object) -> object:

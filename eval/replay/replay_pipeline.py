@@ -1,61 +1,66 @@
-"""The desk of a replay: calls are answered from a recording, and none goes out."""
+"""Answers a run's calls from a recording; nothing is sent to a provider."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...nodes.models.call import Call, Reply, Send
-from ...state.errors import JurygraphError
+from ...state.errors import JurygraphError, UsageError
 from ...state.usage import NO_USAGE
-from ..journal import Journal
-from ..run.call_pipeline import CallPipeline, current_judgement
+from ..run.call_pipeline import CallPipeline
 from ..run.config import RunConfig
+from ..run.judge_item import current_judgement
 from ..run.progress_counters import ProgressCounters
+from ..run.results import Key
 from ..run.shutdown import StopSignal
-from .recording import Recorded, Recording, RequestedTurn, found, requested_turn
-
-_SAID = "said"
+from .recording import Recorded, RecordedReply, Recording, RequestedTurn, find_reply, requested_turn
 
 
 class NotRecordedError(JurygraphError, LookupError):
-    """A reply is wanted that was not recorded; the message says whose."""
+    """No reply is recorded for a call; the message says whose reply that would be."""
+
+
+def check_replay(config: RunConfig) -> None:
+    """Refuse options that say how calls are made.
+
+    Raises:
+        UsageError: a replay makes no call that they could apply to.
+    """
+    for name in ("batch", "journal"):
+        if getattr(config, name):
+            raise UsageError(
+                f"recorded replies are scored without a call: --{name} means nothing with --replies"
+            )
 
 
 class ReplayPipeline(CallPipeline):
-    """In place of the desk that pays for calls."""
+    """Answers each call with the reply that was recorded for its agent, round and sample."""
 
-    def __init__(
-        self,
-        recording: Recording,
-        journal: Journal,
-        config: RunConfig,
-        counts: ProgressCounters,
-        stop: StopSignal,
-    ) -> None:
-        super().__init__(journal, config, counts, stop)
+    def __init__(self, recording: Recording, counts: ProgressCounters, stop: StopSignal) -> None:
         self._recording = recording
+        self._counts = counts
+        self._stop = stop
+
+    def repeat_mark(self, key: Key) -> int:
+        """Always 0: the reply is looked up by the whole key, and repeats inside the verdict are counted from 0."""
+        return 0
 
     async def __call__(self, call: Call, send: Send) -> Reply:
-        """The recorded reply to a call.
+        """Answer a call.
 
         Raises:
-            NotRecordedError: there is none.
+            NotRecordedError: no reply to it is recorded.
             StoppedError: the run is to end.
         """
         self._stop.check()
-        reply = self._recorded(call)
+        reply = self._recorded_reply(call)
         self._counts.served += 1
         return reply
 
-    def invalidate(self, calls: Sequence[Call]) -> None:
-        """A recording stays what it is."""
-
-    def _recorded(self, call: Call) -> Reply:
-        verdict = current_judgement.get()
-        assert verdict is not None
-        if _SAID not in verdict.notes:
-            verdict.notes[_SAID] = self._recording.of(verdict.key)
-        recorded: Recorded = verdict.notes[_SAID]
+    def _recorded_reply(self, call: Call) -> Reply:
+        judgement = current_judgement.get()
+        assert judgement is not None
+        if _RECORDED not in judgement.notes:
+            judgement.notes[_RECORDED] = self._recording.of(judgement.key)
+        recorded: Recorded = judgement.notes[_RECORDED]
         asked = requested_turn(call)
         if not recorded:
             raise NotRecordedError("nothing is recorded of this item; no reply is made up")
@@ -63,23 +68,32 @@ class ReplayPipeline(CallPipeline):
             raise NotRecordedError(
                 f"{asked.turn_key}: the recorded reply cannot be read, and no second one is recorded"
             )
-        # Calls of one voice in one round come in the order in which their turns stand in a transcript.
-        before = verdict.notes[asked] = verdict.notes.get(asked, -1) + 1
-        said = found(recorded, asked.turn_key, asked.nth + before)
-        if said is None:
+        # Calls of one agent in one round come in the order in which their turns stand in a transcript.
+        earlier = judgement.notes[asked] = judgement.notes.get(asked, -1) + 1
+        found = find_reply(recorded, asked.turn_key, asked.nth + earlier)
+        if found is None:
             raise NotRecordedError(f"no reply is recorded of {asked.turn_key}; {_there(recorded, asked)}")
-        return Reply(
-            text=said.text,
-            fields=None,
-            cut_off=False,
-            refused=False,
-            usage=NO_USAGE,
-            model=said.model,
-        )
+        return _free_reply(found)
+
+
+_RECORDED = "recorded"
+"""Where the notes of a judgement hold the replies of its verdict, so that they are looked up once."""
+
+
+def _free_reply(found: RecordedReply) -> Reply:
+    """Make a reply of recorded words; it took no request, no token and no time."""
+    return Reply(
+        text=found.text,
+        fields=None,
+        cut_off=False,
+        refused=False,
+        usage=NO_USAGE,
+        model=found.model,
+    )
 
 
 def _there(recorded: Recorded, asked: RequestedTurn) -> str:
-    """What is there instead: more of the same speaker, or other speakers."""
+    """Say what is recorded instead: other rounds or samples of the same agent, or other agents."""
     same = [turn_key for turn_key in recorded if turn_key.agent == asked.turn_key.agent]
     if not same:
         return f"recorded are {', '.join(sorted({turn_key.agent for turn_key in recorded}))}"

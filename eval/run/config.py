@@ -1,35 +1,164 @@
-"""How a run is to be carried out: how fast, how patiently, for how much, and where it is kept."""
+"""The limits of a run: how many calls at a time, how long to wait, what it may cost, and where replies are stored."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, Self, TypedDict
 
+from ...nodes.models import prices
 from ...nodes.models.rate_limiter import RateLimits
 from ...nodes.models.retry import DEFAULT_RETRY_POLICY, RetryPolicy
 from ...state.errors import UsageError
-from .budget import Budget
+
+Group = Literal["speed", "budget", "storage"]
+"""Under which heading an option stands in the help of the command line."""
 
 
-class Limits(TypedDict, total=False):
-    """How a run is to be carried out, by name.
+def _help(
+    group: Group, description: str, *, may_be_zero: bool = False, metavar: str | None = None
+) -> dict[str, Any]:
+    """Say what the command line prints of a field, and whether 0 is allowed."""
+    return {"group": group, "description": description, "may_be_zero": may_be_zero, "metavar": metavar}
 
-    Attributes:
-        concurrency: model calls in flight, at most.
-        requests_per_minute: to one model, at most.
-        tokens_per_minute: to and from one model, at most, as far as they can be foreseen.
-        timeout: seconds that one attempt at a call may take.
-        attempts: at most so many for one call.
-        grace: seconds for calls in flight to finish when the run is interrupted.
-        max_calls: answered calls that the run may take, from its first start to its end.
-        max_tokens: the same, tokens.
-        max_cost: the same, US dollars.
-        journal: where finished calls are kept: a file, or the URL of a Postgres database; default: in the run's folder.
-        fresh: judge everything anew; no reply from before this run is used.
-        replace: let the folder's earlier results, be they of another run, make way (they are renamed).
-        batch: send calls through the provider's batches: half the price, and replies within a day.
+
+OLD_NAMES = {"replace": "overwrite"}
+"""Names that fields had, which ``from_options`` and the command line still take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """How a run is carried out; ``evaluate``, ``sweep`` and both commands take these fields by name.
+
+    Limits hold for the whole run, from its first start to its end; ``None`` means no limit.
+
+    Raises:
+        UsageError: a number that is out of bounds, or no number.
+
+    >>> RunConfig(concurrency=4, max_cost=20).rate_limits.concurrency
+    4
+    >>> RunConfig(attempts=0)
+    Traceback (most recent call last):
+    ...
+    jurygraph.state.errors.UsageError: attempts must be above 0, got 0
+    """
+
+    concurrency: int = field(default=16, metadata=_help("speed", "Model calls in flight, at most."))
+    requests_per_minute: float | None = field(
+        default=None, metadata=_help("speed", "Requests to one model, at most.")
+    )
+    tokens_per_minute: float | None = field(
+        default=None,
+        metadata=_help("speed", "Tokens to and from one model, at most, as far as they can be estimated."),
+    )
+    # Calls made outside of a run wait just as long, so these two defaults are those of the retry policy.
+    timeout: float = field(
+        default=DEFAULT_RETRY_POLICY.timeout,
+        metadata=_help("speed", "Seconds for one attempt at a call.", metavar="SECONDS"),
+    )
+    attempts: int = field(
+        default=DEFAULT_RETRY_POLICY.attempts, metadata=_help("speed", "Attempts at one call, at most.")
+    )
+    grace: float = field(
+        default=30.0,
+        metadata=_help(
+            "speed",
+            "Seconds for calls in flight to finish after Ctrl-C.",
+            may_be_zero=True,
+            metavar="SECONDS",
+        ),
+    )
+    batch: bool = field(
+        default=False,
+        metadata=_help(
+            "budget",
+            "Call OpenAI's models through its Batch API: half the price, replies within a day.",
+        ),
+    )
+    max_cost: float | None = field(
+        default=None, metadata=_help("budget", "Stop before the run costs more.", metavar="USD")
+    )
+    max_calls: int | None = field(
+        default=None, metadata=_help("budget", "Stop before the run makes more calls.")
+    )
+    max_tokens: int | None = field(
+        default=None, metadata=_help("budget", "Stop before the run takes more tokens, in and out.")
+    )
+    journal: str | Path | None = field(
+        default=None,
+        metadata=_help(
+            "storage",
+            "Cache of finished calls, so that none is paid twice: a file, or postgresql://... "
+            "Default: a file in the results folder.",
+            metavar="FILE|URL",
+        ),
+    )
+    fresh: bool = field(
+        default=False, metadata=_help("storage", "Judge everything again and ignore the cache.")
+    )
+    overwrite: bool = field(
+        default=False,
+        metadata=_help(
+            "storage", "Start a new run in a folder that holds another; the old results are renamed."
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                _check_number(one, value)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], others: Iterable[str] = ()) -> Self:
+        """Make a config from options by name, leaving out those that are ``None``.
+
+        Args:
+            options: limits by name; those among ``others`` are passed over.
+            others: names of options that are no limits, such as ``aspects``.
+
+        Raises:
+            UsageError: a name that is neither; or a value that is out of bounds.
+        """
+        known, others = [one.name for one in fields(cls)], tuple(others)
+        if unknown := [name for name in options if name not in (*known, *OLD_NAMES, *others)]:
+            raise UsageError(f"no option {unknown[0]!r}; there are {', '.join((*others, *known))}")
+        limits = {name: value for name, value in options.items() if name not in others and value is not None}
+        return cls(**{OLD_NAMES.get(name, name): value for name, value in limits.items()})
+
+    @property
+    def rate_limits(self) -> RateLimits:
+        """What may go to one model."""
+        return RateLimits(self.concurrency, self.requests_per_minute, self.tokens_per_minute)
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """How long to wait for a reply, and how often to ask again."""
+        return RetryPolicy(attempts=self.attempts, timeout=self.timeout)
+
+    def check_prices(self, models: Iterable[str]) -> None:
+        """Check that a limit on cost can be kept.
+
+        Args:
+            models: the names of all models that the run calls.
+
+        Raises:
+            UsageError: the cost is limited, and the price of a model is unknown.
+        """
+        unpriced = [name for name in models if name != "offline" and not prices.is_priced(name)]
+        if self.max_cost is not None and unpriced:
+            raise UsageError(
+                f"the price of {unpriced[0]} is unknown, so a limit on cost cannot be kept; "
+                "limit calls or tokens instead (--max-calls, --max-tokens)"
+            )
+
+
+class RunLimits(TypedDict, total=False):
+    """The fields of ``RunConfig`` by name, old names included, for type checkers; a test compares the two.
+
+    Python has no way to derive one from the other that type checkers understand.
     """
 
     concurrency: int
@@ -38,55 +167,21 @@ class Limits(TypedDict, total=False):
     timeout: float
     attempts: int
     grace: float
+    batch: bool
+    max_cost: float | None
     max_calls: int | None
     max_tokens: int | None
-    max_cost: float | None
     journal: str | Path | None
     fresh: bool
+    overwrite: bool
     replace: bool
-    batch: bool
 
 
-@dataclass(frozen=True)
-class RunConfig:
-    """The same, checked and sorted by who keeps to it."""
-
-    rate_limits: RateLimits = field(default_factory=RateLimits)
-    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY
-    budget: Budget = field(default_factory=Budget)
-    grace: float = 30.0
-    journal: str | Path | None = None
-    fresh: bool = False
-    replace: bool = False
-    batch: bool = False
-
-    @classmethod
-    def of(cls, limits: Limits) -> RunConfig:
-        """Sort limits.
-
-        Raises:
-            UsageError: one that is not above 0, or that there is no such thing as.
-        """
-        given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
-        for name, value in given.items():
-            if name not in Limits.__annotations__:
-                raise UsageError(f"no option {name!r}; there are {', '.join(Limits.__annotations__)}")
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                _check(name, value)
-        if "concurrency" in given:
-            given["in_flight"] = given.pop("concurrency")
-        parts = {"rate_limits": RateLimits, "retry_policy": RetryPolicy, "budget": Budget}
-        sorted_: dict[str, Any] = {
-            part: kind(**{name: given.pop(name) for name in list(given) if name in kind.__annotations__})
-            for part, kind in parts.items()
-        }
-        return cls(**sorted_, **given)
-
-
-def _check(name: str, value: float) -> None:
+def _check_number(one: Field[Any], value: float) -> None:
     if not math.isfinite(value):
-        raise UsageError(f"{name} must be a number, got {value:g}")
-    if name == "grace" and value < 0:
-        raise UsageError(f"grace must be 0 or more, got {value:g}")
-    if name != "grace" and value <= 0:
-        raise UsageError(f"{name} must be above 0, got {value:g}")
+        raise UsageError(f"{one.name} must be a number, got {value:g}")
+    if one.metadata["may_be_zero"]:
+        if value < 0:
+            raise UsageError(f"{one.name} must be 0 or more, got {value:g}")
+    elif value <= 0:
+        raise UsageError(f"{one.name} must be above 0, got {value:g}")

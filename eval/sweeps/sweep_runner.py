@@ -1,4 +1,4 @@
-"""Carrying out a sweep: one cell after another, over one journal, one budget, one count and one way to stop."""
+"""Carries out a sweep, one cell after another; all share one journal, one budget and one stop signal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ...state.usage import Usage
 from ..datasets.dataset import Data
-from ..run.config import Limits, RunConfig
+from ..run.config import RunConfig, RunLimits
 from ..run.progress_counters import ProgressCounters
 from ..run.shutdown import StopSignal
 from ..runner import execute
@@ -27,16 +27,16 @@ from .sweep_result import Sweep
 LOCK = "sweep.lock"
 
 
-class SweepRunOptions(SweepOptions, Limits, total=False):
-    """What the cells have in common, and how the sweep is to be carried out."""
+class SweepRunOptions(SweepOptions, RunLimits, total=False):
+    """What the cells have in common, and how the sweep is carried out."""
 
 
 @dataclass
 class SweepCounts(ProgressCounters):
-    """Of all cells together; ``wanted`` is set before the first of them begins."""
+    """Counts the progress of all cells together; ``wanted`` is set before the first of them begins."""
 
     def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
-        """One more cell begins. What was paid is the whole sweep's: all cells' calls are counted under one run."""
+        """Begin one more cell; what was spent is the whole sweep's, whose calls are all counted under one run."""
         self.resumed += resumed
         self.judged += resumed
         self.usage = spent
@@ -55,7 +55,7 @@ def sweep(
         axes: name to values, such as ``{"n": [1, 2, 3], "persona": ["strict", "plain"]}``; a name may also be
             ``protocol``, ``model``, ``model.ROLE``, ``prompts``, or one's own with labels and what is set under each.
         data: a dataset, its name, or a file; may be left out where there are ``replies``.
-        **options: see ``SweepOptions`` and ``Limits``; limits hold for all cells together.
+        **options: see ``SweepOptions`` and ``RunConfig``; limits hold for all cells together.
 
     Raises:
         UsageError: bad input, told before any call.
@@ -74,9 +74,8 @@ async def asweep(
     **options: Unpack[SweepRunOptions],
 ) -> Sweep:
     """``sweep`` for async code; the same arguments and errors."""
-    limits = {name: value for name, value in options.items() if name not in SweepOptions.__annotations__}
+    config = RunConfig.from_options(options, SweepOptions.__annotations__)
     wanted = {name: value for name, value in options.items() if name in SweepOptions.__annotations__}
-    config = RunConfig.of(cast("Limits", limits))
     planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **cast("SweepOptions", wanted))
     return await carry_out_sweep(planned, config)
 
@@ -87,7 +86,7 @@ async def carry_out_sweep(
     counts: SweepCounts | None = None,
     stop: StopSignal | None = None,
 ) -> Sweep:
-    """Do what was planned; arguments as for ``runner.carry_out``.
+    """Carry out a planned sweep; the arguments are those of ``runner.execute``.
 
     Raises:
         UsageError: another process has the folder, or a cell's folder holds another run.
@@ -97,7 +96,7 @@ async def carry_out_sweep(
         counts or SweepCounts(),
         stop or StopSignal(),
     )
-    config.budget.check(planned.models)
+    config.check_prices(planned.models.values())
     planned.done(config)
     counts.wanted = len(planned)
     done: list[CellResult] = []
@@ -126,7 +125,7 @@ def _unfinished(planned: SweepPlan, done: Sequence[CellResult]) -> bool:
 
 @contextmanager
 def _kept(planned: SweepPlan, config: RunConfig) -> Iterator[RunConfig]:
-    """The sweep's folder, locked and with its record in it; without one, a journal that lasts as long as the sweep."""
+    """Lock the sweep's folder and write its record; without a folder, make a temporary journal."""
     if planned.folder is None and planned.is_replay:
         yield config
         return

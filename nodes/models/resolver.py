@@ -15,9 +15,20 @@ from langchain_core.language_models import BaseChatModel
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..offline import OfflineJudge
+from ..plugins import Group, load_plugin, plugins
 from .loaded_model import Connections, LoadedModel, _label, identity_of_name
 
 OFFLINE = ModelSpec(name="offline")
+
+MakeChatModel = Callable[[ModelSpec], BaseChatModel]
+"""What a package registers under ``jurygraph.providers``: from a name and its parameters to a chat model.
+
+The name is the whole one, provider and all (``acme:large``); parameters are ``None`` where nobody set them. The model
+should ask once for each call and set no time limit, since retries and time-outs are those of the run. A missing key is
+told by a ``UsageError``.
+"""
+
+_GROUP: Group = "jurygraph.providers"
 
 
 def load(spec: ModelSpec, loop: object) -> LoadedModel:
@@ -56,17 +67,52 @@ def check(spec: ModelSpec) -> None:
     provider, _, name = spec.name.partition(":")
     if spec.name == "offline":
         return
-    if provider not in _PROVIDERS or not name:
+    if provider not in provider_names() or not name:
         raise UsageError(
             f"unknown model {spec.name!r}; a model is `offline`, or one of "
-            f"{', '.join(f'`{known}:<name>`' for known in _PROVIDERS)}"
+            f"{', '.join(f'`{known}:<name>`' for known in provider_names())}"
         )
+    if provider not in _PROVIDERS:
+        _registered(spec)
+        return
     keys = _PROVIDERS[provider].keys
     if not any(os.environ.get(key) for key in keys):
         raise UsageError(
             f"{keys[0]} is not set, and the model {spec.name} cannot be called without it; "
             "set it (for a local server any value will do), or choose the model `offline`"
         )
+
+
+def provider_names() -> tuple[str, ...]:
+    """Give the names that may stand before the colon of a model: the built-in providers, then registered ones.
+
+    >>> provider_names()[:2]
+    ('openai', 'google_genai')
+    """
+    return tuple(dict.fromkeys([*_PROVIDERS, *plugins(_GROUP)]))
+
+
+def _registered(spec: ModelSpec) -> BaseChatModel:
+    """Have another package's provider make a chat model.
+
+    Raises:
+        UsageError: the provider cannot be loaded, fails, or makes something else.
+    """
+    provider = spec.name.partition(":")[0]
+    make: MakeChatModel = load_plugin(_GROUP, provider)
+    try:
+        chat = make(spec)
+    except UsageError:
+        raise
+    except Exception as error:  # whatever somebody else's client raises about a name or a key
+        raise UsageError(
+            f"the provider {provider!r} cannot make {spec}: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(chat, BaseChatModel):
+        raise UsageError(
+            f"the provider {provider!r} made a {type(chat).__name__}, not a LangChain chat model (BaseChatModel)"
+        )
+    return chat
 
 
 _Key = tuple[ModelSpec, tuple[str | None, ...]]
@@ -90,6 +136,8 @@ def _make(spec: ModelSpec) -> LoadedModel:
     if spec.name == "offline":
         return LoadedModel("offline", OfflineJudge(), identity_of_name(spec))
     provider, _, name = spec.name.partition(":")
+    if provider not in _PROVIDERS:
+        return LoadedModel(spec.name, _registered(spec), identity_of_name(spec))
     chat, close = _PROVIDERS[provider].make(spec, name)
     return LoadedModel(spec.name, chat, identity_of_name(spec), Connections(close))
 

@@ -19,7 +19,8 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from ..delimiters import fenced_sections
-from .offline_roles import as_json, as_text, respond
+from .offline_roles import respond
+from .written_reply import as_json, as_text
 
 DISCLOSURE = "The offline judge is no language model: it scores by lexical statistics of the texts."
 
@@ -81,7 +82,7 @@ means near the top of the scale.
             include_raw: give ``{"raw", "parsed", "parsing_error"}`` instead of the parsed object alone.
             kwargs: options for other providers (``method``, ``strict``), which make no difference here.
         """
-        model = self.bind(properties=tuple(_properties(schema)))
+        model = self.bind(properties=_properties(schema))
         parser: BaseOutputParser[Any] = JsonOutputParser()
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             parser = PydanticOutputParser(pydantic_object=schema)
@@ -105,7 +106,7 @@ def _properties(schema: dict[str, Any] | type) -> Mapping[str, Any]:
 
 
 def _reply(
-    messages: list[BaseMessage], metadata: Mapping[str, Any], properties: tuple[str, ...] | None
+    messages: list[BaseMessage], metadata: Mapping[str, Any], properties: Mapping[str, Any] | None
 ) -> ChatResult:
     prompt = "\n".join(str(message.text) for message in messages)
     said, form = respond(metadata, fenced_sections(prompt))

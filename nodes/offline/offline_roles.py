@@ -1,4 +1,4 @@
-"""What each role says, and in which form it is written down.
+"""What each role of the offline judge says.
 
 The scorer starts from what meets the eye. The critic looks at all the evidence, and brings up the piece that
 stands farthest from the score and has not been named yet. The scorer then weighs that piece together with
@@ -9,31 +9,13 @@ All look at the same evidence; several agents of one role stress different piece
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..delimiters import Section
 from .offline_scoring import Call, Evidence, Qualities, View, blend, features_of, mixture, pull, reweight
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What an agent says: its prose, and of the rest what its form asks for.
-
-    Attributes:
-        prose: the reasons, the objection, or the whole message.
-        values: one score, or one for each answer.
-        no_issue: whether a critic declares that there is nothing to object to.
-        winner: ``"1"`` or ``"2"`` of a vote.
-    """
-
-    prose: str
-    values: tuple[float, ...] = ()
-    no_issue: bool = False
-    winner: str = ""
-
+from .written_reply import Response
 
 Role: TypeAlias = Callable[[View], Response]
 
@@ -170,6 +152,22 @@ def aggregator(view: View) -> Response:
     )
 
 
+def unfamiliar_role(view: View) -> Response:
+    """Answer for a role of a protocol that the offline judge does not know, by the form that is asked of it.
+
+    Nothing is known of what the role is for. It objects where an objection is asked for, lists steps where steps are,
+    and else says what the evidence comes to, in words and in the numbers or the vote that its form may want.
+    """
+    if view.call.form == "critique":
+        return critic(view)
+    if view.call.form == "steps":
+        return planner(view)
+    pieces = reweight(view.pieces, view.call.index)
+    qualities = mixture(pieces, view.width)
+    reasons = " ".join(map(told, strongest(pieces)))
+    return _verdict(view, f"{reasons} That means {standing(qualities)}.", qualities)
+
+
 ROLES: dict[str, Role] = {
     "scorer": scorer,
     "critic": critic,
@@ -183,68 +181,19 @@ ROLES: dict[str, Role] = {
     "summarizer": summarizer,
     "planner": planner,
 }
-"""To add a role, write a function that turns what it sees into what it says, and name it here."""
+"""To add a role, write a function that turns what it sees into what it says, and name it here.
+
+A role that is not here answers as ``unfamiliar_role``."""
 
 
 def respond(metadata: Mapping[str, Any], sections: Iterable[Section]) -> tuple[Response, str]:
     """What the role of a call says, and in which form.
 
     Raises:
-        ValueError: no role, one that the offline judge does not play, or no fenced text to be judged.
+        ValueError: no role, or no fenced text to be judged.
     """
     call = Call.from_metadata(metadata)
-    if call.role not in ROLES:
-        raise ValueError(f"the offline judge does not play {call.role!r}; it plays {', '.join(ROLES)}")
-    return ROLES[call.role](View(call, sections)), call.form
-
-
-def as_text(said: Response, form: str) -> str:
-    """A reply in plain text: prose, then the value on the last line (or two).
-
-    >>> print(as_text(Response("Well put.", values=(4.0,)), "score"))
-    Well put.
-    Score: 4
-    """
-    return "\n".join([said.prose, *_last_lines(said, form)])
-
-
-def _last_lines(said: Response, form: str) -> list[str]:
-    if form == "pair":
-        return [f"Score of answer {n}: {value:g}" for n, value in enumerate(said.values, start=1)]
-    if form == "score":
-        return [f"Score: {said.values[0]:g}"]
-    if form == "vote":
-        return [f"Vote: {said.winner}"]
-    return ["NO ISSUE"] if form == "critique" and said.no_issue else []
-
-
-_FIELDS: dict[str, Callable[[Response], Any]] = {
-    "reasoning": lambda said: said.prose,
-    "feedback": lambda said: said.prose,
-    "score": lambda said: said.values[0],
-    "score_1": lambda said: said.values[0],
-    "score_2": lambda said: said.values[1],
-    "no_issue": lambda said: said.no_issue,
-    "winner": lambda said: said.winner,
-    "steps": lambda said: [line.split(" ", 1)[1] for line in said.prose.splitlines()],
-}
-
-
-def as_json(said: Response, properties: Iterable[str]) -> str:
-    """A reply as the JSON object that a schema asks for.
-
-    >>> as_json(Response("Well put.", values=(4.0,)), ["reasoning", "score"])
-    '{"reasoning": "Well put.", "score": 4.0}'
-
-    Raises:
-        ValueError: the schema asks for a property that the offline judge does not know.
-    """
-    wanted = list(properties)
-    if unknown := [name for name in wanted if name not in _FIELDS]:
-        raise ValueError(
-            f"the offline judge cannot fill in {', '.join(unknown)}; it knows {', '.join(_FIELDS)}"
-        )
-    return json.dumps({name: _FIELDS[name](said) for name in wanted}, ensure_ascii=False)
+    return ROLES.get(call.role, unfamiliar_role)(View(call, sections)), call.form
 
 
 @dataclass(frozen=True, slots=True)

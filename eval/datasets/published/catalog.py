@@ -6,6 +6,8 @@ against is in ``fetching``.
 
 from __future__ import annotations
 
+from ....nodes.plugins import Group, load_plugin, plugins
+from ....state.errors import UsageError
 from ...statistics.tie_policy import TiePolicy
 from . import pair_readers, score_readers
 from .source import DownloadFormat, GitHub, HuggingFace, Paper, Source
@@ -376,3 +378,39 @@ _KNOWN = (
 
 SOURCES = {source.name: source for source in _KNOWN}
 """The datasets that have a name."""
+
+_GROUP: Group = "jurygraph.datasets"
+
+
+def dataset_names() -> tuple[str, ...]:
+    """Give the names of the package's datasets, then of those that other packages register.
+
+    >>> dataset_names()[:2]
+    ('demo', 'demo-pairs')
+    """
+    return tuple(dict.fromkeys([*SOURCES, *plugins(_GROUP)]))
+
+
+def find_source(name: str) -> Source | None:
+    """Find what is known of a dataset by its name; ``None`` where no dataset has it.
+
+    Raises:
+        UsageError: what a package registers under ``jurygraph.datasets`` cannot be loaded, or is no ``Source`` of
+            that name with a file.
+    """
+    # A name of the catalog stays what it is, whatever another package registers under it.
+    if name in SOURCES or name not in plugins(_GROUP):
+        return SOURCES.get(name)
+    found = load_plugin(_GROUP, name)
+    if not isinstance(found, Source) or found.name != name or found.file is None:
+        wrong = (
+            f"it is a {type(found).__name__}"
+            if not isinstance(found, Source)
+            else f"its name is {found.name!r}"
+            if found.name != name
+            else "it has no file"
+        )
+        raise UsageError(
+            f"{name!r}, registered under {_GROUP}, is no dataset: {wrong}; register a Source with a file"
+        )
+    return found

@@ -96,6 +96,8 @@ class Source:
         terms: of use, where they take more words.
         quirks: what one should know before trusting a figure made from it.
         rule: how a comparison is measured against its labels.
+        file: for a dataset that another package registers: its items as a JSONL, JSON, CSV or Parquet file, or a
+            function that puts the file on the disk and gives its path.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Source:
     terms: str = ""
     quirks: tuple[str, ...] = ()
     rule: TiePolicy = DEFAULT_TIE_POLICY
+    file: Path | Callable[[], Path] | None = None
 
     @property
     def wanted(self) -> str:

@@ -1,0 +1,1 @@
+"""What another package adds to jurygraph; ``docs/extending.md`` walks through it."""

@@ -1,0 +1,288 @@
+"""What other packages bring: a protocol, a metric, a dataset and a model provider, used from the command line.
+
+``tests/plugin`` is such a package. It is laid out as an installed one is, on the path of processes of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.graphs.registry import protocols
+
+from .processes import JURYGRAPH
+
+PLUGIN = Path(__file__).parent / "plugin"
+ROOT = Path(__file__).resolve().parents[1]
+
+Run = Callable[..., str]
+
+
+def install(project: Mapping[str, Any], packages: Path, folder: Path) -> Path:
+    """Lay a project out as pip does: its packages, and what importlib.metadata reads of it."""
+    shutil.copytree(
+        packages, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.toml")
+    )
+    about = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n", encoding="utf-8"
+    )
+    groups = [
+        f"[{group}]\n" + "\n".join(f"{name} = {value}" for name, value in entries.items())
+        for group, entries in project["entry-points"].items()
+    ]
+    (about / "entry_points.txt").write_text("\n\n".join(groups), encoding="utf-8")
+    return folder
+
+
+def process(path: Path, *arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*JURYGRAPH, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(path), "COLUMNS": "200", **environment},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return install(project, PLUGIN, tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def jurygraph(installed: Path, work: Path) -> Run:
+    """Run a command to its end in the common folder; gives what it says."""
+
+    def run(*arguments: str, code: int = 0, **environment: str) -> str:
+        done = process(installed, *arguments, cwd=work, **environment)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def judged(jurygraph: Run, work: Path) -> Path:
+    """A run of the foreign protocol beside a bundled one, over the foreign dataset."""
+    jurygraph(
+        "run", "two_judges,debate", "--data", "weather", "--set", "two_judges.rounds=2", "--out", "runs"
+    )
+    return work / "runs"
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_everything_is_listed(jurygraph: Run) -> None:
+    listed = jurygraph("protocols")
+    assert "two_judges" in listed and "pessimist" in listed and "rounds=1" in listed
+    known = jurygraph("datasets")
+    assert "weather" in known and "4 summaries" in known
+    assert "brought by another package" in jurygraph("datasets", "weather")
+    assert "optimist" in jurygraph("graph", "two_judges")
+
+
+def test_what_is_not_known_is_refused_with_all_there_is(jurygraph: Run) -> None:
+    assert "two_judges" in jurygraph("run", "no_such", "--data", "weather", code=2)
+    assert "weather" in jurygraph("run", "two_judges", "--data", "no-such", code=2)
+    assert "`acme:<name>`" in jurygraph(
+        "run", "two_judges", "--data", "weather", "--model", "no:such", code=2
+    )
+    assert "brevity" in jurygraph("measure", "no-such", "--data", "weather", code=2)
+    refused = jurygraph("run", "two_judges", "--data", "weather", "--set", "two_judges.n=2", code=2)
+    assert "two_judges has no setting 'n'" in refused and "rounds" in refused
+
+
+def test_its_roles_are_answered_offline_and_its_settings_are_signed(judged: Path) -> None:
+    own = [line for line in results(judged) if line["protocol"] == "two_judges"]
+    assert len(own) == 4
+    for line in own:
+        assert line["status"] == "ok" and line["calls"] == 4 and len(line["score_by_round"]) == 2
+        assert [turn["role"] for turn in line["transcript"]] == ["optimist", "pessimist"] * 2
+        assert line["score"] == sum(turn["value"] for turn in line["transcript"][2:]) / 2
+    scores = {line["item"]: line["score"] for line in own}
+    assert scores["w1"] > scores["w2"]
+    manifest = json.loads((judged / "run.json").read_text(encoding="utf-8"))
+    assert "rounds:2" in manifest["signatures"]["two_judges"]
+    assert manifest["protocols"]["two_judges"]["rounds"] == 2
+    assert manifest["prompts"]["two_judges"] != manifest["prompts"]["debate"]
+
+
+def test_its_templates_decide_the_prompts_hash(jurygraph: Run, judged: Path, work: Path) -> None:
+    own = work / "prompts" / "two_judges"
+    own.mkdir(parents=True)
+    (own / "judge.md").write_text("You are {{ role }}. Give {{ wanted }}.", encoding="utf-8")
+    options = ("--set", "prompts=prompts", "--limit", "1", "--out", "reworded")
+    jurygraph("run", "two_judges", "--data", "weather", *options)
+    digests = [
+        json.loads((folder / "run.json").read_text(encoding="utf-8"))["prompts"]["two_judges"]
+        for folder in (judged, work / "reworded")
+    ]
+    assert digests[0] != digests[1]
+
+
+def test_comparisons_and_wrappers(jurygraph: Run, work: Path) -> None:
+    jurygraph(
+        *("run", "two_judges,calibrated", "--data", "demo-pairs", "--limit", "2"),
+        *("--set", "calibrated.of=two_judges", "--out", "pairs"),
+    )
+    lines = results(work / "pairs")
+    assert [line["status"] for line in lines] == ["ok"] * 4
+    assert {line["protocol"]: line["calls"] for line in lines} == {"two_judges": 2, "calibrated": 4}
+    manifest = json.loads((work / "pairs" / "run.json").read_text(encoding="utf-8"))
+    # The templates that the protocol inside brings are part of what identifies the wrapper's run.
+    assert manifest["prompts"]["calibrated"].endswith(f"+{manifest['prompts']['two_judges']}")
+
+
+def test_what_its_agents_said_is_shown_and_reported(jurygraph: Run, judged: Path, work: Path) -> None:
+    shown = jurygraph("show", str(judged), "w1", "--protocol", "two_judges")
+    assert "Optimist" in shown and "Pessimist" in shown
+    reported = jurygraph("report", str(judged), "--html", "report.html")
+    assert "two_judges" in reported
+    assert "two_judges" in (work / "report.html").read_text(encoding="utf-8")
+
+
+def test_its_settings_and_its_own_plan_are_swept(jurygraph: Run, work: Path) -> None:
+    jurygraph("sweep", "two_judges", "--axis", "rounds=1,2", "--data", "weather", "--out", "axis")
+    assert len(list((work / "axis" / "cells").glob("*/results.jsonl"))) == 2
+    assert "second-thoughts" in jurygraph("sweep", "--plans")
+    planned = jurygraph("sweep", "--plan", "second-thoughts", "--data", "weather", "--dry-run")
+    assert "2 cells" in planned
+
+
+def test_what_it_will_take_is_foreseen(jurygraph: Run) -> None:
+    told = jurygraph("run", "two_judges", "--data", "weather", "--set", "rounds=3", "--dry-run")
+    assert "24" in told
+
+
+def test_a_metric_and_its_parameter(jurygraph: Run, work: Path) -> None:
+    jurygraph("measure", "brevity?words=10", "--data", "weather", "--out", "measured")
+    lines = results(work / "measured")
+    assert [line["score"] for line in lines] == pytest.approx([0.0, 0.4, 0.2, 0.4])
+    manifest = json.loads((work / "measured" / "run.json").read_text(encoding="utf-8"))
+    assert "words:10" in manifest["signatures"]["brevity"]
+
+
+def test_a_model_of_a_provider(jurygraph: Run, work: Path) -> None:
+    asked = (
+        "run",
+        "two_judges",
+        "--data",
+        "weather",
+        "--model",
+        "acme:large",
+        "--limit",
+        "1",
+        "--out",
+        "acme",
+    )
+    assert "ACME_API_KEY is not set" in jurygraph(*asked, code=2)
+    jurygraph(*asked, ACME_API_KEY="any")
+    (line,) = results(work / "acme")
+    assert line["score"] == 4
+    assert {turn["model"] for turn in line["transcript"]} == {"acme:large"}
+    assert line["transcript"][0]["content"].startswith("Acme's large")
+
+
+BROKEN = {
+    "jurygraph.protocols": {"missing_module": "no_such_module"},
+    "jurygraph.metrics": {"text": "broken_plugin:TEXT"},
+    "jurygraph.datasets": {"text": "broken_plugin:TEXT"},
+    "jurygraph.providers": {"text": "broken_plugin:make_text"},
+}
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    packages = tmp_path_factory.mktemp("broken")
+    module = "TEXT = 'no plugin'\n\n\ndef make_text(spec):\n    return TEXT\n"
+    (packages / "broken_plugin.py").write_text(module, encoding="utf-8")
+    project = {"name": "broken-plugin", "version": "1", "entry-points": BROKEN}
+    yield install(project, packages, tmp_path_factory.mktemp("site"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["protocols"],
+            "'missing_module', registered under jurygraph.protocols by no_such_module of broken-plugin",
+        ),
+        (["measure", "text", "--data", "demo"], "is no function that makes a metric"),
+        (["run", "single", "--data", "text"], "is no dataset: it is a str; register a Source with a file"),
+        (["run", "single", "--data", "demo", "--model", "text:x"], "made a str, not a LangChain chat model"),
+    ],
+    ids=["protocol", "metric", "dataset", "provider"],
+)
+def test_what_is_registered_and_is_none_is_told(
+    broken: Path, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    done = process(broken, *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in " ".join((done.stdout + done.stderr).split())
+
+
+def test_two_packages_with_one_name_are_told_apart(installed: Path, tmp_path: Path) -> None:
+    other = {"name": "other", "version": "1", "entry-points": {"jurygraph.metrics": {"brevity": "math:sqrt"}}}
+    (tmp_path / "nothing").mkdir()
+    install(other, tmp_path / "nothing", tmp_path / "site")
+    done = process(
+        Path(f"{installed}{os.pathsep}{tmp_path / 'site'}"),
+        "measure",
+        "brevity",
+        "--data",
+        "demo",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert "two packages register 'brevity'" in " ".join((done.stdout + done.stderr).split())
+
+
+ALLOWED = {
+    # Names that mean something else there: a dataset of that paper, and headings of tables.
+    ("eval/datasets/published/catalog.py", "faireval"),
+    ("eval/report/comparison_tables.py", "ensemble"),
+    # Default values of what a caller may name: who speaks in a recorded file, what the paper's two theorems compare.
+    ("eval/replay/from_file.py", "scorer"),
+    *(("eval/statistics/score_differentiation.py", name) for name in ("more", "samre", "baseline")),
+}
+PLAIN_WORD = "judge"
+"""A role of some protocols, and the field's plain word for all: the heading of a column, the key of judged values."""
+
+
+def test_evaluation_names_no_protocol_and_no_role() -> None:
+    """The rule: no text in ``eval`` but a docstring is a protocol's or a role's name, and no protocol is imported."""
+    known = protocols()
+    roles = {role for module in known.values() for role in module.protocol.roles}
+    kept = {module.protocol.settings.__name__ for module in known.values()}
+    modules = {*known, *roles}
+    found = []
+    for path in sorted((ROOT / "eval").rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and node.value in {*known, *roles} - {PLAIN_WORD}:
+                found.append((place, node.value))
+            elif isinstance(node, ast.ImportFrom):
+                last = (node.module or "").rpartition(".")[2]
+                named = {alias.name for alias in node.names}
+                found += [(place, name) for name in ({last} & modules) | (named & kept)]
+    assert [one for one in found if one not in ALLOWED] == []

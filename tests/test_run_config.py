@@ -1,0 +1,83 @@
+"""The limits of a run are spelled once: in ``RunConfig``, from which Python and the command line take them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from importlib import import_module
+from typing import Any, get_type_hints
+
+import pytest
+import typer
+from jurygraph.eval import evaluate
+from jurygraph.eval.run.config import OLD_NAMES, RunConfig, RunLimits
+from jurygraph.eval.runner import RunOptions
+from jurygraph.eval.sweeps import sweep
+from jurygraph.eval.sweeps.sweep_plan import SWEEP_WITHOUT
+from jurygraph.eval.sweeps.sweep_runner import SweepRunOptions
+from jurygraph.nodes.models.retry import DEFAULT_RETRY_POLICY
+from jurygraph.state import UsageError
+
+NAMES = [field.name for field in fields(RunConfig)]
+
+
+def test_the_names_and_types_for_type_checkers_are_those_of_the_config() -> None:
+    hints = get_type_hints(RunConfig)
+    assert get_type_hints(RunLimits) == {**hints, **{old: hints[name] for old, name in OLD_NAMES.items()}}
+
+
+def test_evaluate_and_sweep_take_all_of_them() -> None:
+    assert set(NAMES) < set(RunOptions.__annotations__)
+    assert set(NAMES) < set(SweepRunOptions.__annotations__)
+
+
+@pytest.mark.parametrize(("name", "without"), [("run", ()), ("sweep", SWEEP_WITHOUT)])
+def test_a_command_has_an_option_for_each_with_its_default_and_help(
+    name: str, without: tuple[str, ...]
+) -> None:
+    alone = typer.Typer()
+    alone.command()(getattr(import_module(f"jurygraph.eval.cli.{name}"), name))
+    command: Any = typer.main.get_command(alone)
+    options = {option.name: option for option in command.params}
+    for field in fields(RunConfig):
+        if field.name in without:
+            assert field.name not in options
+        else:
+            option = options[field.name]
+            assert (option.default, option.help) == (field.default, field.metadata["description"])
+
+
+def test_a_command_with_no_limits_given_has_the_defaults_of_the_config() -> None:
+    assert RunConfig.from_options({}) == RunConfig.from_options(dict.fromkeys(NAMES)) == RunConfig()
+    assert RunConfig().retry_policy == DEFAULT_RETRY_POLICY
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        field.name
+        for field in fields(RunConfig)
+        if field.name not in ("grace", "batch", "journal", "fresh", "overwrite")
+    ],
+)
+def test_zero_is_no_limit(name: str) -> None:
+    number: dict[str, Any] = {name: 0}
+    with pytest.raises(UsageError, match=f"^{name} must be above 0, got 0$"):
+        RunConfig(**number)
+
+
+def test_an_old_name_means_what_it_meant() -> None:
+    assert RunConfig.from_options({"replace": True}) == RunConfig(overwrite=True)
+
+
+def test_calls_in_flight_may_be_given_no_time_at_all() -> None:
+    assert RunConfig(grace=0).grace == 0
+    with pytest.raises(UsageError, match="grace must be 0 or more, got -1"):
+        RunConfig(grace=-1)
+
+
+@pytest.mark.parametrize(
+    "judge", [lambda **o: evaluate("single", "demo", **o), lambda **o: sweep("single", {}, **o)]
+)
+def test_an_unknown_option_is_refused_with_those_that_there_are(judge: Any) -> None:
+    with pytest.raises(UsageError, match=r"no option 'max_dollars'; there are aspects, .*max_cost"):
+        judge(max_dollars=20)

@@ -59,9 +59,17 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Plan:
-    """A batch that has been checked and not begun: bad input is told before any call.
+    """A run that was checked and is not started yet.
 
-    Where replies come from a recording that also says which items there are, what it has not is not to be judged.
+    Attributes:
+        graphs: the compiled protocols by name.
+        dataset: the items to judge, cut to the limit.
+        aspects: what texts are scored for; empty for comparisons.
+        repeats: how many times everything is judged.
+        manifest: the description of the run, as ``run.json`` has it.
+        folder: where results go; ``None`` keeps them in memory.
+        recording: where replies come from, if no model is called.
+        as_recorded: whether only those items and aspects are judged that the recording holds.
     """
 
     graphs: Mapping[str, Graph]
@@ -74,13 +82,13 @@ class Plan:
     as_recorded: bool = False
 
     def __len__(self) -> int:
-        """How many verdicts are wanted."""
+        """The number of verdicts to make."""
         if self.as_recorded:
             return sum(1 for _ in self.units())
         return len(self.dataset) * max(len(self.aspects), 1) * len(self.graphs) * self.repeats
 
     def models(self) -> dict[str, str]:
-        """Protocol and role to the name of a model, without its parameters."""
+        """Return the name of each model without its parameters, by protocol and role."""
         return {
             f"{protocol}.{role}": label.partition("?")[0]
             for protocol, labels in self.manifest["models"].items()
@@ -89,20 +97,20 @@ class Plan:
 
     @property
     def costs_money(self) -> bool:
-        """Whether any model but the offline judge is asked."""
+        """Whether any model but the offline judge is called."""
         return self.recording is None and any(label != "offline" for label in self.models().values())
 
     def units(self) -> Iterator[tuple[Key, Item, Aspect | None]]:
-        """Everything that is to be judged, item by item."""
+        """Yield everything that is to be judged, item by item."""
         for item in self.dataset:
             for aspect in self.aspects or (None,):
-                if not self._is_there(item, aspect):
+                if not self._is_planned(item, aspect):
                     continue
                 for name in self.graphs:
                     for repeat in range(self.repeats):
                         yield Key(item.id, aspect.name if aspect else None, name, repeat), item, aspect
 
-    def _is_there(self, item: Item, aspect: Aspect | None) -> bool:
+    def _is_planned(self, item: Item, aspect: Aspect | None) -> bool:
         if not self.as_recorded or self.recording is None:
             return True
         return self.recording.has(item.id, aspect.name if aspect else None)
@@ -116,10 +124,7 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     Raises:
         UsageError: bad input; says what and where.
     """
-    limit, repeats, out = options.get("limit"), options.get("repeats", 1), options.get("out")
-    for name, value in (("limit", limit), ("repeats", repeats)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} must be 1 or more, got {value}")
+    limit, repeats = _counts(options)
     recording = _recording(options)
     dataset = _dataset(data, recording)
     names = options.get("aspects", ())
@@ -128,18 +133,33 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))
     for name in chosen:
         given = _settings_for(name, chosen, options.get("settings", {}))
-        settings, models = _bound(name, given, options, recording)
-        graphs[name], bound_judges[name] = _ready(name, dataset, settings, models)
+        settings, models = _settings_and_models(name, given, options, recording)
+        graphs[name], bound_judges[name] = _compile(name, dataset, settings, models)
     shown = dataset.first(limit)
     manifest = describe_run(bound_judges, shown, aspects, limit, repeats, recording)
-    folder = Path(out) if out is not None else None
-    if (
-        recording is not None
-        and folder is not None
-        and folder.resolve() == Path(recording.location).resolve()
-    ):
+    return Plan(
+        graphs, shown, aspects, repeats, manifest, _folder(options, recording), recording, data is None
+    )
+
+
+def _counts(options: Options) -> tuple[int | None, int]:
+    """Return the limit on items and the number of repeats."""
+    limit, repeats = options.get("limit"), options.get("repeats", 1)
+    for name, value in (("limit", limit), ("repeats", repeats)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} must be 1 or more, got {value}")
+    return limit, repeats
+
+
+def _folder(options: Options, recording: Recording | None) -> Path | None:
+    out = options.get("out")
+    if out is None:
+        return None
+    folder = Path(out)
+    # The replay would rename or overwrite the results that it reads.
+    if recording is not None and folder.resolve() == Path(recording.location).resolve():
         raise UsageError(f"{folder} is what is to be replayed: choose another --out")
-    return Plan(graphs, shown, aspects, repeats, manifest, folder, recording, data is None)
+    return folder
 
 
 def _recording(options: Options) -> Recording | None:
@@ -163,7 +183,7 @@ def _dataset(data: Data | None, recording: Recording | None) -> Dataset:
 
 
 def _settings_for(name: str, chosen: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is set for all protocols, and over it what is set under this one's name."""
+    """Return what is set for all protocols, overridden by what is set under this one's name."""
     known = protocol_names()
     if strange := [key for key in given if key in known and key not in chosen]:
         raise UsageError(f"settings are given for {strange[0]}, and only {', '.join(chosen)} is to judge")
@@ -173,17 +193,17 @@ def _settings_for(name: str, chosen: Sequence[str], given: Mapping[str, Any]) ->
     return {**{key: value for key, value in given.items() if key not in known}, **own}
 
 
-def _bound(
+def _settings_and_models(
     name: str, given: Mapping[str, Any], options: Options, recording: Recording | None
 ) -> tuple[Mapping[str, Any], Models | None]:
-    """Settings and models of a protocol; in a replay, as they were recorded, but for what is set now."""
+    """Return settings and models of a protocol; in a replay the recorded ones, overridden by what is set now."""
     if recording is None:
         return given, options.get("models")
     recorded = recording.settings(name, find_protocol(name).protocol.settings, given)
     return {**recorded, **given}, {"*": recording.model}
 
 
-def _ready(
+def _compile(
     name: str, dataset: Dataset, settings: Mapping[str, Any], models: Models | None
 ) -> tuple[Graph, BoundJudge[Any]]:
     module = find_protocol(name)

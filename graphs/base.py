@@ -1,4 +1,4 @@
-"""What every protocol's graph is made with: nodes that know their settings, sync and async from one body."""
+"""The graph class of every protocol: its nodes know their settings, and run sync and async from one body."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class AsyncNode(Runnable[Any, Any]):
 
 
 class SyncFunction(Runnable[Any, Any]):
-    """A pure function as a conditional edge or a node; run where it stands, in async graphs too, not in a thread."""
+    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread."""
 
     def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
         self.name = name

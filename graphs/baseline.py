@@ -27,7 +27,7 @@ from .protocol_record import Protocol
 
 
 def calls(_settings: BaselineSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """The judge's."""
+    """Count the judge's one call."""
     return {"judge": exactly(1)}
 
 
@@ -49,7 +49,7 @@ protocol = Protocol(
 def build(
     settings: BaselineSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> ProtocolGraph[BaselineSettings]:
-    """The graph of the single judge, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the graph of the single judge, yours to compile; arguments and errors as for ``debate.build``.
 
     >>> graph = build().compile()
     >>> result = graph.invoke({"task": {"kind": "compare", "question": "When did the bridge open?",

@@ -37,12 +37,12 @@ from .protocol_record import Protocol
 
 
 def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Those of the protocol inside, for each order."""
+    """Count the calls of the protocol inside, once for each order."""
     return {role: of_role * 2 for role, of_role in calls_of(settings, "of", kind, can).items()}
 
 
 def calls_once(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Those of the protocol inside."""
+    """Count the calls of the protocol inside that serve all verdicts."""
     return calls_once_of(settings, "of", kind, can)
 
 
@@ -60,12 +60,12 @@ protocol = Protocol(
 
 
 def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
-    """As around any graph, under this protocol's name."""
+    """Weigh both orders as around any graph, under this protocol's name."""
     return rename_verdict(protocol.name, weigh_orders(straight, mapped))
 
 
 class CalibratedGraph(BothOrders):
-    """The graph whose judge the settings name.
+    """The registered protocol ``calibrated``: the settings name the judge inside.
 
     Attributes:
         panel: the settings that are bound to it, and its judge.
@@ -91,7 +91,7 @@ def build(
     models: Models | None = None,
     **fields: Any,
 ) -> CalibratedGraph:
-    """The graph of both orders, yours to compile; arguments and errors as for ``repeated.build``.
+    """Build the graph of both orders, yours to compile; arguments and errors as for ``repeated.build``.
 
     >>> graph = build(of="multiagent", inner={"n": 1}).compile()
     >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}
@@ -106,7 +106,7 @@ graph = build().compile(name="calibrated")
 
 
 def calibrated(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:
-    """Both orders of the answers around a protocol that compares; yours to compile.
+    """Build a graph that runs a comparing protocol in both orders of the answers; yours to compile.
 
     Args:
         graph: a protocol's graph, compiled or not; settings and models that are bound to it stay.

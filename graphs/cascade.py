@@ -44,12 +44,12 @@ from .protocol_record import Protocol
 When = Sequence[Reason] | Callable[[Verdict], bool]
 
 Doubt = Callable[[Verdict, object], str | None]
-"""Why a verdict is in doubt, if it is; asked with the run's context."""
+"""Given a verdict and the run's context, says why the verdict is in doubt, or ``None`` if it is not."""
 REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
 
 
 class CascadeState(TypedDict):
-    """What is remembered: the outcome of each protocol that was asked, and why the second one was."""
+    """The state of a cascade: the outcome of each protocol that was asked, and why the second one was."""
 
     task: Annotated[dict[str, Any], as_json]
     cheap: NotRequired[JudgeOutput | None]
@@ -69,7 +69,7 @@ class CascadeJudges(NamedTuple):
 def cascade(
     cheap: AnyGraph, expensive: AnyGraph, when: When = REASONS, gap: float = 1.0
 ) -> StateGraph[Any, Any, Any, Any]:
-    """Two protocols, the second one only where the first is unsure; yours to compile.
+    """Build a graph of two protocols that asks the second one only where the first is in doubt; yours to compile.
 
     Args:
         cheap: the graph that is always asked, compiled or not; settings and models that are bound to it stay.
@@ -96,14 +96,14 @@ def cascade(
 
 
 def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None:
-    """Why a verdict is in doubt: the first of the reasons that the settings name."""
+    """Say why a verdict is in doubt: the first reason of the settings that holds, or ``None``."""
     reasons = {"unresolved": _unresolved, "inconsistent": _inconsistent, "gap": _gap}
     found = (reasons[name](verdict, settings) for name in settings.when)
     return next((reason for reason in found if reason), None)
 
 
 class Cascade(StateGraph[CascadeState, Any, Any, Any]):
-    """A judge, and a second one for what the first leaves in doubt."""
+    """A graph with a cheap judge, and an expensive one for verdicts in doubt."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ def _in_doubt(state: CascadeState) -> str:
 
 
 def _concluded(state: CascadeState, name: str | None) -> JudgeOutput:
-    """The last verdict that was asked for, what both cost, and every turn with its stage."""
+    """Return the last verdict with the usage of both protocols, and every turn marked with its stage."""
     outcomes = {stage: state.get(stage) for stage in ("cheap", "expensive")}
     asked = {stage: cast("JudgeOutput", outcome) for stage, outcome in outcomes.items() if outcome}
     verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in asked.values()]
@@ -168,7 +168,7 @@ def _concluded(state: CascadeState, name: str | None) -> JudgeOutput:
 
 
 def _staged(turn: Turn, stage: str) -> Turn:
-    """A cascade within a cascade is told by both: ``expensive.cheap``."""
+    """Mark a turn with its stage; a cascade within a cascade has both: ``expensive.cheap``."""
     inner = [turn["stage"]] if "stage" in turn else []
     return cast("Turn", {**turn, "stage": ".".join([stage, *inner])})
 
@@ -201,17 +201,17 @@ Count = Callable[[WrapperSettings, str, TaskKind, Can], CallsByRole]
 
 
 def can_escalate(settings: CascadeSettings, kind: TaskKind) -> bool:
-    """Whether a verdict can be in doubt: of one text there are neither two orders nor two scores that are close."""
+    """Tell whether a verdict can be in doubt; a single text has neither two orders nor two close scores."""
     return "unresolved" in settings.when if kind == "score" else bool(settings.when)
 
 
 def calls(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """The cheap protocol's in any case, the expensive one's at worst; the roles by their places: ``cheap.scorer``."""
+    """Count the cheap protocol's calls, and at most the expensive one's; roles are named ``cheap.scorer``."""
     return _by_place(settings, kind, can, calls_of)
 
 
 def calls_once(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Likewise."""
+    """Count the calls of both protocols that serve all verdicts."""
     return _by_place(settings, kind, can, calls_once_of)
 
 
@@ -243,7 +243,7 @@ protocol = Protocol(
 
 
 class CascadeGraph(Cascade):
-    """The graph whose two judges the settings name.
+    """The registered protocol ``cascade``: the settings name its two judges.
 
     Attributes:
         panel: the settings that are bound to it, and its judges.
@@ -261,7 +261,7 @@ class CascadeGraph(Cascade):
 def build(
     settings: CascadeSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> CascadeGraph:
-    """The graph of two protocols, yours to compile; errors as for ``repeated.build``.
+    """Build the graph of two protocols, yours to compile; errors as for ``repeated.build``.
 
     Args:
         settings: settings to bind, as an object or a dict.

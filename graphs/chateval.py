@@ -45,7 +45,7 @@ from .protocol_record import Protocol, Replay
 
 
 def calls(settings: ChatEvalSettings, kind: TaskKind, _can: Can) -> CallsByRole:
-    """Every referee in every turn, and a summary between turns; all of it in each order of the answers."""
+    """Count every referee in every turn and a summary between turns, in each order of the answers."""
     summarized = settings.turns if settings.summarize_last else settings.turns - 1
     discussion = {
         "referee": exactly(settings.referees * settings.turns),
@@ -115,14 +115,14 @@ async def discuss(state: JudgeState, runtime: AgentRuntime[ChatEvalSettings]) ->
 
 
 def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
-    """Each referee's scores are averaged over the two orders, then it votes."""
+    """Average each referee's scores over the two orders, then let the referees vote."""
     winner, details = majority_vote(scores_over_orders(straight["transcript"], mapped["transcript"]))
     roles = straight["verdict"]["details"]["roles"]
     return weigh_orders(straight, mapped, winner, {"roles": roles, **details})
 
 
 def core(graph: ProtocolGraph[ChatEvalSettings]) -> ProtocolGraph[ChatEvalSettings]:
-    """Add the discussion's nodes and edges: what is held once for each order of the answers."""
+    """Add the discussion's nodes and edges: they run once for each order of the answers."""
     graph.agent("prepare", prepare(protocol))
     graph.agent("referee", discuss)
     graph.agent("summarizer", summarizer)
@@ -143,7 +143,7 @@ def core(graph: ProtocolGraph[ChatEvalSettings]) -> ProtocolGraph[ChatEvalSettin
 def build(
     settings: ChatEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> PositionGraph[ChatEvalSettings]:
-    """The ChatEval graph, yours to compile.
+    """Build the ChatEval graph, yours to compile.
 
     Args:
         settings: settings to bind, as an object or a dict.

@@ -41,7 +41,7 @@ from .protocol_record import Protocol, Replay
 
 
 def calls(settings: DebateSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """Satisfied in the first round at best; at worst n objections, and whoever decides then."""
+    """Count one round if the Critic is satisfied at once, n objections at most, and who decides after them."""
     scorer, critic = CallRange(1, settings.n + 1), CallRange(1, settings.n)
     return {
         "commander": scorer + critic if settings.commander == "llm" else exactly(0),
@@ -169,7 +169,7 @@ def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
 def build(
     settings: DebateSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> ProtocolGraph[DebateSettings]:
-    """The DEBATE graph, yours to compile.
+    """Build the DEBATE graph, yours to compile.
 
     Args:
         settings: settings to bind, as an object or a dict.

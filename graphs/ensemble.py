@@ -1,4 +1,4 @@
-"""Ensemble: referees with different personas score at the same time, without a word between them (ChatEval, 3.2).
+"""Ensemble: referees with different personas score at the same time, without discussing (ChatEval, 3.2).
 
     prepare --> straight --+--> weigh           the core: prepare -> referees -> average -> conclude
             +-> swapped  --+
@@ -35,12 +35,12 @@ from .protocol_record import Ensemble, Protocol, Replay
 
 
 def calls(settings: EnsembleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
-    """One for each referee and order of the answers."""
+    """Count one call for each referee and order of the answers."""
     return {"referee": exactly(settings.referees * number_of_orders(settings, kind))}
 
 
 def of_size(referees: int, alike: bool) -> dict[str, Any]:
-    """The settings of an ensemble of so many referees; more than there are personas have all the same one."""
+    """Return the settings of an ensemble of a given size; beyond the number of personas all referees share one."""
     same = {"roles": SAME} if alike or referees > len(GROUPS["diverse"]) else {}
     return {"referees": referees, **same}
 
@@ -61,7 +61,7 @@ protocol = Protocol(
 
 
 def weigh_referees(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
-    """The average over referees and orders; each referee's own average stands beside it."""
+    """Average over referees and orders; the details hold each referee's own average."""
     pairs = scores_over_orders(straight["transcript"], mapped["transcript"])
     roles = straight["verdict"]["details"]["roles"]
     return weigh_orders(straight, mapped, details={"roles": roles, "scores_by_referee": pairs})
@@ -70,7 +70,7 @@ def weigh_referees(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
 def build(
     settings: EnsembleSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> PositionGraph[EnsembleSettings]:
-    """The ensemble's graph, yours to compile; arguments and errors as for ``chateval.build``.
+    """Build the ensemble's graph, yours to compile; arguments and errors as for ``chateval.build``.
 
     >>> graph = build(referees=5, models={"*": "offline"}).compile()
     >>> result = graph.invoke({"task": {"kind": "score", "aspect": "consistency",

@@ -35,7 +35,7 @@ from .protocol_record import Protocol, Replay
 
 
 def calls(settings: FairEvalSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """The samples of each order of the answers."""
+    """Count the samples of each order of the answers."""
     return {"scorer": sampled(settings.k, can("scorer", SEVERAL)) * number_of_orders(settings, kind)}
 
 
@@ -54,7 +54,7 @@ protocol = Protocol(
 
 
 def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
-    """Both orders' averages as one; the details hold each order's samples, their scores in the task's order."""
+    """Average both orders; the details hold each order's samples, their scores in the task's order."""
     verdict = weigh_orders(straight, mapped)
     orders = (straight, mapped)
     kept = {name: value for name, value in verdict.details.items() if name != "details_by_order"}
@@ -68,7 +68,7 @@ def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
 def build(
     settings: FairEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> PositionGraph[FairEvalSettings]:
-    """The FairEval graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the FairEval graph, yours to compile; arguments and errors as for ``debate.build``.
 
     >>> graph = build(k=2).compile()
     >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}

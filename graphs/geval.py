@@ -1,4 +1,4 @@
-"""G-Eval: a score with nothing round it, weighed by how likely the others were (Liu et al. 2023, section 2).
+"""G-Eval: one score, weighted by the probability of every score on the scale (Liu et al. 2023, section 2).
 
     prepare --> planner --> scorer --> conclude
         +--- steps are given ---^
@@ -37,7 +37,7 @@ from .protocol_record import Protocol, Replay
 
 
 def calls(settings: GEvalSettings, _kind: TaskKind, can: Can) -> CallsByRole:
-    """One by log-probabilities; else the samples, after one call in vain where log-probabilities were tried."""
+    """Count one call by log-probabilities, else the samples, one more where log-probabilities were tried in vain."""
     samples = sampled(settings.samples, can("scorer", SEVERAL))
     if settings.weighting == "logprobs":
         return {"scorer": exactly(1)}
@@ -46,12 +46,12 @@ def calls(settings: GEvalSettings, _kind: TaskKind, can: Can) -> CallsByRole:
 
 
 def calls_once(settings: GEvalSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """The planner's, unless the steps are given."""
+    """Count the planner's call, unless the steps are given."""
     return {"planner": exactly(0 if settings.steps else 1)}
 
 
 def as_recorded(samples: int) -> dict[str, Any]:
-    """The settings of a replay: no planner, and as many samples as there are."""
+    """Return the settings of a replay: no planner, and as many samples as were recorded."""
     # What the steps say makes no difference there: the scorer's replies are given.
     return {"weighting": "sampling", "samples": samples, "steps": ("As recorded.",)}
 
@@ -80,7 +80,7 @@ def after_prepare(_state: JudgeState, settings: GEvalSettings) -> str:
 def build(
     settings: GEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> ProtocolGraph[GEvalSettings]:
-    """The G-Eval graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the G-Eval graph, yours to compile; arguments and errors as for ``debate.build``.
 
     >>> graph = build(samples=5, steps=["Read both texts.", "Give a score."]).compile()
     >>> task = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "consistency"}

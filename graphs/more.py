@@ -40,7 +40,7 @@ from .protocol_record import Protocol, Replay
 
 
 def calls(settings: MoreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """Both teams in every round, what is made of their defences, and the judge, with feedback between rounds."""
+    """Count both teams in every round, the aggregators, the judge, and feedback between rounds."""
     team, rounds = 2 * settings.advocates, settings.rounds
     judged = team if settings.aggregate == "best" else 1
     return {
@@ -84,7 +84,7 @@ async def open_round(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> 
 def build(
     settings: MoreSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> ProtocolGraph[MoreSettings]:
-    """The MORE graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the MORE graph, yours to compile; arguments and errors as for ``debate.build``.
 
     >>> graph = build(advocates=2, aggregate="concat").compile()
     >>> result = graph.invoke({"task": {"kind": "compare", "question": "When did the bridge open?",

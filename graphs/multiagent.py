@@ -34,7 +34,7 @@ def build(
     models: Models | None = None,
     **fields: Any,
 ) -> ProtocolGraph[DebateSettings]:
-    """The MultiAgent graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the MultiAgent graph, yours to compile; arguments and errors as for ``debate.build``.
 
     >>> build().compile(name="multiagent").name
     'multiagent'

@@ -2,9 +2,9 @@
 
     the wrapper's node:   state --before--> judge's graph, with a context of its own --after--> update
 
-``JudgeSlot`` is where a judge sits. In the seat of ``repeated(graph, k)`` it is the graph that was given, and the run's
-context is its own. In the seat of a registered wrapper (``of=debate``) it is built by name, and the run's context is
-the wrapper's: what of it concerns the judge is handed on.
+A ``JudgeSlot`` holds a judge. In ``repeated(graph, k)`` it holds the given graph, and the run's context is that
+graph's own. In a registered wrapper (``of=debate``) the judge is built by name, and the run's context is the wrapper's:
+the part that concerns the judge is passed on.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
 
 
 class JudgeSlot(NamedTuple):
-    """Where a judge sits: its graph as it is drawn, and the one that a run's context asks for."""
+    """The place of a judge inside a wrapper: its graph as drawn, and the one that a run's context asks for."""
 
     graph: Compiled
     choose: Callable[[object], Choice]
 
     @classmethod
     def of(cls, graph: AnyGraph) -> JudgeSlot:
-        """The seat of a graph that is given, compiled or not."""
+        """Make the slot of a given graph, compiled or not; a run's context cannot exchange it."""
         compiled = graph.compile() if isinstance(graph, StateGraph) else graph
         return cls(compiled, lambda _context: (None, None))
 
@@ -90,7 +90,7 @@ def nested_judge_node(
 
 
 class NestedJudge(Generic[WrapperSettingsT]):
-    """The protocol that a wrapper's settings name: built with what is bound, run with what a context adds.
+    """The judge that a wrapper's settings name: built with the bound settings, run with what a context adds.
 
     Attributes:
         panel: who judges there, as bound.
@@ -115,7 +115,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
         self.slot = JudgeSlot(graph, self.choose)
 
     def choose(self, context: object) -> tuple[Compiled, Settings]:
-        """The graph that a run asks for and its context; a context of another class asks for nothing.
+        """Return the graph that a run asks for, and its context; a context of another class changes nothing.
 
         Raises:
             UsageError: no such protocol.
@@ -138,7 +138,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
             raise UsageError(f"{graph.name} takes no task of the kind {kind!r}, only {' and '.join(kinds)}")
 
     def described(self) -> dict[str, Any]:
-        """All settings of the judge as bound, beside those that all protocols share."""
+        """Return the bound settings of the judge, without those that all protocols share unless they were set."""
         own = self._bound.handed_to(self._place)
         skipped = {name for name in Settings.model_fields if name not in own or name == "models"}
         described: dict[str, Any] = self.bound_judge.bound.model_dump(mode="json", exclude=skipped)
@@ -148,7 +148,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
         return str(getattr(settings, self._place))
 
     def _build(self, name: str, given: Mapping[str, Any]) -> Compiled:
-        """The graph with the caller's chat models, unless the judge's own settings name others."""
+        """Build the graph with the caller's chat models; models in the judge's own settings win."""
         own = getattr(self._bound, self._bound.places[self._place]).get("models") or {}
         chats = {
             role: chat for role, chat in self._chats.items() if role not in own and self._has(name, role)
@@ -163,14 +163,14 @@ class NestedJudge(Generic[WrapperSettingsT]):
         return _validated(name, given, self._bound.places[self._place])
 
     def _has(self, name: str, role: str) -> bool:
-        """Whether a model for this role is the judge's concern: not where the role is that of its neighbour alone."""
+        """Tell whether a model for this role is for this judge; a role that only the other judge has is not."""
         bound = name == self._named(self._bound)
         roles = self._roles if bound else find_protocol(name).protocol.roles
         return is_role(role, roles) or not is_role(role, self._all_roles)
 
 
 class NestedJudges(BoundJudge[WrapperSettingsT]):
-    """The panel of a registered wrapper: that of its judges, under the wrapper's name.
+    """The bound judge of a registered wrapper: the judges inside it, under the wrapper's name.
 
     Attributes:
         bound: the settings that are bound to it; the judges' own settings in full.
@@ -196,12 +196,12 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
 
     @property
     def kinds(self) -> tuple[TaskKind, ...]:
-        """The kinds of task that all judges take."""
+        """The kinds of task that every judge inside takes."""
         first, *others = (judge.kinds for judge in self.inside.values())
         return tuple(kind for kind in first if all(kind in kinds for kinds in others))
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
-        """The model of each role; where there are several judges, told apart by their places."""
+        """Return the model of each role; with several judges inside, the place comes first (``cheap.scorer``)."""
         if len(self.inside) == 1:
             return next(iter(self.inside.values())).bound_judge.chosen()
         bound_judges = {place: judge.bound_judge.chosen() for place, judge in self.inside.items()}
@@ -212,12 +212,12 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         }
 
     def check(self) -> None:
-        """As for every panel, of each judge."""
+        """Check every judge inside, as ``BoundJudge.check`` does."""
         for judge in self.inside.values():
             judge.bound_judge.check()
 
     def check_run(self, context: object, kind: TaskKind) -> None:
-        """Say what is wrong with a run before anybody is asked.
+        """Check a run before any model is called.
 
         Raises:
             UsageError: a protocol that does not exist, or one that does not take this kind of task.
@@ -228,14 +228,14 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
 
 
 def rename_verdict(name: str, verdict: Verdict) -> Verdict:
-    """A wrapper's verdict under its own name; the details tell whose it is."""
+    """Put a verdict under the wrapper's name; its details say which protocol it is of."""
     return verdict.model_copy(
         update={"protocol": name, "details": {"of": verdict.protocol, **verdict.details}}
     )
 
 
 def all_judges(bound_judge: BoundJudge[Any]) -> Iterator[BoundJudge[Any]]:
-    """A panel, and those of the judges inside, and inside of them."""
+    """Yield a bound judge, then those nested in it, at any depth."""
     yield bound_judge
     if isinstance(bound_judge, NestedJudges):
         for judge in bound_judge.inside.values():
@@ -243,7 +243,7 @@ def all_judges(bound_judge: BoundJudge[Any]) -> Iterator[BoundJudge[Any]]:
 
 
 def kinds_of(graph: Compiled) -> tuple[TaskKind, ...]:
-    """The kinds of task that a registered protocol's graph takes; a wrapper's judges have to take them, too."""
+    """Return the kinds of task that a protocol's graph takes; for a wrapper, those that its judges take too."""
     bound_judge = getattr(graph.builder, "bound_judge", None)
     own: tuple[TaskKind, ...] = find_protocol(graph.name).protocol.kinds
     return (
@@ -254,12 +254,12 @@ def kinds_of(graph: Compiled) -> tuple[TaskKind, ...]:
 
 
 def is_role(name: str, roles: Sequence[str]) -> bool:
-    """Whether a name is that of a role, of one of several agents in it, or of all."""
+    """Tell whether a name is a role, one agent of a role (``juror_1``), or ``*`` for all."""
     return name == "*" or name in roles or re.sub(r"(_\d+)+$", "", name) in roles
 
 
 def roles_by_place(settings: WrapperSettings) -> dict[str, tuple[str, ...]]:
-    """The roles of the protocol in each place, also where it is a wrapper itself."""
+    """Return the roles of the protocol in each place of a wrapper; that protocol may be a wrapper too."""
     return {
         place: _roles(str(getattr(settings, place)), settings, held)
         for place, held in settings.places.items()
@@ -276,7 +276,7 @@ def _roles(name: str, settings: WrapperSettings, held: str) -> tuple[str, ...]:
 
 
 def _validated(name: str, given: Mapping[str, Any], held: str) -> Settings:
-    """Settings of a protocol inside.
+    """Validate the settings of a protocol inside a wrapper.
 
     Raises:
         pydantic.ValidationError: one that cannot be so; named as part of the setting that holds it.
@@ -289,7 +289,7 @@ def _validated(name: str, given: Mapping[str, Any], held: str) -> Settings:
 
 
 def _within(held: str, error: ValidationError) -> ValidationError:
-    """The same error, its fields named as part of the setting that holds them."""
+    """Return the same error with its fields named as part of the setting that holds them."""
     details = [
         InitErrorDetails(
             type=detail["type"], loc=(held, *detail["loc"]), input=detail["input"], ctx=detail.get("ctx", {})
@@ -304,20 +304,20 @@ TEMPLATES = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().s
 
 
 def roles_of(settings: type[WrapperSettings]) -> tuple[str, ...]:
-    """The roles of the protocols that a wrapper holds by default."""
+    """Return the roles of the protocols that a wrapper holds by default."""
     names = [settings.model_fields[place].default for place in settings.places]
     roles = [role for name in names for role in find_protocol(name).protocol.roles]
     return tuple(dict.fromkeys(roles))
 
 
 def calls_of(settings: WrapperSettings, place: str, kind: TaskKind, can: Can) -> CallsByRole:
-    """The calls of a verdict of the protocol in this place."""
+    """Count the calls of one verdict of the protocol in this place."""
     protocol, inner = _inside(settings, place)
     return protocol.calls(inner, kind, can)
 
 
 def calls_once_of(settings: WrapperSettings, place: str, kind: TaskKind, can: Can) -> CallsByRole:
-    """Those of the protocol in this place that serve all verdicts."""
+    """Count the calls of the protocol in this place that serve all verdicts."""
     protocol, inner = _inside(settings, place)
     return protocol.calls_once(inner, kind, can)
 
@@ -328,6 +328,6 @@ def _inside(settings: WrapperSettings, place: str) -> tuple[Protocol[Any], Setti
 
 
 def _changed(settings: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not the default: a bound wrapper spells out both names of a setting that has two, one of them unset."""
+    """Drop settings that are at their default: a bound wrapper lists both names of a setting that has two."""
     defaults = {name: field.get_default() for name, field in settings.model_fields.items()}
     return {name: value for name, value in given.items() if name not in defaults or value != defaults[name]}

@@ -34,12 +34,12 @@ from .base import ProtocolGraph, SyncFunction
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 Weigh = Callable[[JudgeOutput, JudgeOutput], Verdict]
-"""What makes one verdict of the two orders' outcomes, the second already mapped back."""
+"""Makes one verdict of the outcomes of both orders; the second is already mapped back to the task's order."""
 PositionSettingsT = TypeVar("PositionSettingsT", bound=PositionSettings)
 
 
 class OrdersState(TypedDict):
-    """What is remembered while the two orders are judged: the outcome of each."""
+    """The state while the two orders are judged: the outcome of each."""
 
     task: Annotated[dict[str, Any], as_json]
     straight: NotRequired[JudgeOutput | None]
@@ -49,7 +49,7 @@ class OrdersState(TypedDict):
 
 
 def number_of_orders(settings: PositionSettings, kind: TaskKind) -> int:
-    """In how many orders of the answers a task is judged: a text has one order only.
+    """Return the number of orders in which a task is judged: two for calibrated comparisons, one for a single text.
 
     >>> number_of_orders(PositionSettings(), "compare"), number_of_orders(PositionSettings(), "score")
     (2, 1)
@@ -63,7 +63,7 @@ def weigh_orders(
     winner: Winner | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """One verdict of two: average scores, and the orders' own winners beside them.
+    """Make one verdict of two: average scores, with the winner of each order in the details.
 
     Args:
         straight: the outcome with the answers in the task's order.
@@ -95,7 +95,10 @@ def weigh_orders(
 
 
 class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
-    """An inner graph twice, side by side, and what weighs the two; which of them follow ``prepare`` is left open."""
+    """A graph that runs an inner graph in both orders side by side and weighs the two.
+
+    The edges from ``prepare`` are added by the caller, because some protocols judge in one order only.
+    """
 
     def __init__(
         self,
@@ -123,7 +126,7 @@ class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
 
 
 class PositionGraph(BothOrders, Generic[PositionSettingsT]):
-    """A protocol whose settings say whether comparisons are held in both orders; one order is all else takes.
+    """A protocol whose settings say whether comparisons are judged in both orders; a score task has one order.
 
     Attributes:
         panel: the settings that are bound to it, and the models behind its roles.
@@ -151,13 +154,13 @@ def _as_node(
 
 
 def _checked(state: OrdersState) -> dict[str, Any]:
-    """The task, checked before any model is called; nothing is left of an earlier run on the same thread."""
+    """Check the task before any model is called, and clear what an earlier run on the same thread left."""
     task = parse_task(state.get("task"))
     return {"task": task.model_dump(mode="json"), "straight": None, "swapped": None}
 
 
 def comparison(state: OrdersState) -> dict[str, Any]:
-    """The same, and the task has two answers."""
+    """Check the task as ``_checked`` does, and that it has two answers."""
     if isinstance(parse_task(state.get("task")), ScoreTask):
         raise UsageError(
             "calibrated(...) swaps two answers, and a task of the kind 'score' has one text; use the graph inside"
@@ -180,7 +183,7 @@ def _straight(outcome: JudgeOutput) -> dict[str, Any]:
 
 
 def _mapped_back(outcome: JudgeOutput) -> dict[str, Any]:
-    """What was said of the swapped answers, its values in the task's order; the words stay as they were."""
+    """Map a turn about swapped answers back: its values in the task's order, its words unchanged."""
     verdict = {**outcome["verdict"]}
     verdict.update({key: swapped(verdict[key]) for key in ("scores", "winner")})
     verdict["score_by_round"] = [swapped(pair) for pair in verdict["score_by_round"]]
@@ -208,7 +211,7 @@ def _stop_reason(one: Verdict, two: Verdict) -> StopReason:
 
 
 def _mean_by_round(one: Verdict, two: Verdict) -> tuple[tuple[float, float], ...]:
-    """Averages after each round; an order that came to its end earlier stays at its last scores."""
+    """Average both orders after each round; an order that ended earlier keeps its last scores."""
     longest = max(len(one.score_by_round), len(two.score_by_round))
     return tuple(map(mean_pair, zip(_held(one, longest), _held(two, longest), strict=True)))
 

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class RepeatsState(TypedDict):
-    """What is remembered while the runs go on: the outcome of each, in order."""
+    """The state while the runs go on: the outcome of each, in order."""
 
     task: Annotated[dict[str, Any], as_json]
     outcomes: Annotated[list[JudgeOutput], append]
@@ -55,7 +55,7 @@ class RepeatsState(TypedDict):
 
 
 class _Run(TypedDict):
-    """What one run is sent off with."""
+    """The input of one run."""
 
     task: dict[str, Any]
     repeat: int
@@ -65,7 +65,7 @@ class _Run(TypedDict):
 def repeated(
     graph: AnyGraph, k: int = 3, by: Literal["average", "vote"] = "average"
 ) -> StateGraph[Any, Any, Any, Any]:
-    """A protocol k times, as one verdict; yours to compile.
+    """Build a graph that runs a protocol k times and makes one verdict; yours to compile.
 
     Args:
         graph: a protocol's graph, compiled or not; settings and models that are bound to it stay.
@@ -87,7 +87,7 @@ def repeated(
 
 
 class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
-    """A judge several times, side by side, and what weighs its verdicts."""
+    """A graph that runs a judge several times side by side and weighs its verdicts."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
 
 
 def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"] = "average") -> Verdict:
-    """One verdict of several runs: what they say together, how far they are apart, and what each said.
+    """Make one verdict of several runs: their joint outcome, their spread, and what each said.
 
     Args:
         outcomes: what the runs came to, in order.
@@ -155,7 +155,7 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
 
 
 class _Aggregate(NamedTuple):
-    """What several runs say together: the verdict's score and winner, and what decided them."""
+    """The joint outcome of several runs: score and winner, and what decided them."""
 
     outcome: dict[str, Any]
     decided_by: Literal["all", "majority", "average"]
@@ -192,12 +192,12 @@ def _task(run: _Run) -> JudgeInput:
 
 
 def _metadata(run: _Run, there: Mapping[str, Any]) -> dict[str, Any]:
-    """The number of the run; inside a graph that is itself repeated it counts on over all of that graph's runs."""
+    """Number the run; inside a graph that is itself repeated the numbers continue over all of that graph's runs."""
     return {"repeat": there.get("repeat", 0) * run["k"] + run["repeat"]}
 
 
 def _marked(run: _Run, outcome: JudgeOutput) -> dict[str, Any]:
-    """The outcome of a run, its turns with the run's number, counted as in ``_metadata``."""
+    """Return the outcome of a run, its turns marked with the run's number, counted as in ``_metadata``."""
     inner = 1 + max((turn.get("repeat", 0) for turn in outcome["transcript"]), default=0)
     first = run["repeat"] * inner
     turns = [
@@ -218,7 +218,7 @@ def _rounds(verdict: Verdict) -> list[Score]:
 
 
 def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """What the runs' verdicts say beside their scores, where they say it."""
+    """Collect winners and details of the runs' verdicts, where they have any."""
     winners = [verdict.winner for verdict in verdicts]
     details = [verdict.details for verdict in verdicts]
     return {
@@ -228,23 +228,23 @@ def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
 
 def _consistent(runs: Sequence[bool | None]) -> bool | None:
-    """Whether every run was consistent; nothing where none was held in both orders."""
+    """Tell whether every run was position consistent; ``None`` if none was judged in both orders."""
     known = [run for run in runs if run is not None]
     return all(known) if known else None
 
 
 def _shared(values: Sequence[T]) -> T | None:
-    """The value that all have."""
+    """Return the value that all have in common, else ``None``."""
     return values[0] if len(set(values)) == 1 else None
 
 
 def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Those of the protocol inside, for each run."""
+    """Count the calls of the protocol inside, once for each run."""
     return {role: of_role * settings.k for role, of_role in calls_of(settings, "of", kind, can).items()}
 
 
 def calls_once(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Those of the protocol inside."""
+    """Count the calls of the protocol inside that serve all verdicts."""
     return calls_once_of(settings, "of", kind, can)
 
 
@@ -262,7 +262,7 @@ protocol = Protocol(
 
 
 class RepeatedGraph(Repeats):
-    """The graph whose judge the settings name.
+    """The registered protocol ``repeated``: the settings name the judge inside.
 
     Attributes:
         panel: the settings that are bound to it, and its judge.
@@ -277,7 +277,7 @@ class RepeatedGraph(Repeats):
 def build(
     settings: RepeatedSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> RepeatedGraph:
-    """The graph of several runs, yours to compile.
+    """Build the graph of several runs, yours to compile.
 
     Args:
         settings: settings to bind, as an object or a dict.

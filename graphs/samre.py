@@ -1,7 +1,7 @@
 """SAMRE: one advocate for each answer, several rounds, a judge, and a jury (courtroom paper, section 3.2).
 
     prepare -> advocates -> judge -> jury -> tally -> conclude
-                   ^          |        (without jurors straight to the tally)
+                   ^          |        (no jurors: on to the tally)
                    +----------+ at most max_rounds times; by way of the summarizer with memory="summary"
 
 Each round the judge gives both sides a total of 6 to 120, and feedback. The mean totals are the verdict's scores;
@@ -39,7 +39,7 @@ from .protocol_record import Protocol, Replay
 
 
 def calls(settings: SamreSettings, _kind: TaskKind, _can: Can) -> CallsByRole:
-    """Two rounds that agree at best, all of them at worst; then the jury."""
+    """Count two rounds if they agree, all of them at most; then the jury."""
     rounds = CallRange(min(2, settings.max_rounds), settings.max_rounds)
     between = CallRange(rounds.least - 1, rounds.most - 1)
     return {
@@ -97,7 +97,7 @@ async def open_round(state: JudgeState, runtime: AgentRuntime[SamreSettings]) ->
 def build(
     settings: SamreSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> ProtocolGraph[SamreSettings]:
-    """The SAMRE graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the SAMRE graph, yours to compile; arguments and errors as for ``debate.build``.
 
     >>> graph = build(jurors=3).compile()
     >>> result = graph.invoke({"task": {"kind": "compare", "question": "When did the bridge open?",

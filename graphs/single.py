@@ -30,7 +30,7 @@ from .protocol_record import Protocol
 
 
 def calls(settings: SingleSettings, kind: TaskKind, _can: Can) -> CallsByRole:
-    """One for each order of the answers."""
+    """Count one call for each order of the answers."""
     return {"scorer": exactly(number_of_orders(settings, kind))}
 
 
@@ -51,7 +51,7 @@ protocol = Protocol(
 def build(
     settings: SingleSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> PositionGraph[SingleSettings]:
-    """The single scorer's graph, yours to compile; arguments and errors as for ``debate.build``.
+    """Build the single scorer's graph, yours to compile; arguments and errors as for ``debate.build``.
 
     >>> graph = build().compile()
     >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}

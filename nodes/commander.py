@@ -1,4 +1,4 @@
-"""The Commander: briefs, hands over, remembers; every message of the debate passes through it (DEBATE, section 2).
+"""The Commander of a debate: every message passes through it (DEBATE, section 2).
 
 Relaying, it calls no model: the graph's state is the memory. With a model of its own, it writes what
 accompanies the words that it hands over (appendix E.2).

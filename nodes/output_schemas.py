@@ -157,61 +157,6 @@ class TextSchema(OutputSchema):
         return None
 
 
-def describe(value: Score) -> str:
-    """Return a score or a pair in words, for a message.
-
-    >>> describe([8, 6.5])
-    '8 for answer 1 and 6.5 for answer 2'
-    """
-    if isinstance(value, list):
-        return f"{value[0]:g} for answer 1 and {value[1]:g} for answer 2"
-    return f"{value:g}"
-
-
-def _schema(title: str, **fields: str | tuple[str, str]) -> dict[str, Any]:
-    """Return a strict JSON schema with these fields. Models write them in this order, so reasons go before values."""
-    properties = {}
-    for key, meaning in fields.items():
-        kind, text = meaning if isinstance(meaning, tuple) else ("string", meaning)
-        properties[key] = {"type": kind, "description": text}
-    return {
-        "title": title,
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _scale(low: float, high: float) -> tuple[str, str]:
-    # In words: several providers refuse "minimum" and "maximum" in a strict schema.
-    return "number", f"A number from {low:g} to {high:g}."
-
-
-def _words(fields: Mapping[str, Any], key: str) -> str:
-    words = fields.get(key)
-    return words.strip() if isinstance(words, str) else ""
-
-
-def _stated(value: str, scale: ScoreSchema, raw: str) -> float:
-    try:
-        return read_score(value, scale.low, scale.high)
-    except ReplyError as error:
-        raise ReplyError(error.problem, raw, error.fault) from error
-
-
-def _number(fields: Mapping[str, Any], key: str, scale: ScoreSchema, raw: str) -> float:
-    value = fields.get(key)
-    if isinstance(value, str):
-        return _stated(value, scale, raw)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ReplyError(f"The field {key} is not a number.", raw, "missing")
-    if not scale.low <= value <= scale.high:
-        problem = f"The field {key} is {value:g}, which is off the scale {scale.low:g} to {scale.high:g}."
-        raise ReplyError(problem, raw, "off_scale")
-    return float(value)
-
-
 @dataclass(frozen=True)
 class TotalsSchema(PairSchema):
     """A total for each answer, with its points on every criterion.
@@ -282,11 +227,6 @@ class VoteSchema(OutputSchema):
         return vote
 
 
-_NUMBERED = re.compile(r"(?:step )?\(?\d{1,2}(?:[.):]|(?: -)(?= ))\s*(?P<step>\S.*)", re.IGNORECASE)
-_BULLET = re.compile(r"[-*\u2022]\s+(?P<step>\S.*)")
-_MARKUP = re.compile(r"\*\*|__|`")
-
-
 @dataclass(frozen=True)
 class StepsSchema(OutputSchema):
     """A list of evaluation steps; the text is kept as the turn's content, and ``read_steps`` finds the steps in it."""
@@ -326,6 +266,22 @@ class RatingSchema(OutputSchema):
         return {"low": f"{self.aspect.low:g}", "high": f"{self.aspect.high:g}"}
 
 
+def describe(value: Score) -> str:
+    """Return a score or a pair in words, for a message.
+
+    >>> describe([8, 6.5])
+    '8 for answer 1 and 6.5 for answer 2'
+    """
+    if isinstance(value, list):
+        return f"{value[0]:g} for answer 1 and {value[1]:g} for answer 2"
+    return f"{value:g}"
+
+
+_NUMBERED = re.compile(r"(?:step )?\(?\d{1,2}(?:[.):]|(?: -)(?= ))\s*(?P<step>\S.*)", re.IGNORECASE)
+_BULLET = re.compile(r"[-*\u2022]\s+(?P<step>\S.*)")
+_MARKUP = re.compile(r"\*\*|__|`")
+
+
 def read_steps(text: str) -> tuple[str, ...]:
     """Return the steps of a numbered or bulleted list, without what stands before and after it.
 
@@ -355,3 +311,47 @@ def _items(lines: list[str], form: re.Pattern[str]) -> tuple[str, ...]:
             items[-1] += f" {line.strip()}"
         open_item = bool(items) and bool(line)
     return tuple(items)
+
+
+def _schema(title: str, **fields: str | tuple[str, str]) -> dict[str, Any]:
+    """Return a strict JSON schema with these fields. Models write them in this order, so reasons go before values."""
+    properties = {}
+    for key, meaning in fields.items():
+        kind, text = meaning if isinstance(meaning, tuple) else ("string", meaning)
+        properties[key] = {"type": kind, "description": text}
+    return {
+        "title": title,
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _scale(low: float, high: float) -> tuple[str, str]:
+    # In words: several providers refuse "minimum" and "maximum" in a strict schema.
+    return "number", f"A number from {low:g} to {high:g}."
+
+
+def _words(fields: Mapping[str, Any], key: str) -> str:
+    words = fields.get(key)
+    return words.strip() if isinstance(words, str) else ""
+
+
+def _stated(value: str, scale: ScoreSchema, raw: str) -> float:
+    try:
+        return read_score(value, scale.low, scale.high)
+    except ReplyError as error:
+        raise ReplyError(error.problem, raw, error.fault) from error
+
+
+def _number(fields: Mapping[str, Any], key: str, scale: ScoreSchema, raw: str) -> float:
+    value = fields.get(key)
+    if isinstance(value, str):
+        return _stated(value, scale, raw)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ReplyError(f"The field {key} is not a number.", raw, "missing")
+    if not scale.low <= value <= scale.high:
+        problem = f"The field {key} is {value:g}, which is off the scale {scale.low:g} to {scale.high:g}."
+        raise ReplyError(problem, raw, "off_scale")
+    return float(value)

@@ -1,4 +1,4 @@
-"""What an agent is shown: task, debate so far, message."""
+"""What an agent is shown: the task, the discussion so far, its own instruction."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .prompt_templates import Prompt, Prompts
 
 
 def task_of(state: JudgeState) -> ScoreTask | CompareTask:
-    """The task under judgement."""
+    """Return the task as a checked object."""
     return parse_task(state["task"])
 
 
 def build_prompt(state: JudgeState, prompts: Prompts, own: str, log: Iterable[Turn] = ()) -> Prompt:
-    """Material and log as all agents see them, byte for byte, then what is the agent's own."""
+    """Build an agent's prompt: task and log first, the same for all agents byte for byte, then its own instruction."""
     shared = [_material(task_of(state), prompts)]
     turns = list(log)
     if turns:
@@ -28,21 +28,21 @@ def build_prompt(state: JudgeState, prompts: Prompts, own: str, log: Iterable[Tu
 
 
 def score_schema(task: ScoreTask | CompareTask) -> ScoreSchema:
-    """The form of a judgement on this task: a number, or a number for each answer."""
+    """Return the schema of a judgement on this task: one number, or one for each answer."""
     if isinstance(task, CompareTask):
         return PairSchema(task.low, task.high)
     return ScoreSchema(task.aspect.low, task.aspect.high, task.aspect.name)
 
 
 def requested_output(task: ScoreTask | CompareTask) -> str:
-    """What a scorer is to give, in words."""
+    """Say in words what a scorer is asked for."""
     return (
         "one score for each answer" if isinstance(task, CompareTask) else f"one score for {task.aspect.name}"
     )
 
 
 def call_metadata(task: ScoreTask | CompareTask) -> dict[str, Any]:
-    """The task's particulars as metadata of a call."""
+    """Return kind, aspect and scale of the task as metadata of a call."""
     form = score_schema(task)
     aspect = {"aspect": task.aspect.name} if isinstance(task, ScoreTask) else {}
     return {"kind": task.kind, **aspect, "low": form.low, "high": form.high}
@@ -55,12 +55,12 @@ def _material(task: ScoreTask | CompareTask, prompts: Prompts) -> str:
 
 
 def debate_turns(state: JudgeState) -> list[Turn]:
-    """The debate proper: what Scorer and Critic have said."""
+    """Return what Scorer and Critic have said, without the Commander's messages."""
     return [turn for turn in state["transcript"] if turn["role"] in {"scorer", "critic"}]
 
 
 def commander_message(state: JudgeState) -> str:
-    """The Commander's latest message, as its recipient is shown it: a model's words as data."""
+    """Return the Commander's latest message as shown to its recipient; a model's words are fenced as data."""
     turn = state["transcript"][-1]
     if turn["model"] is None:
         return turn["content"]

@@ -1,4 +1,4 @@
-"""A referee: speaks in the discussion, and at its end hands in its scores (ChatEval, section 2, appendix A).
+"""The referees: they discuss, and give their scores in the last turn (ChatEval, section 2, appendix A).
 
 An ensemble's referees answer the same prompt with the history left out, the single scorer with history and role
 left out.
@@ -42,20 +42,20 @@ async def contribute(
 
 
 async def independent_referees(state: JudgeState, runtime: AgentRuntime[EnsembleSettings]) -> dict[str, Any]:
-    """Have all referees of an ensemble score at the same time, none knowing of the others."""
+    """Ask all referees of an ensemble for their scores at the same time; none knows of the others."""
     referees = await load_referees(runtime.settings)
     questions = [_verdict(state, runtime, referee) for referee in referees]
     return {**_merged(await runtime.ask_all(questions), referees), "round": 1}
 
 
 async def single_scorer(state: JudgeState, runtime: AgentRuntime[SingleSettings]) -> dict[str, Any]:
-    """Have one scorer answer, who has neither a role nor anybody to talk to."""
+    """Ask one scorer, who has neither a role nor a discussion."""
     answer = await runtime.ask(_verdict(state, runtime))
     return {**answer.update, "scores": [answer.value], "round": 1}
 
 
 def visible_history(state: JudgeState, settings: ChatEvalSettings) -> list[Turn]:
-    """The discussion as a referee sees it: all that was said, or the latest summary in its place."""
+    """Return the discussion as a referee sees it: all turns, or the latest summary in their place."""
     if settings.strategy == "summarizer" and settings.summary == "replace":
         latest = last_turn(state["transcript"], "summarizer")
         return [latest] if latest else []
@@ -93,7 +93,7 @@ def _verdict(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | N
 
 
 def _own(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None, **flags: bool) -> str:
-    """What is the agent's own in the prompt: who it is, and what it is to do now."""
+    """Render the agent's own part of the prompt: who it is, and what it is asked to do now."""
     task, prompts = task_of(state), runtime.prompts
     return prompts.render(
         "chateval/referee",

@@ -1,4 +1,4 @@
-"""The Scorer: gives a score and its rationale, and again after each objection (DEBATE, section 2)."""
+"""The Scorer of a debate: gives a score and its rationale, revised after each objection (DEBATE, section 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that count: the referees' mean or majority, the jurors' ballots."""
+"""Nodes that call no model and aggregate: the referees' mean or majority vote, the jurors' votes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .courtroom import SIDES
 
 
 async def average(state: JudgeState, _runtime: AgentRuntime[Any]) -> dict[str, Any]:
-    """The mean of the referees' scores, turn by turn; of two answers the one with the higher mean wins."""
+    """Average the referees' scores turn by turn; of two answers the one with the higher mean wins."""
     means = _mean_by_round(state["transcript"])
     last = means[-1]
     winner = {"winner": winner_by_mean(last)} if isinstance(last, list) else {}
@@ -23,7 +23,7 @@ async def average(state: JudgeState, _runtime: AgentRuntime[Any]) -> dict[str, A
 
 
 async def vote(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
-    """The same, but of two answers the one wins that most referees prefer."""
+    """Average as ``average`` does, but of two answers the one wins that most referees prefer."""
     update = await average(state, runtime)
     if "winner" not in update:
         return update
@@ -32,18 +32,18 @@ async def vote(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
 
 
 def last_scores(transcript: Iterable[Turn]) -> dict[str, Score]:
-    """Each referee's scores when it last gave any."""
+    """Return the latest scores of each referee."""
     return {turn["agent"]: score for turn, score in _scored(transcript)}
 
 
 def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict[str, list[float]]:
-    """Each referee's last scores, averaged over the two orders of the answers."""
+    """Average each referee's latest scores over the two orders of the answers."""
     one, two = last_scores(straight), last_scores(mapped)
     return {agent: list(mean_pair([_pair(one[agent]), _pair(two[agent])])) for agent in one}
 
 
 def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
-    """Who wins the referees' vote, and how it went.
+    """Return who wins the referees' vote, and its details.
 
     >>> majority_vote({"referee_1": [8, 6], "referee_2": [7, 5]})[0]
     '1'
@@ -87,7 +87,7 @@ async def tally(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict
 
 
 def mean_scores(scores: Sequence[Score]) -> list[float]:
-    """The mean of each side's totals over the rounds held.
+    """Return the mean of each side's totals over the rounds held.
 
     >>> mean_scores([[90, 80], [70, 60]])
     [80.0, 70.0]
@@ -97,7 +97,7 @@ def mean_scores(scores: Sequence[Score]) -> list[float]:
 
 
 def count_votes(transcript: Sequence[Turn]) -> dict[str, float]:
-    """Votes for each answer; where jurors gave scores, the sums of these. A void vote counts for nobody."""
+    """Count the votes for each answer, or add up the jurors' scores. A void vote counts for neither side."""
     cast = [turn["value"] for turn in transcript if turn["role"] == "juror"]
     scored = [value for value in cast if isinstance(value, list)]
     if scored:

@@ -30,6 +30,7 @@ MISUSED = typer.BadParameter.__mro__[1]
 """Click's ``UsageError``, whichever copy of Click this typer works with."""
 FRACTION = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?")
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[\w-]*)[^\n]*$")
+SOURCE = re.compile(r"\b(?:state|nodes|graphs|eval|tests|benchmarks|docs)/[\w/]+\.(?:py|md|ipynb)\b")
 LINK = re.compile(r"!?\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|(?:href|src)=\"([^\"]+)\"")
 
 
@@ -148,6 +149,13 @@ def _anchors(page: Path) -> set[str]:
     names = re.findall(r"(?:id|name)=\"([^\"]+)\"", prose(page))
     slugs = {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
     return slugs | set(names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=where)
+def test_files_that_are_named_are_there(page: Path) -> None:
+    """Paths in prose and drawings, but for those of the protocol that a walk-through adds."""
+    named = set(SOURCE.findall(page.read_text(encoding="utf-8")))
+    assert sorted(path for path in named if "mean_" not in path and not (ROOT / path).exists()) == []
 
 
 @pytest.mark.parametrize("block", all_blocks("json", "jsonl"), ids=where)

@@ -34,7 +34,7 @@ from .processes import (
     until,
     when,
 )
-from .test_running import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
+from .test_call_pipeline import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
 
 MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
@@ -116,7 +116,7 @@ def test_a_call_that_waits_for_its_next_attempt_is_not_waited_for(
     begun = time.monotonic()
     assert command(*arguments("single", dataset(tmp_path), tmp_path / "out", "--grace", "3600")) == 130
     assert time.monotonic() - begun < HANG_GUARD
-    assert "0 of 6 verdicts are there" in command.printed
+    assert "0 of 6 verdicts are done" in command.printed
     assert "failed" not in command.printed.replace(" failed ", "")
 
 
@@ -147,7 +147,7 @@ def test_a_failed_attempt_is_not_repeated_once_the_run_is_to_end(
     when(lambda: log.exists() and '"stopping"' in log.read_text(), gate.set)
     assert command(*arguments("single", data, out, "--grace", "3600")) == 130
     assert len(provider.requests) == 1
-    assert "0 of 1 verdicts are there" in command.printed
+    assert "0 of 1 verdicts are done" in command.printed
 
 
 def comes_to_rest(provider: Provider) -> bool:
@@ -214,7 +214,7 @@ def test_while_tables_are_printed_the_results_are_safe(
     monkeypatch.setattr(run_command, "print_evaluation", lambda *_: os.kill(os.getpid(), number))
     out = tmp_path / "out"
     assert command("run", "debate", "--data", "demo", "--limit", "1", "--out", out) == 130
-    assert "interrupted; what was done is kept." in command.errors
+    assert "interrupted; finished results are saved." in command.errors
     assert len((out / "results.jsonl").read_text().splitlines()) == 4
 
 

@@ -17,10 +17,10 @@ from jurygraph.eval.run import folder as folder_module
 from jurygraph.eval.run.call_pipeline import MAX_FAILURES
 from jurygraph.state import DataError, UsageError
 
-from .journal_places import somewhere
+from .journal_locations import somewhere
 from .loopback import Answer, Broken, Failure, Hang, Noise, Provider, Raw, Request, Reset, Text, Usage
 from .processes import HANG_GUARD, Command, pairs, simulated_provider, started
-from .test_running import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
+from .test_call_pipeline import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
 
 MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
 OPTIONS: dict[str, Any] = {"models": MODEL, "settings": PLAIN}
@@ -83,9 +83,9 @@ def test_a_spent_budget_is_exit_code_4_and_names_the_way_on(
     provider.play(by=scorer)
     data = dataset(tmp_path)
     assert command(*arguments(data, "--max-calls", "2")) == 4
-    assert "the budget is reached: at most 2 calls\n2 of 6 verdicts are there" in command.printed
+    assert "the budget is reached: at most 2 calls\n2 of 6 verdicts are done" in command.printed
     assert "The same command with --out out resumes with a higher limit." in command.printed
-    assert "the budget will not do for all of it" in command.printed
+    assert "the budget may be too small" in command.printed
     assert command(*arguments(data, "--max-calls", "6")) == 0
     assert len(provider.requests) == 6
 
@@ -110,7 +110,7 @@ def test_what_is_judged_anew_is_estimated_anew(provider: Provider, tmp_path: Pat
     data = dataset(tmp_path)
     assert command(*arguments(data)) == 0
     assert command(*arguments(data)) == 0
-    assert "What it will take" not in command.printed
+    assert "Estimate: " not in command.printed
     assert command(*arguments(data, "--fresh", "--dry-run")) == 0
     assert next(line.split()[2:4] for line in command.printed.splitlines() if "single " in line) == ["6", "6"]
 
@@ -139,7 +139,7 @@ def test_what_no_call_will_get_past_ends_the_run(
     assert MAX_FAILURES <= len(provider.requests) <= MAX_FAILURES + 4
     assert f"{MAX_FAILURES} calls of openai:gpt-4o-mini in a row failed" in command.printed
     assert words in command.printed
-    assert "0 of 200 verdicts are there, and kept. The same command with --out out" in command.printed
+    assert "0 of 200 verdicts are done and saved. The same command with --out out" in command.printed
     assert command.printed.count("failed: ") == 1, "the same reason is told again and again"
     provider.play(by=scorer)
     assert command(*arguments(data)) == 0
@@ -152,7 +152,7 @@ def test_a_provider_that_is_not_there_ends_the_run(
     monkeypatch.setenv("OPENAI_API_KEY", "test-key")
     assert command(*arguments(dataset(tmp_path, 200), "--attempts", "2")) == 3
     assert "(given up after 2 attempts)" in command.printed
-    assert "0 of 200 verdicts are there" in command.printed
+    assert "0 of 200 verdicts are done" in command.printed
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) < 30
 
 
@@ -176,7 +176,7 @@ def test_a_rate_limit_for_ever_is_given_up_with_a_clear_word(
     assert command(*arguments(dataset(tmp_path, 2), "--attempts", "3")) == 3
     assert "lower --concurrency" in command.printed
     assert "(given up after 3 attempts)" in command.printed
-    assert "The same command with --out out tries those that failed again." in command.printed
+    assert "The same command with --out out retries what failed." in command.printed
     assert len(provider.requests) == 6
 
 

@@ -98,7 +98,7 @@ def test_what_failed_is_tried_again_and_nothing_else_is(provider: Provider, tmp_
     )
     arguments = ("single", "--axis", "repair=0,1", *DEMO, *PAID, "--out", tmp_path, "--concurrency", "1")
     first = command(*arguments)
-    assert first.exit_code == 3 and "tries those that failed again" in " ".join(first.output.split())
+    assert first.exit_code == 3 and "retries what failed" in " ".join(first.output.split())
     fails[0] = False
     before = len(provider.requests)
     again = command(*arguments)

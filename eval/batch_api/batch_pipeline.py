@@ -43,7 +43,7 @@ FOLDER = "batches"
 
 
 class PendingError(StoppedError, GraphBubbleUp):
-    """The reply will be there in a later pass.
+    """Raised where the reply will be there in a later pass only.
 
     LangGraph treats it as a pause: nodes that run beside it go on, so that their calls get into the same wave.
     """

@@ -1,4 +1,4 @@
-"""OpenAI's Batch API: upload, poll, results."""
+"""Talks to OpenAI's Batch API: uploads requests, makes and polls batches, reads results."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ log = logging.getLogger("jurygraph.batch")
 RETRIES = 5
 
 WAITS = (1.0, 4.0, 16.0, 60.0)
-"""Seconds before a batch is attempted to be made once more."""
+"""Seconds before each further attempt to make a batch."""
 UPLOAD_SECONDS, SECONDS = 1800.0, 60.0
 ENDED = {"completed", "expired", "cancelled", "failed"}
 
 
 class Provider:
-    """One address with its key."""
+    """The Batch API at one address."""
 
     def __init__(self, client: AsyncOpenAI) -> None:
         self._client = client.with_options(max_retries=RETRIES, timeout=SECONDS)
@@ -34,7 +34,7 @@ class Provider:
         self._once = client.with_options(max_retries=0, timeout=SECONDS)
 
     async def upload(self, path: Path) -> str:
-        """Upload a file of requests; gives the provider's name for it.
+        """Upload a file of requests; return the provider's name for it.
 
         Raises:
             openai.OpenAIError: it cannot be uploaded.
@@ -42,7 +42,7 @@ class Provider:
         return (await self._slow.files.create(file=path, purpose="batch")).id
 
     async def create(self, input_file: str, marks: Mapping[str, str]) -> Batch:
-        """Make a batch of an uploaded file, and no second one where the answer to the first request is lost.
+        """Make a batch of an uploaded file, and no second one if the answer to the first request is lost.
 
         Args:
             input_file: the provider's name for the file.
@@ -72,12 +72,12 @@ class Provider:
         )
 
     async def find(self, marks: Mapping[str, str]) -> list[Batch]:
-        """The batches with these marks."""
+        """Find the batches with these marks."""
         every = self._client.batches.list(limit=100)
         return [batch async for batch in every if marks.items() <= (batch.metadata or {}).items()]
 
     async def poll(self, name: str) -> Batch | None:
-        """How far a batch has come; ``None`` where there is no such batch any more.
+        """Return the state of a batch; ``None`` where there is no such batch any more.
 
         Raises:
             openai.OpenAIError: the provider does not say.
@@ -88,7 +88,7 @@ class Provider:
             return None
 
     async def download(self, name: str, path: Path) -> bool:
-        """Copy one of the provider's files; false where it is gone.
+        """Download one of the provider's files; return false where it is gone.
 
         Raises:
             openai.OpenAIError: it cannot be had.
@@ -106,24 +106,24 @@ class Provider:
 
 
 def may_pass(error: OpenAIError) -> bool:
-    """Whether asking again makes sense."""
+    """Whether another attempt may succeed."""
     if isinstance(error, APIStatusError):
         return error.status_code in {408, 409, 429} or error.status_code >= 500
     return isinstance(error, APIConnectionError)
 
 
 def problems(batch: Batch) -> list[tuple[str, str]]:
-    """Code and message of what kept a batch from being made."""
+    """Return code and message of each problem that kept a batch from being made."""
     found = (batch.errors.data if batch.errors else None) or []
     return [(one.code or "", one.message or "") for one in found]
 
 
 _NO_ANSWER = 408
-"""The status that stands for a request which the provider has not got round to: the same one may succeed later."""
+"""The status given to a request that the provider did not get round to: it is retryable."""
 
 
 class _Place(NamedTuple):
-    """Where an outcome is; without a file, there is none."""
+    """Where the result of a request is; ``file`` is ``None`` where there is none."""
 
     sent: SubmittedBatch
     file: BinaryIO | None
@@ -131,7 +131,7 @@ class _Place(NamedTuple):
 
 
 class BatchResults:
-    """Of the batches that have ended; only where each stands is held."""
+    """The results of batches that have ended; in memory is only where in its file each one stands."""
 
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}
@@ -145,7 +145,7 @@ class BatchResults:
         return custom_id in self._places
 
     def add(self, sent: SubmittedBatch, wanted: list[str], files: list[Path]) -> None:
-        """Take up what a batch has brought; whatever of it is missing has got no answer."""
+        """Add the results of a batch; requests that have none count as not answered."""
         for custom_id in wanted:
             self._places[custom_id] = _Place(sent, None, 0)
         for path in files:
@@ -157,14 +157,14 @@ class BatchResults:
         self._unread.update(wanted)
 
     def first_read(self, custom_id: str) -> SubmittedBatch | None:
-        """The batch that brought it, if nobody has read it yet."""
+        """Return the batch of a result that is read for the first time, else ``None``."""
         if custom_id not in self._unread:
             return None
         self._unread.discard(custom_id)
         return self._places[custom_id].sent
 
     def read(self, custom_id: str) -> dict[str, Any]:
-        """The chat completion.
+        """Return the chat completion.
 
         Raises:
             ResponseError: there is none, but an error, or nothing.
@@ -181,11 +181,11 @@ class BatchResults:
         return completion(int(response["status_code"]), {}, orjson.dumps(response["body"]))
 
     def forget(self, custom_id: str) -> None:
-        """It is of no use any more: the request is to be made again."""
+        """Forget a result, so that its request is made again."""
         self._places.pop(custom_id, None)
 
     def left(self) -> Iterator[SubmittedBatch]:
-        """The batch of each outcome that nobody has read."""
+        """Yield the batch of each result that was not read."""
         return (self._places[custom_id].sent for custom_id in self._unread if custom_id in self._places)
 
     def clear(self) -> None:
@@ -198,7 +198,7 @@ class BatchResults:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, str]]:
-    """Where each line begins and whose it is; what is no line of a result is passed over."""
+    """Yield where each line begins and its request's id; lines that hold no result are passed over."""
     offset = 0
     for line in file:
         try:

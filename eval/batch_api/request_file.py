@@ -1,4 +1,4 @@
-"""Requests in files as the provider takes them, and what was sent."""
+"""Writes requests to files as the Batch API takes them, and describes what was sent."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ BATCH_DISCOUNT = 0.5
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """OpenAI's, as of its guide to the Batch API.
+    """Limits of OpenAI's Batch API, and how often it is polled.
 
     Attributes:
         requests: in one file, at most.

@@ -68,7 +68,8 @@ def _parameter(name: str, one: Field[Any]) -> inspect.Parameter:
         *([flag] if kind is bool else []),
         help=about["description"],
         min=lowest,
-        metavar=about["metavar"],
+        # A flag takes no value; all other fields without a placeholder of their own are numbers.
+        metavar=about["metavar"] or (None if kind is bool else "N"),
         rich_help_panel=_PANELS[about["group"]],
         hidden=name in OLD_NAMES,
     )

@@ -25,6 +25,7 @@ PIPED_WIDTH = 120
 
 def console() -> Console:
     """The console that results are printed on; outside a terminal it is wide enough for the tables."""
+    # Redirected output has no width of its own: 80 columns would split most tables.
     found = Console()
     return found if found.is_terminal or "COLUMNS" in os.environ else Console(width=PIPED_WIDTH)
 
@@ -114,7 +115,8 @@ SPEED, LIMITS, KEPT = "Concurrency and limits", "Budget", "Output and cache"
 Aspects = Annotated[
     list[str] | None,
     typer.Option(
-        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels."
+        metavar="NAME|FILE",
+        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels.",
     ),
 ]
 Model = Annotated[
@@ -155,5 +157,5 @@ Verbose = Annotated[
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Say what it would take, and do nothing.", rich_help_panel=LIMITS),
+    typer.Option("--dry-run", help="Print an estimate of calls and cost, and exit.", rich_help_panel=LIMITS),
 ]

@@ -20,7 +20,7 @@ from ...state.errors import UsageError
 from ..datasets.dataset import Data, Dataset, choose_aspects, describe_data, load_dataset
 from ..datasets.items import ScoreItem
 from ..run.evaluation import Evaluation
-from ..run.folder import make_way, write_manifest
+from ..run.folder import rename_results, write_manifest
 from ..run.results import Key, Result, ResultsFile
 from . import reference_metrics
 from .metric import Metric, Scored, number_of
@@ -165,7 +165,7 @@ def _kept(work: _Work, manifest: dict[str, Any], folder: Path, replace: bool) ->
     work.check()
     folder.mkdir(parents=True, exist_ok=True)
     if replace:
-        make_way(folder)
+        rename_results(folder)
     kept = write_manifest(folder, {**manifest, "left_out": _counted(work)})
     file = ResultsFile(folder)
     for result in results:

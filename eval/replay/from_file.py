@@ -1,4 +1,4 @@
-"""Recorded replies in a file, ours or as published."""
+"""Reads recorded replies from a file, in our own format or in a published one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Filter = Mapping[str, str]
 
 
 class Line(BaseModel):
-    """One line of recorded replies.
+    """One line of a file of recorded replies.
 
     A line with ``replies`` holds an agent's samples, one with ``reply`` a single reply. Who says nothing of the
     speaker means the scorer; the round is then 1, or 0 for what comes before the first round of a debate.
@@ -85,11 +85,11 @@ class Line(BaseModel):
 
     @property
     def unit(self) -> Unit:
-        """What was judged."""
+        """The item and the aspect that were judged."""
         return self.item, self.aspect and self.aspect.rpartition("/")[2]
 
     def said(self) -> Iterator[tuple[TurnKey, RecordedReply]]:
-        """The replies. A sample that is null came without words: like other unreadable ones it is left out later."""
+        """The replies; a sample that is null becomes an empty one, which like any unreadable one is left out later."""
         if self.replies is None:
             several = [] if self.reply is None else [(self.sample, self.reply)]
         elif any(self.replies):
@@ -104,7 +104,7 @@ class Line(BaseModel):
 
 
 class RecordedFile(Recording):
-    """The recordings of a file. They are held in memory: words of judges, not texts.
+    """The replies recorded in a file, held in memory: the words of judges, not the texts they judged.
 
     Args:
         path: a file that ``RowFile`` reads.
@@ -143,7 +143,7 @@ class RecordedFile(Recording):
             super().match(dataset)
 
     def of(self, key: Key) -> Recorded:
-        """What was said; a repeat of the run and one inside a repeated protocol are counted together."""
+        """Return what was said; a repeat of the run and one inside a repeated protocol are counted together."""
         turn_keys = self._said.get((self._names.get(key.item, key.item), key.aspect), {})
         later = (
             (turn_key._replace(repeat=turn_key.repeat - key.repeat), said)
@@ -152,7 +152,7 @@ class RecordedFile(Recording):
         return {turn_key: (said,) for turn_key, said in later if turn_key.repeat >= 0}
 
     def has(self, item: str, aspect: str | None) -> bool:
-        """Whether any line is about it."""
+        """Whether any line is about the item and the aspect."""
         return (item, aspect) in self._said
 
     def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
@@ -160,7 +160,7 @@ class RecordedFile(Recording):
         return chosen(dataset, names, self._gathered.aspects)
 
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Lines say nothing of settings: those of the protocol, and as many samples and orders as there are."""
+        """Take as many samples and orders as there are; lines hold no settings, so all else is the default."""
         heard = [turn_key for turn_keys in self._said.values() for turn_key in turn_keys]
         settings = unasked(protocol, max([1, *(turn_key.sample for turn_key in heard)]))
         one_order = self._gathered.kind == "compare" and all(turn_key.order == 1 for turn_key in heard)
@@ -170,7 +170,7 @@ class RecordedFile(Recording):
 
 
 class _Gathered:
-    """Items, aspects and models of the lines of a file."""
+    """Collects items, aspects and models from the lines of a file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -182,7 +182,7 @@ class _Gathered:
         self.kind: str | None = None
 
     def add(self, line: Line, number: int) -> None:
-        """Take in one more line.
+        """Add one more line.
 
         Raises:
             DataError: texts that were rated and answers that were compared in one file, or two families of aspects.
@@ -203,7 +203,7 @@ class _Gathered:
             self._human.setdefault(line.item, {})[line.unit[1] or ""] = line.human
 
     def dataset(self, name: str, digest: str) -> Dataset:
-        """The items.
+        """Return the items.
 
         Raises:
             DataError: there are none, or people's label is not of the kind that the item needs.
@@ -236,7 +236,7 @@ class _Gathered:
 
 
 def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], Line]]:
-    """The lines that are meant, each with the row that it was made of."""
+    """Yield the chosen lines, each with the row that it was made of."""
     shape, seen, met = None, set[str](), False
     for number, row in file.rows():
         seen.update(row)
@@ -262,7 +262,7 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
 
 
 def _same(path: Path, one: Row, other: Row, turn_key: TurnKey) -> DataError:
-    """Two lines for one voice; what they differ in may be what somebody has to choose."""
+    """Say that two lines hold the same turn, and in which fields they differ: one of these may have to be chosen."""
     told = {"reply", "replies", "human", "author_score", "author_scores"}
     both = ((name, one[1].get(name), other[1].get(name)) for name in one[1] if name not in told)
     apart = [(name, new, old) for name, new, old in both if new != old and isinstance(new, str | int)]
@@ -279,7 +279,7 @@ Shape = Callable[[Fields], dict[str, Any]]
 
 
 def shape_of(row: Fields) -> Shape | None:
-    """How rows with these fields are read; ``None`` for rows that hold no recorded reply.
+    """Find the function that reads rows with these fields; ``None`` for rows that hold no recorded reply.
 
     >>> shape_of({"item": "a", "reply": "4"})({"item": "a", "reply": "4"})
     {'item': 'a', 'reply': '4'}
@@ -293,7 +293,7 @@ def shape_of(row: Fields) -> Shape | None:
 
 
 def names_of(dataset: Dataset) -> dict[str, str]:
-    """Items of a published dataset to the names that ``_summeval`` gives them, where its file tells."""
+    """Map items of a published dataset to the names that ``_summeval`` gives them, where its file says so."""
     path = Path(dataset.location)
     if dataset.name != "summeval" or not path.is_file():
         return {}
@@ -313,13 +313,13 @@ def _as_it_is(row: Fields) -> dict[str, Any]:
 
 
 def _topical_chat(row: Fields) -> dict[str, Any]:
-    """Twenty replies for each response and dimension (Chiang and Lee 2023, *A Closer Look ...*)."""
+    """Read twenty replies for each response and dimension (Chiang and Lee 2023, *A Closer Look ...*)."""
     about = {"item": row["item_id"], "aspect": f"topical-chat/{row['dimension']}", "group": row["context_id"]}
     return {**about, **_replies(row), "system": row.get("system_id")}
 
 
 def _summeval(row: Fields) -> dict[str, Any]:
-    """One reply (Shen et al. 2023) or twenty for each article, system and dimension of SummEval."""
+    """Read one reply (Shen et al. 2023) or twenty for each article, system and dimension of SummEval."""
     about = {
         "item": _summary(row),
         "group": row["doc_id"],
@@ -329,7 +329,7 @@ def _summeval(row: Fields) -> dict[str, Any]:
 
 
 def _reviews(row: Fields) -> dict[str, Any]:
-    """One review with two scores for each question and pair of models (Vicuna's benchmark)."""
+    """Read one review with two scores for each question and pair of models (Vicuna's benchmark)."""
     models = [row["model_1"], row["model_2"]]
     item = "/".join(map(str, (row["question_id"], *models)))
     return {"item": item, "group": str(row["question_id"]), "systems": models, **_replies(row)}

@@ -1,4 +1,4 @@
-"""A past run as a recording: every agent's words are in its transcripts."""
+"""Reads recorded replies from the folder of a past run, whose transcripts hold every agent's words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .recording import (
 )
 
 _ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "structured")
-"""Settings of a run that say nothing of a replay: who spoke, what they were shown, what was asked for again."""
+"""Settings that a replay does not take over: the models, what they were shown, what was asked for again."""
 
 
 _FIXED = frozenset(["prompts", "temperature", "max_tokens", "structured"])
@@ -40,7 +40,7 @@ _FIXED = frozenset(["prompts", "temperature", "max_tokens", "structured"])
 
 
 class PastRun(Recording):
-    """The transcripts of a run; each is read when its verdict is made again.
+    """The replies in the transcripts of a run; each transcript is read when its verdict is made again.
 
     What a transcript has of a reply that was asked for again is the last one. Of a structured reply it has the words
     and the value written out.
@@ -63,7 +63,7 @@ class PastRun(Recording):
         self.dataset = self._dataset(folder)
 
     def of(self, key: Key) -> Recorded:
-        """What was said; the turns of a verdict that failed count as far as they can be told apart.
+        """Return what was said; the turns of a verdict that failed are used as far as they can be told apart.
 
         Raises:
             DataError: the results were changed after they were opened.
@@ -85,17 +85,17 @@ class PastRun(Recording):
         return {} if result.status == "failed" and self._mixed_up(result, turn_keys) else turn_keys
 
     def has(self, item: str, aspect: str | None) -> bool:
-        """Whether the run judged it, or tried to."""
+        """Whether the run judged the item, or tried to."""
         return (item, aspect) in self._units
 
     def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
-        """The run's own aspects, scale and all; others by name, as anywhere."""
+        """Return the run's own aspects with their scales; other ones are found by name, as in any run."""
         own = {row["name"]: Aspect.model_validate(row) for row in self._manifest.get("aspects", ())}
         wanted = [name.rpartition("/")[2] for name in names] or list(own)
         return [own[name] for name in wanted] if own.keys() >= set(wanted) else chosen(dataset, names, own)
 
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the run, where they are not the protocol's defaults."""
+        """Return the settings of the run that are not the protocol's defaults."""
         if protocol not in self._manifest["signatures"]:
             raise UsageError(
                 f"{self.location}: a run of {', '.join(self._manifest['signatures'])}; "
@@ -111,7 +111,7 @@ class PastRun(Recording):
     def _check(
         self, protocol: str, known: type[Settings], held: Mapping[str, Any], given: Mapping[str, Any]
     ) -> None:
-        """Refuse what would have had the agents say something else, which nobody can know."""
+        """Refuse settings with which the agents would have said something else, which is not recorded."""
         fixed = _FIXED | {*find_protocol(protocol).protocol.replay.fixed}
         for name in given.keys() & fixed & held.keys():
             wanted = known.model_validate({name: given[name]}).model_dump(mode="json")[name]
@@ -122,7 +122,7 @@ class PastRun(Recording):
                 )
 
     def _most_samples(self, protocol: str) -> int:
-        """How many times the scorer of the first verdict was asked."""
+        """Count how many times the scorer of the first verdict was asked."""
         first = next(
             (p for p, head in enumerate(self._heads) if head.ok and head.key.protocol == protocol), None
         )
@@ -130,14 +130,14 @@ class PastRun(Recording):
         return max((turn.get("sample", 1) for turn in turns), default=1)
 
     def _mixed_up(self, result: Result, turn_keys: Mapping[TurnKey, Sequence[RecordedReply]]) -> bool:
-        """Whether turns of a failed verdict lack what tells them apart: a graph marks them when it is through."""
+        """Whether the turns of a failed verdict cannot be told apart: wrappers mark them only when their graph ends."""
         settings = self._manifest.get("protocols", {}).get(result.protocol, {})
         nested = "of" in settings or "cheap" in settings
         both_orders = result.aspect is None and settings.get("position_calibration", False)
         return nested or both_orders or any(len(said) > 1 for said in turn_keys.values())
 
     def _dataset(self, folder: Path) -> Dataset:
-        """The run's items, as far as results tell of them; under the name of the data that they came from."""
+        """Make a dataset of what results say of the run's items, under the name of the data that they came from."""
         try:
             items = list(_items(self._heads))
         except ValidationError as error:
@@ -150,7 +150,7 @@ class PastRun(Recording):
 
 
 class _Head:
-    """What is remembered of a result: what it is about, and what people said."""
+    """What is held in memory of a result: what it is about, and its human ratings."""
 
     def __init__(self, head: Mapping[str, Any]) -> None:
         self.key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])
@@ -160,7 +160,7 @@ class _Head:
 
 
 def _items(heads: Sequence[_Head]) -> Iterator[Item]:
-    """Each item once, in order, with all its aspects."""
+    """Yield each item once, in order, with all its aspects."""
     by_item: dict[str, dict[str | None, _Head]] = {}
     for head in heads:
         by_item.setdefault(head.key.item, {}).setdefault(head.key.aspect, head)
@@ -194,7 +194,7 @@ def _turn_key(turn: Turn) -> TurnKey:
 
 
 def _models(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """The models of a run, without their parameters; of a replay, those of its own recording."""
+    """Name the models of a run, without their parameters; of a replay, those of its own recording."""
     if "replies" in manifest:
         yield from manifest["replies"]["models"]
         return

@@ -1,4 +1,4 @@
-"""What was recorded, as a run needs it: items, replies and their keys."""
+"""The interface of recorded replies: which items, which replies, and the keys by which calls find theirs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Recording(ABC):
 
     @abstractmethod
     def of(self, key: Key) -> Recorded:
-        """What was said in a verdict; nothing where none is recorded."""
+        """Return what was said in a verdict; nothing where none is recorded."""
 
     @abstractmethod
     def has(self, item: str, aspect: str | None) -> bool:
@@ -49,7 +49,7 @@ class Recording(ABC):
 
     @abstractmethod
     def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
-        """The aspects to judge in a dataset: those named, else the recorded ones.
+        """Return the aspects to judge in a dataset: those named, else the recorded ones.
 
         Raises:
             UsageError, DataError: as ``choose_aspects``.
@@ -57,14 +57,14 @@ class Recording(ABC):
 
     @abstractmethod
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings that a protocol has where no others are given.
+        """Return the settings that a protocol has where no others are given.
 
         Raises:
             UsageError: nothing of that protocol is recorded, or a setting is given that decides what agents say.
         """
 
     def match(self, dataset: Dataset) -> None:
-        """See that a dataset is the one that was judged.
+        """Check that a dataset is the one that was judged.
 
         Raises:
             UsageError: nothing is recorded of any of its items.
@@ -79,22 +79,22 @@ class Recording(ABC):
 
     @property
     def model(self) -> RecordedModel:
-        """Who is named where a judge is named."""
+        """The model that stands in for those that wrote the replies."""
         return RecordedModel(label=self.models[0] if len(self.models) == 1 else "recorded")
 
     @property
     def signature(self) -> str:
-        """The recording in a run's signature."""
+        """What a run's signature says of the recording."""
         return f"{self.name}@{self.digest}"
 
     def described(self) -> dict[str, Any]:
-        """The recording in a run's manifest."""
+        """Return what a run's manifest says of the recording."""
         about = {"name": self.name, "location": self.location, "digest": self.digest}
         return {**about, "models": list(self.models)}
 
     @property
     def note(self) -> str:
-        """What stands at the head of all that is printed about the run."""
+        """The warning at the head of all that is printed about the run."""
         offline = [DISCLOSURE] if "offline" in self.models else []
         by = f" by {', '.join(self.models)}" if self.models else ""
         return " ".join(
@@ -113,7 +113,7 @@ def unasked(protocol: str, samples: int) -> dict[str, Any]:
 def chosen(
     dataset: Dataset, names: Sequence[str], recorded: Mapping[str, Any] | Sequence[str]
 ) -> list[Aspect]:
-    """The aspects named, else the recorded ones, by the names that they have."""
+    """Return the aspects named, else the recorded ones."""
     return choose_aspects(dataset, list(names) or ([] if dataset.kind == "compare" else list(recorded)))
 
 
@@ -147,11 +147,11 @@ class RecordedReply(NamedTuple):
 
 
 Recorded = Mapping[TurnKey, Sequence[RecordedReply]]
-"""What was said in one verdict; a voice that spoke several times in a round has its replies in order."""
+"""What was said in one verdict; an agent that spoke several times in a round has its replies in order."""
 
 
 class RequestedTurn(NamedTuple):
-    """The voice that a call asks for.
+    """The turn that a call asks for.
 
     ``nth`` is above 0 where a calibrated protocol is held in both orders inside another one that is: the turns of
     such a transcript share their names two by two.
@@ -162,7 +162,7 @@ class RequestedTurn(NamedTuple):
 
 
 def requested_turn(call: Call) -> RequestedTurn:
-    """Whose reply a call wants; order, stage and repeat are told by where in the graph it was made."""
+    """Find which turn a call asks for; order, stage and repeat follow from where in the graph it was made."""
     config = var_child_runnable_config.get() or {}
     marks = config.get("metadata") or {}
     nodes = [part.partition(":")[0] for part in str(marks.get("langgraph_checkpoint_ns", "")).split("|")]
@@ -183,7 +183,7 @@ _ALIKE = {0: (0, 1), 1: (1, 0)}
 
 
 def find_reply(recorded: Recorded, turn_key: TurnKey, nth: int) -> RecordedReply | None:
-    """The recorded reply of a voice, the ``nth`` of several; ``None`` where there is none.
+    """Find the recorded reply of a turn, the ``nth`` of several; ``None`` where there is none.
 
     One reply that was asked for alone and the first of several samples stand for each other.
 
@@ -225,14 +225,14 @@ NOT_RECORDED = "(not recorded)"
 
 
 class RecordedText(ScoreItem):
-    """A text that was rated and that the recording does not hold; ``known`` is what is told of it, by aspect."""
+    """A rated text that the recording does not hold; ``known`` is what the recording says of it, by aspect."""
 
     source: str = ""
     candidate: str = ""
     known: dict[str, About] = Field(default_factory=dict)
 
     def about(self, aspect: str) -> About:
-        """What is known of the item: no length where the text is not there."""
+        """Return what is known of the item; it has no lengths, since the texts are not there."""
         return self.known.get(aspect) or {**super().about(aspect), "lengths": ()}
 
 
@@ -245,5 +245,5 @@ class RecordedAnswers(CompareItem):
     known: About | None = None
 
     def about(self) -> About:
-        """What is known of the item: no lengths where the texts are not there."""
+        """Return what is known of the item; it has no lengths, since the texts are not there."""
         return self.known or {**super().about(), "lengths": ()}

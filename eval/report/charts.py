@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..analysis import Frontier, Round, Study
 from ..statistics.resampling import Statistic
-from .labels import HUMANS, judges_on
+from .labels import judges_on, reference_of
 from .leaderboard_tables import best_first
 from .ranking_tables import people_of, shares_of
 
@@ -70,6 +70,7 @@ def _frontier(frontier: Frontier) -> Picture:
 
 def rounds(study: Study) -> Iterator[Picture]:
     """A chart of agreement by round for each subject with debates of several rounds."""
+    # A debate of a single round has no course to draw.
     for subject in study.subjects:
         debated = [each for each in study.diagnoses if each.subject == subject.label and len(each.rounds) > 1]
         if debated:
@@ -112,7 +113,7 @@ def distributions(study: Study) -> Iterator[Picture]:
             people = _values(people_of(study, subject.label)) or []
             all_judges = judges_on(study, (subject.data, subject.digest))
             numbers = {each.label: number for number, each in enumerate(all_judges)}
-            yield _bars(subject.label, points, people, chosen, numbers)
+            yield _bars(subject.label, reference_of(subject), points, people, chosen, numbers)
 
 
 def shares_of_first(study: Study, subject: str) -> list[str]:
@@ -128,6 +129,7 @@ def _values(shares: Mapping[str, Statistic]) -> list[float]:
 
 def _bars(
     subject: str,
+    reference: str,
     points: list[str],
     people: list[float],
     judges: Mapping[str, list[float]],
@@ -138,7 +140,7 @@ def _bars(
     title = f"Score distribution, {subject}"
     said = "; ".join(
         f"{name}: " + ", ".join(f"{point} {share:.0%}" for point, share in zip(points, shares, strict=True))
-        for name, shares in {**({HUMANS: people} if people else {}), **judges}.items()
+        for name, shares in {**({reference: people} if people else {}), **judges}.items()
     )
     some = (
         f" Of {len(numbers)} judges, the {len(judges)} with the best agreement."
@@ -146,5 +148,5 @@ def _bars(
         else ""
     )
     return Picture(
-        bars_figure(points, people, judges, subject, numbers), title, f"{said}.", f"{title}.{some}"
+        bars_figure(points, people, judges, subject, numbers, reference), title, f"{said}.", f"{title}.{some}"
     )

@@ -27,7 +27,7 @@ INTERVAL = "[ ] "
 _MANY = 12
 """How many config hashes a note below a table lists."""
 HUMANS = "humans"
-"""The row, or the series in a chart, that holds the human labels."""
+"""The row, or the series in a chart, that holds human labels."""
 
 
 def config_hash(signature: str) -> str:
@@ -36,6 +36,7 @@ def config_hash(signature: str) -> str:
     >>> config_hash("protocol:debate|n:4")
     '6ca77e'
     """
+    # A name may hold half a surrogate pair, which UTF-8 cannot encode.
     return sha256(signature.encode(errors="replace")).hexdigest()[:6]
 
 
@@ -79,6 +80,11 @@ def labels_of(subject: EvaluationTarget) -> str:
     if subject.labels == "people":
         return "human preferences" if subject.kind == "compare" else "human ratings"
     return "synthetic labels" if subject.labels == "construction" else "no labels"
+
+
+def reference_of(subject: EvaluationTarget) -> str:
+    """The name of the row, column or series that holds a subject's labels: not all of them are by humans."""
+    return HUMANS if subject.labels == "people" else "labels"
 
 
 def main_measure(subject: EvaluationTarget, metric: str) -> str:

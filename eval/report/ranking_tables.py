@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from ..analysis import LeaderboardEntry, Study
 from ..statistics.resampling import Statistic
 from ..tables import CellValue, Column, Grid, text_column
-from .labels import HUMANS, SHORT, config_notes, interval_note
+from .labels import SHORT, config_notes, interval_note, reference_of
 
 _PERCENT = "% of verdicts"
 
@@ -29,7 +29,7 @@ def distributions(study: Study) -> Iterator[Grid]:
         points = list(next(iter(shares.values())))
         rows: list[tuple[CellValue, ...]] = []
         if any(share.value is not None for share in people.values()):
-            rows.append((HUMANS, *(people[point] for point in points), None))
+            rows.append((reference_of(subject), *(people[point] for point in points), None))
         rows += [
             (name, *(found.get(point) for point in points), _distance(standings, name))
             for name, found in shares.items()
@@ -84,8 +84,8 @@ def systems(study: Study) -> Iterator[Grid]:
         notes: list[str] = []
         method = ""
         for standing in of_subject(study, subject.label):
-            method = _gather(standing, figures, notes) or method
-        if len(figures) < 2 and HUMANS not in figures:
+            method = _gather(standing, reference_of(subject), figures, notes) or method
+        if len(figures) < 2 and reference_of(subject) not in figures:
             continue
         names = _in_order(figures)
         yield Grid(
@@ -102,34 +102,36 @@ def systems(study: Study) -> Iterator[Grid]:
 _METHODS = {"bradley_terry": "Bradley-Terry strength", "elo": "Elo rating", "mean": "mean score"}
 
 
-def _gather(standing: LeaderboardEntry, figures: dict[str, Mapping[str, Statistic]], notes: list[str]) -> str:
-    """Add a judge's values of systems to ``figures``, and the human ones; return the ranking method's name."""
+def _gather(
+    standing: LeaderboardEntry, reference: str, figures: dict[str, Mapping[str, Statistic]], notes: list[str]
+) -> str:
+    """Add a judge's values of systems to ``figures``, and those of the labels; return the ranking method's name."""
     if standing.systems is not None:
         held = standing.systems.systems
         if any(one.human.value is not None for one in held):
-            figures.setdefault(HUMANS, {one.system: one.human for one in held})
+            figures.setdefault(reference, {one.system: one.human for one in held})
         figures[standing.judge] = {one.system: one.judge for one in held}
-        notes.extend(_correlated(standing.judge, standing.systems.correlations))
+        notes.extend(_correlated(standing.judge, reference, standing.systems.correlations))
         return _METHODS["mean"]
     if standing.ranking is not None:
         ranking = standing.ranking
         if ranking.people is not None and ranking.people.problem is None:
-            figures.setdefault(HUMANS, {one.system: one.figure for one in ranking.people.standings})
+            figures.setdefault(reference, {one.system: one.figure for one in ranking.people.standings})
         if ranking.judge.problem is not None:
             notes.append(f"{standing.judge} is left out: {ranking.judge.problem}")
             return _METHODS.get(ranking.judge.method, ranking.judge.method)
         figures[standing.judge] = {one.system: one.figure for one in ranking.judge.standings}
-        notes.extend(_correlated(standing.judge, ranking.correlations))
+        notes.extend(_correlated(standing.judge, reference, ranking.correlations))
         return _METHODS.get(ranking.judge.method, ranking.judge.method)
     return ""
 
 
-def _correlated(name: str, correlations: Mapping[str, Statistic]) -> Iterator[str]:
+def _correlated(name: str, reference: str, correlations: Mapping[str, Statistic]) -> Iterator[str]:
     told = [
         f"{SHORT[each]} {found.value:.3f}" for each, found in correlations.items() if found.value is not None
     ]
     if told:
-        yield f"{name} and {HUMANS}, correlation over systems: {', '.join(told)}"
+        yield f"{name} and {reference}, correlation over systems: {', '.join(told)}"
 
 
 def _in_order(figures: Mapping[str, Mapping[str, Statistic]]) -> list[str]:

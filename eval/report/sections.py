@@ -118,7 +118,7 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
         "systems",
         "Systems",
         "Ranking of systems",
-        "Systems in the order of their human values if there are some, with each judge's values.",
+        "Systems in the order of their labels if there are some, with each judge's values.",
         (
             *(_table(grid) for grid in ranking_tables.systems(study)),
             *(_table(grid) for grid in ranking_tables.alphas(study)),

@@ -215,21 +215,23 @@ def bars_figure(
     judges: Mapping[str, Sequence[float]],
     title: str = "",
     numbers: Mapping[str, int] | None = None,
+    reference: str = HUMANS,
 ) -> Figure:
-    """Draw a score distribution: a group of bars for each point of the scale, humans first, then the judges.
+    """Draw a score distribution: a group of bars for each point of the scale, the labels first, then the judges.
 
     Args:
         points: names of the scale's points, in order.
-        people: share of the human labels at each point (0 to 1); empty without labels.
+        people: share of the labels at each point (0 to 1); empty without labels.
         judges: the same for each judge.
         title: what was judged.
         numbers: the number of each judge's colour, so that it is the same in all charts; default: in order.
+        reference: the name of the labels' series.
 
     Raises:
         ValueError: a series does not have one share for each point.
         UsageError: matplotlib is not installed.
     """
-    series = {**({HUMANS: people} if len(people) else {}), **judges}
+    series = {**({reference: people} if len(people) else {}), **judges}
     for name, shares in series.items():
         if len(shares) != len(points):
             raise ValueError(f"{name}: {len(shares)} shares for {len(points)} points of the scale")
@@ -242,7 +244,7 @@ def bars_figure(
             [place + left for place in range(len(points))],
             [100 * share for share in shares],
             width=width * 0.92,
-            color=PEOPLE if name == HUMANS else look(numbers[name])[0],
+            color=PEOPLE if name == reference else look(numbers[name])[0],
             label=plain(name, 30),
         )
     axes.set_xticks(range(len(points)), [plain(point, 12) for point in points])

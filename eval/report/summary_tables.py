@@ -119,7 +119,10 @@ def equal_cost(study: Study) -> Iterator[Grid]:
             columns=(
                 text_column("judge"),
                 *(
-                    Column(subject.aspect or MEASURES[one.ensemble.measure], about=_BASELINE)
+                    Column(
+                        subject.aspect or MEASURES[one.ensemble.measure],
+                        about=f"difference vs. an ensemble of k single judges; k: {_BASELINE}",
+                    )
                     for subject in subjects
                 ),
             ),
@@ -128,7 +131,7 @@ def equal_cost(study: Study) -> Iterator[Grid]:
         )
 
 
-_BASELINE = "difference vs. the largest ensemble of k single judges that costs no more (compute-matched)"
+_BASELINE = "size of the largest ensemble of single judges that costs no more (compute-matched)"
 
 
 def _match(found: EqualCostMatch | None) -> CellValue:

@@ -55,14 +55,20 @@ class RunConfig:
     )
     # Calls made outside of a run wait just as long, so these two defaults are those of the retry policy.
     timeout: float = field(
-        default=DEFAULT_RETRY_POLICY.timeout, metadata=_help("speed", "Seconds for one attempt at a call.")
+        default=DEFAULT_RETRY_POLICY.timeout,
+        metadata=_help("speed", "Seconds for one attempt at a call.", metavar="SECONDS"),
     )
     attempts: int = field(
         default=DEFAULT_RETRY_POLICY.attempts, metadata=_help("speed", "Attempts at one call, at most.")
     )
     grace: float = field(
         default=30.0,
-        metadata=_help("speed", "Seconds for calls in flight to finish after Ctrl-C.", may_be_zero=True),
+        metadata=_help(
+            "speed",
+            "Seconds for calls in flight to finish after Ctrl-C.",
+            may_be_zero=True,
+            metavar="SECONDS",
+        ),
     )
     batch: bool = field(
         default=False,

@@ -27,10 +27,12 @@ LOCK = "run.lock"
 
 
 class RunFolder:
-    """Where a run keeps things; without a folder of its own it keeps calls in a temporary one, and results nowhere.
+    """Holds what a run writes: results, manifest, evaluation steps, journal.
+
+    Without a folder of its own the run has a journal in a temporary one, and writes no results.
 
     Attributes:
-        manifest: of this run, as it was first started.
+        manifest: of this run, as of its first start.
         results: the file; ``None`` without a folder.
         steps: evaluation steps written so far.
         journal: finished calls.
@@ -47,8 +49,8 @@ class RunFolder:
     def keep(self, result: Result) -> None:
         """Add a result to the file, and to the manifest the evaluation steps that came of it.
 
-        No steps before that: whoever had them written and is interrupted asks for them again when the run is taken
-        up, is served by the journal, and has the planner's turn in its transcript as it would have had.
+        Steps are not written before the verdict that asked for them: if the run is interrupted in between, that verdict
+        asks again when the run resumes, the journal answers, and its transcript has the planner's turn as it should.
 
         Raises:
             OSError: it could not be written.
@@ -62,15 +64,15 @@ class RunFolder:
                 self._new_steps.remove(planned)
 
     def steps_of_a_pass(self) -> EvaluationStepsCache:
-        """A book for one of several passes over the items, with the steps that came to a verdict.
+        """Make a cache for one of several passes over the items, with the steps that some verdict was made with.
 
-        Others are asked for again in each pass, until whoever asks for them first has made a verdict.
+        Other steps are asked for again in each pass, until the item that asks for them first has its verdict.
         """
         new = {planned.key for planned in self._new_steps}
         return EvaluationStepsCache([one for one in self.steps.all if one.key not in new], self.steps.note)
 
     def keep_rest(self) -> None:
-        """Add to the manifest the steps that nobody who asked for them made a verdict with, but others did.
+        """Add to the manifest the steps whose first item failed, but which other items were judged with.
 
         Raises:
             OSError: it could not be written.
@@ -94,15 +96,15 @@ async def run_folder(
     Args:
         path: the folder; ``None`` keeps calls in a temporary one until the run ends.
         manifest: what the run is; a folder that holds another run is refused.
-        conduct: whether what is there makes way, and where the journal is.
+        config: whether results in the folder are renamed, and where the journal is.
 
     Raises:
-        UsageError: another process has it, it belongs to another run, or its journal cannot be used.
+        UsageError: another process uses the folder, it holds another run, or the journal cannot be used.
     """
     with _locked(path) as folder:
         if path is not None:
             if config.fresh or config.overwrite:
-                make_way(folder)
+                rename_results(folder)
             manifest = write_manifest(folder, {**manifest, "fresh": config.fresh})
         journal = await Journal.open(
             config.journal or folder / JOURNAL,
@@ -153,9 +155,9 @@ _STEPS = TypeAdapter(list[PlannedSteps])
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the manifest into the run's folder, or take up the run that is there; gives back what holds from now on.
+    """Write the manifest to the run's folder, or go on with the run that is there; return the manifest that holds now.
 
-    A run that is taken up keeps its id, its date and its evaluation steps; more items or repeats may be wanted.
+    A run that resumes keeps its id, its date and its evaluation steps; it may have more items or repeats than before.
 
     Raises:
         UsageError: the folder holds another run; names what differs.
@@ -171,10 +173,10 @@ _OTHERWISE = "choose another --out, or start a new run in this one with --overwr
 
 
 def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """See that a folder holds no other run; gives the manifest that is there, empty where there is none.
+    """Check that a folder holds no other run; return the manifest that is there, empty where there is none.
 
     Raises:
-        UsageError: it does, or it cannot be told.
+        UsageError: it holds another run, or nothing says which.
     """
     if not (folder / FILE).exists():
         if (folder / RESULTS).exists():
@@ -188,8 +190,8 @@ def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, An
     return before
 
 
-def make_way(folder: Path) -> None:
-    """Rename the files of the run that is in a folder, if any; its journal stays, calls are calls."""
+def rename_results(folder: Path) -> None:
+    """Rename the files of the run that is in a folder, if any; its journal stays, for its calls may serve again."""
     there = [folder / name for name in (RESULTS, FILE) if (folder / name).exists()]
     for mark in _marks(folder) if there else ():
         renamed = [path.with_name(f"{path.stem}.{mark}{path.suffix}") for path in there]
@@ -200,7 +202,7 @@ def make_way(folder: Path) -> None:
 
 
 def _marks(folder: Path) -> Iterator[str]:
-    """What tells the files of an earlier run from those of others: its date, and a number where that does not do."""
+    """Suggest marks for the files of an earlier run: its date, then the date with a number."""
     try:
         created = str(read_manifest(folder)["created"]).replace(":", "")
     except (DataError, KeyError):
@@ -210,7 +212,7 @@ def _marks(folder: Path) -> Iterator[str]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run.
+    """Read the manifest of a run.
 
     Raises:
         DataError: the folder holds none, or it cannot be read.
@@ -228,7 +230,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def read_steps(folder: Path) -> list[PlannedSteps]:
-    """The evaluation steps that were written in the run so far.
+    """Read the evaluation steps that were written in the run so far.
 
     Raises:
         DataError: the folder holds no run, or its steps cannot be read.
@@ -242,14 +244,14 @@ def read_steps(folder: Path) -> list[PlannedSteps]:
 
 
 def keep_steps(folder: Path, planned: PlannedSteps) -> None:
-    """Add evaluation steps to the manifest; whoever completes the run uses them again."""
+    """Add evaluation steps to the manifest, so that a run that resumes uses the same."""
     manifest = read_manifest(folder)
     manifest["steps"] = [*manifest.get("steps", []), planned.model_dump(mode="json")]
     _write(folder / FILE, manifest)
 
 
 def _write(path: Path, manifest: Mapping[str, Any]) -> None:
-    """All or nothing: a run that is killed leaves the manifest that it had."""
+    """Write the manifest whole or not at all: a run that is killed leaves the one before."""
     fresh = path.with_suffix(".tmp")
     try:
         with fresh.open("w", encoding="utf-8") as file:
@@ -271,7 +273,7 @@ def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, An
 
 
 def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """What differs between signatures: who judges, and each part of those that are in both."""
+    """Say what differs between signatures: the protocols, and each part of those that are in both."""
     if old.keys() != new.keys():
         yield f"it is of {', '.join(old)}, not of {', '.join(new)}"
     for protocol in (name for name in old if name in new):

@@ -1,4 +1,4 @@
-"""A run as OpenTelemetry spans: the run, its verdicts, their model calls; words only where they are asked for.
+"""Makes OpenTelemetry spans of a run, its verdicts and their model calls; prompts and replies only if asked for.
 
     run                      protocols, data; at its end what it came to
     └── verdict              item, aspect, protocol, repeat; score or winner, rounds, cost
@@ -45,7 +45,7 @@ class Spans:
 
     @contextmanager
     def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
-        """The span that all others of the run are inside."""
+        """Open the span of the run, which all its other spans are inside of."""
         about = {
             "run": manifest["run"],
             "protocols": list(manifest["protocols"]),
@@ -58,7 +58,7 @@ class Spans:
                 _tell(span, counts.summary())
 
     def verdicts(self, judge: JudgeItem) -> JudgeItem:
-        """The same judge, with a span around each verdict."""
+        """Wrap what judges an item, with a span around each verdict."""
 
         async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
             with self._span(f"verdict {key.protocol}", key._asdict()) as span:
@@ -70,12 +70,12 @@ class Spans:
         return traced
 
     def calls(self, around: CallMiddleware) -> CallMiddleware:
-        """What calls go through, with a span around each."""
+        """Wrap the middleware of calls, with a span around each call."""
         return _TracedCalls(self, around)
 
     @contextmanager
     def chat(self, call: Call) -> Iterator[Span]:
-        """A model call, with all its attempts."""
+        """Open the span of a model call, with all its attempts."""
         provider, _, model = call.model.label.partition("?")[0].rpartition(":")
         with self._span(f"chat {model}", _asked_by(call), SpanKind.CLIENT) as span:
             if span.is_recording():
@@ -85,7 +85,7 @@ class Spans:
             yield span
 
     def answered(self, span: Span, reply: Reply, attempts: int) -> None:
-        """What came of it."""
+        """Set the attributes of a call that was answered."""
         if not span.is_recording():
             return
         _tell(span, {"served": attempts == 0, "attempts": attempts})
@@ -130,7 +130,7 @@ class _TracedCalls(CallMiddleware):
 
 
 class _Attempts:
-    """Counts attempts, and makes an event of each that fails; a call that makes none was answered from what is kept."""
+    """Counts attempts, and makes an event of each that fails; a call that makes none was answered by the journal."""
 
     def __init__(self, span: Span, send: Send) -> None:
         self.made = 0

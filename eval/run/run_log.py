@@ -1,4 +1,4 @@
-"""The log of a run, and what others said made fit for it."""
+"""Writes the log of a run, with secrets and control characters taken out of what others said."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FILE = "log.jsonl"
 ROOT = logging.getLogger("jurygraph")
 
 OTHERS = ("asyncio", "langsmith", "opentelemetry")
-"""Whose warnings belong into the log as well, rather than in the middle of the screen."""
+"""Loggers whose warnings go to the log as well, rather than to the middle of the screen."""
 
 
 @contextmanager
 def logging_to(folder: Path | None, console: Console | None) -> Iterator[None]:
-    """While inside, what happens is logged.
+    """Log what happens inside.
 
     Args:
         folder: gets ``log.jsonl``: a line an event, ``time`` in UTC, ``level``, ``logger``, ``event`` and its figures.
@@ -51,7 +51,7 @@ def logging_to(folder: Path | None, console: Console | None) -> Iterator[None]:
 
 @contextmanager
 def _heard(logger: logging.Logger, level: int, handlers: list[logging.Handler]) -> Iterator[None]:
-    """While inside, a logger is heard by these handlers alone."""
+    """Send a logger's records to these handlers alone, for what happens inside."""
     usual_level, propagates = logger.level, logger.propagate
     logger.propagate = False
     logger.setLevel(level)
@@ -73,16 +73,16 @@ class _JsonLine(JsonFormatter):
         super().__init__(fields, rename_fields=renamed, json_ensure_ascii=False)
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """In UTC, so that the nights when clocks change have no hour twice."""
+        """Format the time in UTC, so that no hour comes twice when clocks change."""
         return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
     def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
-        """What others have said comes from anywhere."""
+        """Redact the message, since it may quote text from anywhere."""
         return {name: _safe(value) for name, value in log_data.items()}
 
 
 class _BrokenPipeSafeHandler(logging.Handler, ABC):
-    """What cannot be logged is counted and no more: a log is not worth a run."""
+    """Counts records that cannot be written, in place of failing: a log is not worth a run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class _LogFile(_BrokenPipeSafeHandler):
             raise OSError(errno.ENOSPC, "no room for the whole line")
 
     def _open(self) -> FileIO:
-        """Only now: a run that is refused leaves nothing behind."""
+        """Open the file with the first record, so that a run that is refused leaves none behind."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         file = self._path.open("a+b", buffering=0)
         if file.tell():
@@ -146,7 +146,7 @@ _NO_FIGURES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"
 
 
 class _Told(_BrokenPipeSafeHandler):
-    """One line an event, with its figures; never folded, so that ``grep`` finds it whole."""
+    """Prints one line for each event, with its numbers; never folded, so that ``grep`` finds it whole."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ def _figures(record: logging.LogRecord) -> Mapping[str, Any]:
 
 
 def _safe(value: Any) -> Any:
-    """As it is if it is a figure, else as harmless text."""
+    """Return a number as it is, anything else as redacted text."""
     return value if value is None or isinstance(value, bool | int | float) else redact(str(value))
 
 
@@ -190,7 +190,7 @@ _RAW_REPLY = " Raw reply: "
 
 
 def redact(text: str) -> str:
-    """What an error says, fit to be shown.
+    """Make the words of an error fit to be shown.
 
     Keys are hidden: those in the environment, and whatever looks like one. Characters that do something rather than
     show something (new lines, terminal escapes, changes of direction) are spelled out. A model's reply is left out

@@ -1,4 +1,4 @@
-"""When a run is to end before its work is done: nothing new begins, and what is in flight comes home."""
+"""Ends a run early: nothing new begins, and calls in flight finish and are kept."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Reason = Literal["budget", "interrupted", "provider", "journal", "disk"]
 
 
 class StopSignal:
-    """Whether a run is to end, and why.
+    """Holds whether a run is to end early, and why.
 
     Attributes:
-        reason: ``None`` as long as it goes on.
-        explanation: the same in a sentence.
+        reason: ``None`` while the run goes on.
+        explanation: the same, as a sentence for people.
     """
 
     def __init__(self) -> None:
@@ -30,39 +30,39 @@ class StopSignal:
         self._at_once = asyncio.Event()
 
     def ask(self, reason: Reason, explanation: str) -> None:
-        """Have the run end; the first reason counts."""
+        """Ask the run to end; only the first reason is kept."""
         if self.reason is None:
             self.reason, self.explanation = reason, explanation
             self._asked.set()
 
     def ask_for(self, error: OSError, where: object) -> None:
-        """Have the run end since something could not be written."""
+        """Ask the run to end since something could not be written."""
         self.ask("disk", f"{error.filename or where}: {error.strerror or error}")
 
     def at_once(self) -> None:
-        """Have it end without waiting for what is in flight."""
+        """Ask the run to end without waiting for calls in flight."""
         self._at_once.set()
 
     @property
     def is_asked(self) -> bool:
-        """Whether nothing new is to begin."""
+        """Whether the run was asked to end, so that nothing new may begin."""
         return self.reason is not None
 
     def check(self) -> None:
-        """Before every call.
+        """Check that a call may still be made.
 
         Raises:
-            StoppedError: it is not to be made.
+            StoppedError: the run was asked to end.
         """
         if self.reason is not None:
             raise StoppedError(self.explanation)
 
     async def asked(self) -> None:
-        """Wait until the run is to end."""
+        """Wait until the run is asked to end."""
         await self._asked.wait()
 
     async def let_finish(self, work: Collection[asyncio.Task[Any]], seconds: float) -> None:
-        """Wait for work that is under way; for so long at most, and not once it is to end at once."""
+        """Wait until the work is done, for so many seconds, or until the run is asked to end at once."""
         at_once = asyncio.ensure_future(self._at_once.wait())
         finished = asyncio.ensure_future(asyncio.wait(work))
         either: set[asyncio.Future[Any]] = {at_once, finished}
@@ -75,7 +75,7 @@ class StopSignal:
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """While inside, and no run is on, SIGTERM is what Ctrl-C is: ``KeyboardInterrupt``."""
+    """Make SIGTERM raise ``KeyboardInterrupt`` as Ctrl-C does, for code that runs outside of an event loop."""
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -89,13 +89,13 @@ def sigterm_interrupts() -> Iterator[None]:
 
 @contextmanager
 def signals_stop(stop: StopSignal) -> Iterator[None]:
-    """While inside, Ctrl-C and SIGTERM end the run gently; the second time, at once.
+    """Let Ctrl-C and SIGTERM ask the run to end; the second time, at once.
 
-    Should even that take long (a journal that cannot be written is waited for), the third time kills the process.
+    The third time they kill the process, in case even that takes long: a journal that cannot be written is waited for.
     """
     loop = asyncio.get_running_loop()
 
-    def heard(name: str) -> None:
+    def on_signal(name: str) -> None:
         again = stop.is_asked
         stop.ask("interrupted", f"stopped by {name}")
         if again:
@@ -106,7 +106,7 @@ def signals_stop(stop: StopSignal) -> Iterator[None]:
 
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     for number in _SIGNALS:
-        loop.add_signal_handler(number, heard, number.name)
+        loop.add_signal_handler(number, on_signal, number.name)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Who else hears of a run: OpenTelemetry, LangSmith, and where traces go."""
+"""Sends traces of a run to OpenTelemetry and LangSmith, where the process or the environment asks for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 exporting: ContextVar[TracerProvider | None] = ContextVar("exporting", default=None)
-"""Set by whoever exports spans for the runs inside, without a say in what else the process does."""
+"""The provider that exports the spans of runs made inside, apart from the one of the whole process."""
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def traced(
 ) -> Iterator[tuple[CallMiddleware, JudgeItem]]:
     """Open the trace of a run.
 
-    Gives what its calls and its verdicts are to go through: the same that was handed in, if nobody listens.
+    Yields the middleware and the judging function, wrapped with spans; both unchanged if nobody listens.
 
     Args:
         manifest: of the run.
@@ -57,7 +57,7 @@ def traced(
 
 
 def process_provider() -> TracerProvider | None:
-    """The tracer provider that somebody has set for this process; who has not even loaded the package has set none."""
+    """Return the tracer provider that was set for this process; if the package is not even loaded, none was."""
     api = sys.modules.get("opentelemetry.trace")
     provider = api.get_tracer_provider() if api else None
     if api is None or isinstance(provider, api.ProxyTracerProvider | api.NoOpTracerProvider):
@@ -66,14 +66,14 @@ def process_provider() -> TracerProvider | None:
 
 
 def langsmith_listens() -> bool:
-    """Whether LangChain is to send what it does to LangSmith."""
+    """Whether LangChain sends traces to LangSmith."""
     from langsmith.utils import tracing_is_enabled
 
     return bool(tracing_is_enabled())
 
 
 def _named(judge: JudgeItem) -> JudgeItem:
-    """Each verdict as a trace that tells what it is about."""
+    """Name the LangSmith trace of each verdict by item, aspect and protocol."""
 
     async def named(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
         about = {
@@ -91,12 +91,12 @@ LAST_TRACES = 5.0
 """Seconds to wait at the end for what is left to be sent."""
 
 ROOM = 32_768
-"""Spans that may wait for a collector that is slow, or away for a while; what goes beyond is dropped."""
+"""Spans that may wait for a collector that is slow or away; further ones are dropped."""
 
 
 @contextmanager
 def traces_sent() -> Iterator[None]:
-    """While inside, runs send traces where ``OTEL_EXPORTER_OTLP_ENDPOINT``, ``LANGSMITH_TRACING`` and the like say.
+    """Send traces of the runs inside to where ``OTEL_EXPORTER_OTLP_ENDPOINT``, ``LANGSMITH_TRACING`` and the like say.
 
     With none of them set nothing is done; and no spans are exported from here where the process has a tracer provider
     already. At the end, what is left is sent, but nobody waits long for a server that is not there.
@@ -146,7 +146,7 @@ def _is_wanted() -> bool:
 
 
 def _either(setting: str) -> str:
-    """A setting of the exporter: for traces, else for all there is."""
+    """Read a setting of the exporter: the one for traces, else the one for everything."""
     names = (f"OTEL_EXPORTER_OTLP_TRACES_{setting}", f"OTEL_EXPORTER_OTLP_{setting}")
     return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
 
@@ -181,7 +181,7 @@ def _about_us() -> dict[str, str]:
 
 
 def _in_time(send: Callable[[], None]) -> None:
-    """Send what is left, in so much time at most."""
+    """Send what is left, but do not wait long for a server that is not there."""
     sending = Thread(target=send, name="jurygraph-last-traces", daemon=True)
     sending.start()
     sending.join(LAST_TRACES)

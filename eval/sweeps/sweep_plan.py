@@ -1,4 +1,4 @@
-"""Every cell a run of its own, checked before any call; sweep.json."""
+"""Plans a sweep: every cell is a run of its own, checked before any call; reads and writes sweep.json."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SweepOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One cell: which it is, and the run that judges it."""
+    """One cell of a sweep, and the plan of the run that judges it."""
 
     cell: Cell
     plan: Plan
@@ -66,7 +66,7 @@ class PlannedCell:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """A sweep that has been checked and not begun.
+    """A sweep that was checked and is not started yet.
 
     Attributes:
         axes: what varies.
@@ -83,27 +83,27 @@ class SweepPlan:
     name: str | None = None
 
     def __len__(self) -> int:
-        """How many verdicts are wanted."""
+        """The number of verdicts of all cells."""
         return sum(len(cell.plan) for cell in self.cells)
 
     @property
     def dataset(self) -> Dataset:
-        """What is judged in every cell."""
+        """The dataset, which is the same in every cell."""
         return self.cells[0].plan.dataset
 
     @property
     def is_replay(self) -> bool:
-        """Whether recorded replies are scored again, and nobody is asked."""
+        """Whether recorded replies are scored again and no model is called."""
         return self.cells[0].plan.recording is not None
 
     @property
     def costs_money(self) -> bool:
-        """Whether any model but the offline judge is asked."""
+        """Whether any model but the offline judge is called."""
         return any(cell.plan.costs_money for cell in self.cells)
 
     @cached_property
     def models(self) -> dict[str, str]:
-        """Cell, protocol and role to the name of a model, without its parameters."""
+        """The name of each model without its parameters, by cell, protocol and role."""
         return {
             f"{one.cell.title}: {role}": model
             for one in self.cells
@@ -111,7 +111,7 @@ class SweepPlan:
         }
 
     def config(self, config: RunConfig) -> RunConfig:
-        """The same for every cell: one journal for all, in the sweep's folder unless another one was named.
+        """Return the config of every cell: all share one journal, in the sweep's folder unless another one was named.
 
         A replay makes no call that could be kept.
         """
@@ -124,7 +124,7 @@ class SweepPlan:
         return replace(config, journal=self.folder / JOURNAL)
 
     def done(self, config: RunConfig) -> list[int]:
-        """How many verdicts each cell has already.
+        """Count the verdicts that each cell has already.
 
         Raises:
             UsageError: a cell's folder holds another run.
@@ -181,7 +181,7 @@ def plan_sweep(
 
 
 def dataset_of(data: Data | None, options: SweepOptions) -> Dataset:
-    """What is judged: the data, else what was recorded."""
+    """Load what is judged: the data, else what was recorded."""
     if data is not None:
         return data if isinstance(data, Dataset) else load_dataset(data)
     replies = options.get("replies")
@@ -191,7 +191,7 @@ def dataset_of(data: Data | None, options: SweepOptions) -> Dataset:
 
 
 def _check_common(axes: Sequence[Axis], settings: Mapping[str, Any], protocols: Set[str]) -> None:
-    """See that nothing is set for all cells, or all of a protocol, which an axis sets anew in each of them."""
+    """Check that nothing is set for all cells, or all of a protocol, which an axis varies."""
     given = [settings, *(settings.get(name) for name in protocols)]
     for axis in axes:
         for key in set.intersection(*(set(value.change) for value in axis.values)):
@@ -208,7 +208,7 @@ def _holds(settings: Any, path: Sequence[str]) -> bool:
 
 
 def _run_of(folder: Path | None, dataset: Dataset) -> str:
-    """The id of the sweep that a folder holds, else a new one; its cells may become more, its data stays."""
+    """Return the id of the sweep that a folder holds, else a new one; it may get more cells, but no other data."""
     record = read_record(folder) if folder is not None else None
     if record is None:
         return uuid4().hex
@@ -221,7 +221,7 @@ def _run_of(folder: Path | None, dataset: Dataset) -> str:
 def _planned(
     protocol: str, cell: Cell, data: Data | None, options: SweepOptions, folder: Path | None, others: Set[str]
 ) -> Plan:
-    """The run of a cell: what is set for all, over it what is set for its protocol, over it what the cell changes.
+    """Plan the run of a cell: what is set for all, over it what is set for its protocol, over it what the cell changes.
 
     What is set for one of the ``others``, the sweep's protocols, alone is none of its concern.
     """
@@ -257,13 +257,13 @@ def _planned(
 
 
 def _own(protocol: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is set for a protocol alone; what is no mapping stays under its name, where ``plan`` complains of it."""
+    """Return what is set for a protocol alone; what is no mapping stays under its name, for ``plan`` to refuse."""
     own = settings.get(protocol, {})
     return own if isinstance(own, Mapping) else {protocol: own}
 
 
 def _set(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Set one thing, deep inside where the path says so, without touching what other cells hold."""
+    """Set a setting, nested ones by their path; nested mappings are copied, since other cells share them."""
     *outer, name = path
     for part in outer:
         held = settings.get(part, {})
@@ -275,7 +275,7 @@ def _set(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
 
 
 def _folders(folder: Path | None, combinations: Sequence[Cell]) -> Iterator[Path | None]:
-    """One for each cell; cells whose names would be the same, or nearly, are numbered."""
+    """Yield a folder for each cell; names that differ in case alone are numbered, as some file systems need."""
     times: Counter[str] = Counter()
     for cell in combinations:
         if folder is None:
@@ -291,7 +291,7 @@ FILE = "sweep.json"
 
 @dataclass(frozen=True)
 class Record:
-    """A sweep as its file has it.
+    """The content of sweep.json.
 
     Attributes:
         run: the id that all its calls are counted under in the journal.
@@ -316,7 +316,7 @@ class Record:
 
     @classmethod
     def of(cls, planned: SweepPlan) -> Self:
-        """The record of a sweep that is about to begin."""
+        """Make the record of a planned sweep."""
         return cls(
             run=planned.run,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -337,7 +337,7 @@ class Record:
         )
 
     def write(self, folder: Path) -> None:
-        """Put it into the sweep's folder; all of it or nothing. A sweep that goes on keeps its date."""
+        """Write the record to the sweep's folder, whole or not at all; a sweep that resumes keeps its date."""
         before = read_record(folder)
         fields = {**asdict(self), "created": before.created if before else self.created}
         fresh = folder / f"{FILE}.tmp"
@@ -361,7 +361,7 @@ def make_folder(folder: Path) -> None:
 
 
 def read_record(folder: Path) -> Record | None:
-    """The record of the sweep that a folder holds; none where it holds nothing.
+    """Read the record of the sweep that a folder holds; ``None`` where it holds nothing.
 
     Raises:
         UsageError: it holds a single run.
@@ -383,7 +383,7 @@ def _inside(path: Path | None, folder: Path | None) -> str | None:
 
 
 def _plain(change: Mapping[str, Any]) -> dict[str, Any]:
-    """What is no JSON, such as a chat model, by its class."""
+    """Make plain JSON of what an axis sets; a chat model becomes the name of its class."""
     return {
         key: json.loads(json.dumps(value, default=lambda one: type(one).__name__))
         for key, value in change.items()

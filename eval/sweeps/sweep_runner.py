@@ -1,4 +1,4 @@
-"""Carrying out a sweep: one cell after another, over one journal, one budget, one count and one way to stop."""
+"""Carries out a sweep, one cell after another; all share one journal, one budget and one stop signal."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ LOCK = "sweep.lock"
 
 
 class SweepRunOptions(SweepOptions, RunLimits, total=False):
-    """What the cells have in common, and how the sweep is to be carried out."""
+    """What the cells have in common, and how the sweep is carried out."""
 
 
 @dataclass
 class SweepCounts(ProgressCounters):
-    """Of all cells together; ``wanted`` is set before the first of them begins."""
+    """Counts the progress of all cells together; ``wanted`` is set before the first of them begins."""
 
     def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
-        """One more cell begins. What was paid is the whole sweep's: all cells' calls are counted under one run."""
+        """Begin one more cell; what was spent is the whole sweep's, whose calls are all counted under one run."""
         self.resumed += resumed
         self.judged += resumed
         self.usage = spent
@@ -86,7 +86,7 @@ async def carry_out_sweep(
     counts: SweepCounts | None = None,
     stop: StopSignal | None = None,
 ) -> Sweep:
-    """Do what was planned; arguments as for ``runner.carry_out``.
+    """Carry out a planned sweep; the arguments are those of ``runner.execute``.
 
     Raises:
         UsageError: another process has the folder, or a cell's folder holds another run.
@@ -125,7 +125,7 @@ def _unfinished(planned: SweepPlan, done: Sequence[CellResult]) -> bool:
 
 @contextmanager
 def _kept(planned: SweepPlan, config: RunConfig) -> Iterator[RunConfig]:
-    """The sweep's folder, locked and with its record in it; without one, a journal that lasts as long as the sweep."""
+    """Lock the sweep's folder and write its record; without a folder, make a temporary journal."""
     if planned.folder is None and planned.is_replay:
         yield config
         return

@@ -1,4 +1,4 @@
-"""Which failed calls are worth another attempt, and when."""
+"""Retries failed calls: which are worth another attempt, and how long to wait before it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .call import Call, Reply, Send
 log = logging.getLogger("jurygraph.calls")
 
 LONGEST_RETRY_AFTER = 3600.0
-"""Seconds: a provider that wants to be left alone for longer is asked again all the same."""
+"""Seconds: a longer ``Retry-After`` is cut to this."""
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long to wait for a reply, and how often to ask again.
+    """Says how long to wait for a reply, and how often to ask again.
 
     Attributes:
-        attempts: at most so many for one call.
+        attempts: at one call, at most.
         timeout: seconds that one attempt may take.
-        first_wait: seconds before the second attempt, at most; doubled from then on.
+        first_wait: seconds before the second attempt, at most; the bound doubles with each attempt.
         longest_wait: seconds before an attempt, at most, unless the provider names a time itself.
     """
 
@@ -40,13 +40,17 @@ DEFAULT_RETRY_POLICY = RetryPolicy()
 
 
 async def call_with_retry(call: Call, send: Send, retry_policy: RetryPolicy | None = None) -> Reply:
-    """Attempt a call until it succeeds, cannot succeed, or has been attempted often enough.
+    """Send a call until it succeeds, fails for good, or has had all its attempts.
 
-    Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured. How long one attempt may take is for
-    ``send`` to see to (``with_timeout``).
+    Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured.
+
+    Args:
+        call: what is sent.
+        send: makes one attempt; ``with_timeout`` limits how long it may take.
+        retry_policy: how many attempts, and how long to wait between them.
 
     Raises:
-        ModelCallError: the last attempt's.
+        ModelCallError: the error of the last attempt.
     """
     retry_policy = retry_policy or DEFAULT_RETRY_POLICY
     try:
@@ -58,10 +62,11 @@ async def call_with_retry(call: Call, send: Send, retry_policy: RetryPolicy | No
 
 
 async def _again(error: ModelCallError, call: Call, send: Send, retry_policy: RetryPolicy) -> Reply:
-    """What comes after a failed first attempt; apart, since most calls need none of it."""
+    """Make the further attempts; apart from the first, since most calls do without tenacity's machinery."""
     failed = iter([error])
 
     async def once_more() -> Reply:
+        # Tenacity begins with the attempt that has failed already, so that it is counted and waited for.
         if first := next(failed, None):
             raise first
         return await send(call)
@@ -70,7 +75,7 @@ async def _again(error: ModelCallError, call: Call, send: Send, retry_policy: Re
         retry=retry_if_exception(lambda error: isinstance(error, ModelCallError) and error.retryable),
         stop=stop_after_attempt(retry_policy.attempts),
         wait=_pause(retry_policy),
-        before_sleep=lambda state: _tell(call, state),
+        before_sleep=lambda state: _log_retry(call, state),
         retry_error_callback=_give_up,
     )
     reply: Reply = await retrying(once_more)
@@ -82,13 +87,14 @@ def _pause(retry_policy: RetryPolicy) -> Callable[[RetryCallState], float]:
 
     def seconds(state: RetryCallState) -> float:
         asked = _error(state).retry_after
+        # Some jitter on top of the time that the provider named, or all waiting calls would come back at once.
         return backoff(state) if asked is None else min(asked, LONGEST_RETRY_AFTER) + 0.1 * backoff(state)
 
     return seconds
 
 
 def with_timeout(send: Send, seconds: float) -> Send:
-    """An attempt that is given up after so many seconds, and is then as good as a lost connection."""
+    """Limit an attempt to so many seconds; when they are over it fails like a lost connection, which is retried."""
 
     async def in_time(call: Call) -> Reply:
         try:
@@ -107,7 +113,7 @@ def _error(state: RetryCallState) -> ModelCallError:
     return error
 
 
-def _tell(call: Call, state: RetryCallState) -> None:
+def _log_retry(call: Call, state: RetryCallState) -> None:
     waiting = state.next_action.sleep if state.next_action else 0.0
     log.info(
         "another attempt",

@@ -1,4 +1,4 @@
-"""Sending a call: through what a run has set up around it, then one attempt."""
+"""Sends a call to its model: through the middleware of a run, if one is set, then to the provider."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 
 
 class CallMiddleware:
-    """What every model call of a run passes through: a journal, a limiter, a budget. This one does nothing."""
+    """Handles every model call made inside of it; this one only retries, subclasses add journal, limits and budget."""
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         """Answer the call; ``send`` is one attempt at the provider."""
         return await call_with_retry(call, with_timeout(send, DEFAULT_RETRY_POLICY.timeout))
 
     def invalidate(self, calls: Sequence[Call]) -> None:
-        """Hear that the replies to these calls could not be used: who asks again wants another one."""
+        """Take note that the replies to these calls could not be used, so that a later run asks for other ones."""
 
 
-call_middleware: ContextVar[CallMiddleware | None] = ContextVar("around_calls", default=None)
-"""Set by whoever runs many graphs; holds for all that is called inside."""
-_ALONE = CallMiddleware()
+call_middleware: ContextVar[CallMiddleware | None] = ContextVar("call_middleware", default=None)
+"""Set for the length of a run; tasks that are started inside inherit it."""
+_NO_RUN = CallMiddleware()
 
 
 async def send(call: Call) -> Reply:
-    """Call the model.
+    """Call the model and return its reply.
 
     Raises:
-        NotTakenError: the provider gives no log-probabilities, or no several replies to one request.
+        UnsupportedParameterError: the provider gives no log-probabilities, or no several replies to one request.
         ModelCallError: the provider refused the call, or it failed for good.
-        StoppedError: the run is to make no calls any more.
+        StoppedError: the run is ending and makes no more calls.
     """
-    return await (call_middleware.get() or _ALONE)(call, attempt)
+    return await (call_middleware.get() or _NO_RUN)(call, attempt)
 
 
 def invalidate(calls: Sequence[Call]) -> None:
-    """Say that the replies to these calls could not be used."""
-    (call_middleware.get() or _ALONE).invalidate(calls)
+    """Tell the run that the replies to these calls could not be used."""
+    (call_middleware.get() or _NO_RUN).invalidate(calls)
 
 
 async def attempt(call: Call) -> Reply:
-    """Call the model once. Nothing that fails is tried again here.
+    """Call the model once, without retries; a parameter that it refuses is left out at once.
 
     Raises:
-        NotTakenError: the provider gives no log-probabilities, or no several replies to one request.
+        UnsupportedParameterError: the provider gives no log-probabilities, or no several replies to one request.
         ModelCallError: the call failed; the error says whether trying again makes sense, and when.
     """
     await call.model.hold()
@@ -72,17 +72,17 @@ async def attempt(call: Call) -> Reply:
         except StoppedError:
             raise
         except Exception as error:
-            dropped.append(_to_do_without(call, error, dropped))
+            dropped.append(_parameter_to_drop(call, error, dropped))
         else:
             reply = replies(messages, call.model.label, time.perf_counter() - started)
             return replace(reply, dropped=tuple(dropped)) if dropped else reply
 
 
-def _to_do_without(call: Call, error: Exception, dropped: list[str]) -> str:
-    """The parameter that the model is to be asked again without.
+def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:
+    """Name the parameter that the provider refused, without which the model is asked again.
 
     Raises:
-        NotTakenError, ModelCallError: as ``attempt``, where it is not for a parameter that the call failed.
+        UnsupportedParameterError, ModelCallError: as ``attempt``, where the call failed for another reason.
     """
     fault = ProviderFault.of(error)
     parameter = fault.rejected_parameter(call.parameters)
@@ -100,7 +100,7 @@ def _to_do_without(call: Call, error: Exception, dropped: list[str]) -> str:
 
 
 async def _messages(call: Call) -> list[BaseMessage]:
-    """All replies to one request; ``ainvoke`` would hand out the first alone."""
+    """Return all replies to one request, where ``ainvoke`` would return the first alone."""
     schema: dict[str, Any] | None = call.schema if call.model.structured else None
     runnable = call.model.runnable(schema, call.parameters)
     config = ensure_config({"metadata": dict(call.metadata)})
@@ -110,9 +110,9 @@ async def _messages(call: Call) -> list[BaseMessage]:
     if not isinstance(chat, BaseChatModel):
         return [await runnable.ainvoke(list(call.messages), config)]
     complete = getattr(chat, "complete", None)
-    if complete is None or _is_heard(chat, config):
+    if complete is None or _is_observed(chat, config):
         return await _generated(chat, call.messages, options, config)
-    # Without LangChain's ceremony around a call, which costs more than the call.
+    # Nobody observes the call, so it skips LangChain's callbacks, which take more CPU than the call itself.
     answered: list[BaseMessage] = await complete(call.messages, **options)
     return answered
 
@@ -133,8 +133,8 @@ async def _generated(
     return found
 
 
-def _is_heard(chat: BaseChatModel, config: RunnableConfig) -> bool:
-    """Whether anybody is to hear of this call or has a say in it: a tracer, a callback, a stream, a cache."""
+def _is_observed(chat: BaseChatModel, config: RunnableConfig) -> bool:
+    """Whether LangChain has something to do around this call: a tracer, a callback, a stream, a cache, a limiter."""
     if chat.cache or chat.rate_limiter or getattr(chat, "streaming", False):
         return True
     if chat.cache is None and get_llm_cache() is not None:

@@ -12,15 +12,18 @@ import re
 
 from .own_words import own_words, plain, unmarked
 
+# The three spellings of the paper, and their plural.
 _TOKEN = r"NO[ _-]ISSUES?"
 _ANYWHERE = re.compile(_TOKEN, re.IGNORECASE | re.ASCII)
 
+# A label in front of the declaration: ``Final verdict: NO ISSUE``.
 _LABEL = (
     r"(?:(?:my|the|final|overall|critic'?s?|our) ){0,3}(?:verdict|decision|conclusion|answer|declaration"
     r"|statement|judge?ment|feedback|"
     r"response|result|status|assessment|outcome|position|critic|critique|summary|reply|ruling)(?: is| stands"
     r"| remains)?"
 )
+# ``Therefore, NO ISSUE``; ``After this revision: NO ISSUE``.
 _ADVERB = (
     r"(?:therefore|thus|hence|so|then|overall|finally|accordingly|consequently|in (?:conclusion|summary|short|sum"
     r"|the end|that case|this case)|"
@@ -31,6 +34,7 @@ _ADVERB = (
     r"yes|okay|ok|agreed|very well|fair enough|good|great|well|done|understood|correct|now|and|this time"
     r"|at this point|having (?:\w+ ){1,6}?\w+)"
 )
+# ``I therefore declare NO ISSUE``; ``I agree that there is NO ISSUE``.
 _SPEECH = (
     r"(?:i|we)(?: (?:therefore|thus|hence|now|hereby|must|can only|can now|also|fully|will|would|have to"
     r"|accordingly|can|do|am satisfied and|still))*"
@@ -38,6 +42,7 @@ _SPEECH = (
     r"(?: with (?:the|this|its|that|your) [\w ,']{1,40}?| (?:the|this) [\w' ]{1,40}?|(?: that)? there (?:is|are)"
     r"| that)?"
 )
+# ``The revised score is fair: NO ISSUE``.
 _APPROVAL = (
     r"(?:the|this|that|its|your) (?:[\w-]+ ){0,4}?(?:is|are|seems?|looks?|stands?|appears?)(?: now| well| fully"
     r"| indeed| quite| entirely)* "
@@ -45,15 +50,18 @@ _APPROVAL = (
     r"|convincing|solid|warranted)"
 )
 _LEAD = rf"(?:(?:{_LABEL}|{_ADVERB}|{_SPEECH}|{_APPROVAL})(?: ?[,:;—=-]+(?= |$)| ?:)?(?: so| and| therefore| thus)? ?)"
+# What may follow the token: ``NO ISSUE found``, ``NO ISSUES remaining``.
 _TAIL = (
     r"(?: (?:found|identified|detected|remains?|remaining|left|here|at all|whatsoever|to (?:raise|report)"
     r"|from (?:me|my side)|on my side|any ?more))?"
 )
+# A reason behind the token; it must not take the declaration back.
 _REASON = r"(?: ?[:,;—]|,? ?-+(?= ))(?P<reason>[^\n]*)"
 _DECLARATION = re.compile(
     rf"(?:{_LEAD}){{0,4}}(?<![\w'-])(?P<token>{_TOKEN}){_TAIL}(?:{_REASON})?", re.IGNORECASE | re.ASCII
 )
 _ALONE = re.compile(rf"(?:{_LABEL} ?[:=—-] ?)?{_TOKEN}", re.IGNORECASE | re.ASCII)
+# Words that take a declaration back: ``NO ISSUE, except ...``.
 _TAKEN_BACK = re.compile(
     r"\b(?:but|however|except|although|though|yet|unless|until|despite|nevertheless|nonetheless|apart from"
     r"|aside from|other than|save for|"
@@ -61,6 +69,7 @@ _TAKEN_BACK = re.compile(
     r"|on second thought|wait)\b",
     re.IGNORECASE,
 )
+# A next sentence that turns against the declaration.
 _TURN = re.compile(
     r"\W*(?:but|however|except|although|though|yet|still|nevertheless|nonetheless|that said|even so"
     r"|on second thought|wait|or (?:rather|is|would))\b",
@@ -68,6 +77,7 @@ _TURN = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\]]* |\n+")
 _LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")
+# Punctuation, markup and ticks that may surround a declaration.
 _AROUND = " .!,;:*_~#()[]{}|=+—-•✓✔✅☑👍"
 _LONGEST_SENTENCE = 600
 

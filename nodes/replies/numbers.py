@@ -108,8 +108,10 @@ class Statement(NamedTuple):
     end: int = 0
 
 
+# An end of a scale, maybe with its meaning: ``1 (worst)``.
 _POINT = r"\d{1,3}(?:\.\d)?(?: ?\([^()\n]{1,40}\))?"
 _RANGE = rf"{_POINT} ?{one_of('- to through and bis à a al 〜 ~ до')} ?{_POINT}"
+# Mentions of the scale: ``on a scale of 1 to 5``, ``(1-5)``, ``满分5分``.
 _SCALES = re.compile(
     rf"\b{one_of('on using in within auf sur su en over')} (?:an? |the |einer |une |una )?(?:\w{{1,20}} )?"
     rf"{one_of('scale range skala échelle scala escala')} ?(?:of|from|von|de|da)? ?(?:{_RANGE}"
@@ -118,6 +120,7 @@ _SCALES = re.compile(
     rf"|\b{_RANGE} scale\b|\brange {_RANGE}|满分(?:为|是)?\d{{1,3}}分?|\d{{1,3}}点満点|\d{{1,3}}分制",
     re.IGNORECASE,
 )
+# Words that may stand before a score: ``a solid 4``, ``about 3``.
 _HEDGES = one_of(
     "a an the just only about around approximately roughly solid strong full perfect near-perfect low high clear "
     "at between "
@@ -127,16 +130,20 @@ _HEDGES = one_of(
 VALUE = rf"(?:{_HEDGES} ){{0,3}}[\[({{<\"']{{0,2}}(?P<value>{NUMBER})"
 """A number with what may stand before it: ``roughly 4``, ``[4``."""
 _CLOSERS = r"[\])}>\"']{0,2}"
+# The maximum behind a value: ``/5``, ``out of 5``, ``su 5``.
 _OUT_OF = re.compile(
     rf"{_CLOSERS} ?(?:/|out of|{one_of('su sur von de из')}(?= )) ?(?:the |a )?(?:possible |total "
     rf"|maximum )?(?P<out>{LIMIT})",
     re.IGNORECASE,
 )
 _JOINTS = one_of("or and or_maybe or_even oder ou o или 或")
+# An alternative behind a value: ``3 or 4``, ``3-4``.
 _OTHER = re.compile(rf" ?(?:(?:[-~]|to|bis) ?|{_JOINTS} (?:an? )?|, ?)(?P<value>{NUMBER})", re.IGNORECASE)
 _LOOSE_JOINTS = ("and", ",", "-", "to")
 _CLOSES = re.compile(r"\s*(?:\Z|[.;)\]\n]|out of|points?\b|/)")
+# A revision: ``3 -> 4``.
 _ARROW = re.compile(rf" ?(?:->|→|=>|⇒) ?(?P<value>{NUMBER})")
+# A calculation, whose result is the value: ``(4 + 3 + 5) / 3 = 4``.
 _SUM = re.compile(rf"(?: ?[-+*x×/÷()] ?\(?{NUMBER}\)?){{1,12}}\)? ?= ?(?P<value>{NUMBER})")
 _UNITS = one_of("point points pt pts pts. star stars punkte punkten punti puntos балл балла баллов 点 分 점")
 _UNIT = re.compile(
@@ -144,6 +151,7 @@ _UNIT = re.compile(
     r"(?![^\W\d_])",
     re.IGNORECASE,
 )
+# Words that may follow a value that ends its phrase: ``a 4 because ...``.
 _FOLLOWERS = one_of(
     "for in on because as since due given and but which with to overall here instead rather based at would seems "
     "seem is was "
@@ -152,6 +160,7 @@ _FOLLOWERS = one_of(
     "under also so therefore al sul com por parce weil perché porque è isn't"
 )
 _ENDS = re.compile(rf"\s*(?:\Z|[.,;:!?)\]}}>\"'*|\x00\n—(\[]|- |-\Z|{_FOLLOWERS}(?!\w))", re.IGNORECASE)
+# What may follow a value that is alone on its line: a maximum, a unit, a remark in brackets.
 _LINE_TAIL = re.compile(
     r"[\])]{0,2}(?: ?(?:/|out of|or|to|-|,|and) ?[\w.,]{1,8})?[\])]{0,2} ?"
     r"(?:points?|stars?|点|分|점|балл\w{0,2})?[.:]?(?: ?\([^()]{0,60}\))?[.;,! ]{0,3}",

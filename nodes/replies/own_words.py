@@ -62,9 +62,11 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _BLANKS = re.compile(r"[ \t]++")
 _MARGINS = re.compile(r" ?\n ?")
 _EMPTY_LINES = re.compile(r"\n{3,}+")
+# Runs of punctuation are cut to three: they say nothing, and make patterns slow.
 _RUNS = re.compile(
     r"([*_=~#.!?<>`|+/\\:;,\"'()\[\]{}—\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d-])\1{3,}+"
 )
+# The lines that ``nodes/delimiters.py`` puts around texts.
 _OUR_FENCE = re.compile(r"^<<<(end )?([^<>\n]{1,120})>>>$", re.MULTILINE)
 _THOUGHTS = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
 _CODE_FENCE = re.compile(r"^(?:```[^`\n]*+|~~~[^\n]*+)$", re.MULTILINE)
@@ -204,10 +206,12 @@ GAP = "\x00"
 _MARKS = re.compile("[\"'`“”„‟«»‹›「」『』‘’‚]")
 _CLOSES = {"»": "«", "›": "‹", "」": "「", "』": "『"}
 _CURLY = {"“": '"', "”": '"', "„": '"', "‟": '"', '"': '"', "‘": "'", "’": "'", "‚": "'", "'": "'", "`": "`"}
+# Words behind which a quoted value is the answer: ``Verdict: "[[A]]"``.
 _AWAITING = re.compile(
     r"(?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z",
     re.IGNORECASE,
 )
+# Characters after which a quotation mark opens, and before which one closes.
 _BEFORE_OPENING = " \n([{<-—:;,/=|*_" + GAP
 _AFTER_CLOSING = " \n)]}>-—:;,./!?=|*_" + GAP
 _LONGEST_APOSTROPHE_QUOTE = 2000
@@ -321,9 +325,11 @@ _STARS = re.compile(r"(?<!\d)\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?!\d)")
 _UNDERSCORES = re.compile(r"(?<![A-Za-z0-9])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9])")
 _HEADINGS = re.compile(r"^#{1,6} ?", re.MULTILINE)
 _RULES = re.compile(r"^[-=_* ]{3,12}$", re.MULTILINE)
+# A table row with a label in its first cell.
 _ROW = re.compile(r"^\|([^|\n]{0,80})\|([^\n]{0,200})\|$", re.MULTILINE)
 _BOXED = re.compile(r"\\(?:boxed|text|textbf|mathbf)\{([^{}\n]{1,60})\}")
 _MATHS = re.compile(r"\$\$? ?([^$\n]{1,24}?) ?\$\$?|\\[(\[] ?([^\\\n]{1,24}?) ?\\[)\]]")
+# Tags in which models wrap their value: ``<score>4</score>``.
 _VALUE_TAG = re.compile(
     r"<(final_score|final_answer|score|rating|verdict|vote|answer|winner|grade)>([^<>]{0,40})</\1>",
     re.IGNORECASE,

@@ -55,13 +55,17 @@ class _SideScore(NamedTuple):
 
 _DIGITS = r"[+-]?\d+(?:\.\d+)?"
 _MAXIMUM = r"(?: ?(?:/|out of) ?(\d+))?"
+# Two numbers next to each other: ``8 7``, ``[8, 7]``, ``8/10 and 7/10``, ``8 vs. 7``.
 _TWO = (
     rf"[(\[]{{0,2}} ?({_DIGITS}){_MAXIMUM}[)\]]?(?: points)?(?: ?[,;|&] ?| vs\.? | and | ?- ?| to | )"
     rf"[(\[]? ?({_DIGITS}){_MAXIMUM} ?(?: points)?[)\]]{{0,2}}"
 )
+# The same with decimal commas, where a blank, a bar or a semicolon separates: ``8,5 7,0``.
 _COMMAS = r"[(\[]? ?(\d+,\d+)()(?: ?[;|&] ?| )(\d+,\d+|\d+)() ?[)\]]?"
 _WHOLE_LINE = re.compile(rf"[-• ]*(?:{_COMMAS}|{_TWO})[.;, ]{{0,3}}")
+# A tuple in brackets, SAMRE's form: ``(95, 87)``.
 _TUPLE = re.compile(rf"[(\[] ?({_DIGITS}){_MAXIMUM} ?[,;|] ?({_DIGITS}){_MAXIMUM} ?[)\]]")
+# A label and two numbers: ``Total: 95, 87``.
 _NAMED_PAIR = re.compile(
     rf"(?P<label>{SCORE_WORDS}|\b(?:totals?|sums?|tuple|tally|output|result))(?: (?:tuple|are|is|for ① and ②"
     rf"|of ① and ②|of|totals?)){{0,3}} ?[:=]?[ \n]{{0,2}}{_TWO}",
@@ -70,12 +74,14 @@ _NAMED_PAIR = re.compile(
 _FINAL = re.compile(rf"\b(?:{FINAL_WORDS}|sums?|tuple|output|tally|grand)\b", re.IGNORECASE)
 _SCORES = re.compile(SCORE_WORDS, re.IGNORECASE)
 _VALUE = rf"(?:an? |the )?(?:score |rating )?(?:of )?[(\[]{{0,2}}(?P<value>{NUMBER})"
+# A text and its score on a line: ``①: 8``, ``Score 2 = 7``.
 _SIDE_LINE = re.compile(
     rf"(?P<side>[①②]|\bscore[ _]?(?P<index>[12AB])\b)(?: (?:{SCORE_WORDS}|total|final|overall"
     rf"|sum)){{0,3}}(?: ?\([^()\n]{{0,40}}\))? ?(?:[:=]|-(?= )|—|\()(?: ?(?:{SCORE_WORDS}"
     rf"|total)(?: of)?[:=]?)?(?: |\n(?=[\d(\[]+[^\n]{{0,12}}(?:\n|\Z)))?{_VALUE}",
     re.IGNORECASE,
 )
+# A text and its score in a sentence: ``① gets an 8``, ``a score of 7 for ②``.
 _SIDE_PROSE = re.compile(
     rf"(?P<side>[①②])(?: (?:would |should |also |therefore |thus |only |then ){{0,2}}(?:gets?|receives?|scores?"
     rf"|scored|earns?|deserves?|is (?:rated|given|scored|awarded)|has|with|merits?))? (?:(?:(?:an?"
@@ -83,11 +89,14 @@ _SIDE_PROSE = re.compile(
     rf"|(?:{SCORE_WORDS}) (?:of|is) (?P<value_>{NUMBER})(?:/\d+)? (?:for|to) (?P<side_>[①②])",
     re.IGNORECASE,
 )
+# ``both get a score of 8``.
 _BOTH = re.compile(rf"\bboth (?:\w+ ){{0,4}}?(?:{SCORE_WORDS}) of (?P<value>{NUMBER})", re.IGNORECASE)
+# A heading under which a judge states the verdict anew; it is no criterion.
 _REVISION = re.compile(
     r"reflection|reconsider|revis|updated|evaluation|verdict|conclusion|assessment|decision|judge?ment",
     re.IGNORECASE,
 )
+# The keys of a JSON reply that name a text: ``score_1``, ``first``, ``assistant_b_rating``.
 _KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
 # The last ones count; without a limit, a reply full of tuples would take long for nothing.
 _MOST_TUPLES = 1000

@@ -34,6 +34,7 @@ from .numbers import (
     without_scales,
 )
 
+# A line that begins as a list item does: ``- ``, ``2. ``, ``(3) ``.
 _ITEM = re.compile(r"(?:[-•*+]|\(?\d{1,2}[.)]) ")
 
 
@@ -110,26 +111,34 @@ def _outside_lists(words: str, statements: list[Statement]) -> list[Statement]:
     return others if others or len({found.values for found in items}) > 1 else statements
 
 
+# A remark in brackets between label and value: ``Score (out of 5): 4``.
 _NOTE = r"(?: ?[(\[][^()\[\]\n]{0,60}[)\]])?"
 _TOWARDS = one_of("of for on to di für pour de para per del della")
+# What is scored: ``Score for the summary: 4``.
 _TARGET = rf"(?: {_TOWARDS} (?!an? |\d)(?P<target>[^\n:=.;,\x00]{{1,60}}?))?"
+# A qualifier behind the label, as Romance languages have it: ``voto finale``.
 _AFTER = r"(?: (?:finale?|globale?|complessiv[oa]|totale?))?"
+# ``The score is 4``, ``the rating would be 3``.
 _COPULA = (
     rf" {one_of('is are was be would_be will_be should_be could_be might_be must_be has_to_be')[:-1]}"
     r"|remains|becomes|stays|comes to)"
     rf"(?: {one_of('therefore thus still now then hence best set given_as rated also')})?"
 )
 _FOREIGN_COPULA = rf" {one_of('ist est es è é beträgt lautet является')}"
+# A label, then a separator: ``Score: 4``, ``**Rating** - 4`` (unmarked), ``评分为4``.
 _LABELLED = re.compile(
     rf"(?P<label>{SCORE_WORDS}){_AFTER}"
     rf"(?:{_NOTE}{_TARGET}{_NOTE} ?(?:[:=]|->|→|-(?= )|—)|{_NOTE} ?(?:は、?|는|은|为|是|為)?)"
     rf"{_NOTE}[ \n]{{0,3}}{VALUE}",
     re.IGNORECASE,
 )
+# A label in a sentence: ``The overall score is 4``.
 _STATED = re.compile(
     rf"(?P<label>{SCORE_WORDS}){_AFTER}{_TARGET}(?:{_COPULA}|{_FOREIGN_COPULA}) {VALUE}", re.IGNORECASE
 )
+# ``a score of 4``.
 _OF = re.compile(rf"(?P<label>{SCORE_WORDS}){_AFTER} (?:of|di|von|de|at|as) {VALUE}", re.IGNORECASE)
+# Verbs by which a judge gives a score: ``I rate it 4``, ``the summary deserves a 3``.
 _GIVERS = one_of(
     "score scores scored scoring rate rates rated rating grade grades graded grading give gives given giving "
     "assign* award* earn* "
@@ -144,33 +153,40 @@ _GIVING = re.compile(
     rf"|an? \w{{3,20}} of))? {VALUE}",
     re.IGNORECASE,
 )
+# Any short label before a number: ``Coherence: 3``.
 _CRITERION = re.compile(
     r"(?:^|(?<=[.!?,;] ))(?:[-•*+] |\(?\d{1,2}[.)] ?)?"
     rf"(?P<label>[^\W\d_][^\n:=\d.,;\x00]{{0,50}}?){_NOTE} ?(?:[:=]|-(?= ))\s{{0,2}}{VALUE}",
     re.MULTILINE,
 )
+# MT-Bench's form, ``[[4]]``; two of them are alternatives.
 _BRACKETED = re.compile(
     rf"\[\[ ?(?P<value>{NUMBER})(?: ?/ ?(?P<out>\d{{1,3}}))? ?\]\](?: ?(?:or|/|-"
     rf"|and) ?\[\[ ?(?P<other>{NUMBER}) ?\]\])?"
 )
+# ``4/5``, ``4 out of 5``, ``4 su 5``.
 _FRACTION = re.compile(rf"(?P<value>{NUMBER})(?= ?/ ?\d| out of | (?:su|sur|von|de|из) \d)")
 _SEPARATED = re.compile(r"[:=\n—-]|->|→")
+# Words between a label and its value that make it a statement: ``The score for this text is``.
 _STATES = re.compile(
     r" ?(?:は|는|은|为|是|為)| [\w ]{0,70}\b(?:is|are|ist|est|es|è|é)\b| (?:is|are|ist|est|es|è|é)\b"
 )
 _REPORTERS = one_of("scorer critic judge referee other others author human annotator annotators he she they")
 _REPORTED = one_of("gave gives assigned suggested suggests proposed proposes wants argued has_given")
+# Words that take a value back or only compare with it: ``not a 4``, ``rather than 4``, ``above 3``.
 _DENIALS = one_of(
     "not cannot never than instead_of from without of_both unlike neither nor whether above below why prevents "
     "to_reach to_achieve needed_for "
     "argue_for argues_for"
 )
 _IDEAL = one_of("perfect full higher maximum top better highest")
+# Words that may stand between a denial and the value it denies: ``does not really deserve a 5``.
 _LINKS = one_of(
     "really quite fully simply be give given giving assign award deserve merit warrant justify support accept "
     "see call_for earn get "
     "receive reach it this worth worthy_of a an the clear full perfect higher lower me for agree_with have to"
 )
+# A score that was not given: ``would have earned a 5``, ``to reach the full 5``.
 _UNREACHED = (
     r"(?:would have \w{1,12}(?: it)?(?: an?)?"
     rf"|(?:to|from) \w{{1,20}} (?:it )?(?:an? |the )?{_IDEAL})(?: \w{{1,20}}){{0,2}}"
@@ -179,6 +195,7 @@ _DOUBTED_BEFORE = re.compile(
     rf"(?:\b(?:{_DENIALS}|{_REPORTERS} {_REPORTED}|{_UNREACHED})|n't)(?: {_LINKS}){{0,4}} ?\Z", re.IGNORECASE
 )
 _EXCESS = one_of("too unfair more_if overly excessive harsh generous unjustified given_if")
+# What follows a value that is only talked about: ``a 5 would require ...``, ``4 is too generous``.
 _DOUBTED_AFTER = re.compile(
     r"[\])\"']{0,2}(?: ?(?:out of|/) ?\w{1,5})?(?: (?:for|in) [\w ]{1,24}?)? (?:"
     rf"(?:would|could|might|may) (?:require|need|mean|imply|suggest|indicate|only|be {_EXCESS})"
@@ -322,17 +339,21 @@ def _doubted(words: str, match: re.Match[str]) -> bool:
     )
 
 
+# A line that is nothing but a number, maybe as a list item or in brackets.
 _LINE = re.compile(rf"(?:[-•*+>] |(?:\d{{1,2}}[.)]|[A-Za-z]\)) )?[\[(]?(?P<value>{NUMBER})")
+# A number that opens the last sentence, close to the end: ``The text is clear. 4``.
 _CLOSING = re.compile(
     rf"(?:\A|[.!?)\]\x00\n] |^|\A(?:yes|no)\b,? )\(?(?P<value>{NUMBER})(?=[^\n]{{0,24}}\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
 _CLOSING_TAIL = re.compile(r"[\])]{0,2}(?: ?(?:/|out of) ?\d{1,3})?[.)\]! ]{0,3}")
+# A grade in words with its number: ``Rather good (4)``.
 _GLOSS = re.compile(
     r"(?:(?:the|this|it) (?:[\w ]{1,20} )?(?:is|was) )?"
     rf"(?:[\w-]{{1,24}} ){{1,4}}\((?P<value>{NUMBER})\)(?=[.!]? |[.!]?\Z)",
     re.IGNORECASE,
 )
+# What follows a number with which a reply begins: ``2. The response is ...``, ``4 - clear and fluent``.
 _EXPLAINED = re.compile(r"(?:[.:;,)]| ?-| ?—| ?\() ?[^\W\d_\x00]")
 _NUMBERED = re.compile(r"\(?\d{1,2}[.)] ")
 

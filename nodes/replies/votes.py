@@ -114,8 +114,11 @@ class VoteMatch(NamedTuple):
 
 _LABEL, _SENTENCE, _TIE, _COMPARISON = 4, 3, 2, 1
 _EVEN = one_of("tie tied draw equal equally_good both neither c none no_winner even")
+# The name of one text: ``①``, ``A``, ``(b)``, ``2``.
 _SIDES = r"(?P<vote>[①②]|[(\[]{0,2}[ABab12][)\]]{0,2}(?![\w'])(?! ?[<>=]))"
+# MT-Bench's and Arena-Hard's form: ``[[A]]``, ``[[B>>A]]``, ``[[tie]]``.
 _BRACKETED = re.compile(r"\[\[ ?([^\[\]\n]{1,40}?) ?\]\]")
+# ``A > B``, ``B<<A``, ``A = B``.
 _RELATION = re.compile(r"([AB12①②]) ?(>{1,2}|<{1,2}|=|≈|≫|≪) ?([AB12①②])")
 _RELATION_LINE = re.compile(rf"(?:[^\n:<>=]{{0,40}}: ?)?(?P<relation>{_RELATION.pattern})[.! ]{{0,3}}")
 _CALLED = one_of(
@@ -127,6 +130,7 @@ _CALLED_MORE = one_of(
     "answer output response summary one assistant option is goes_to would_be for between_the_two of_the_two"
 )
 _SMALL_WORDS = one_of("is goes_to for that option a an the it_is it's to")
+# A label and a text or a tie: ``Winner: ②``, ``My vote goes to A``, ``Verdict: tie``.
 _LABELLED = re.compile(
     rf"(?<!'s )(?:\b(?:(?:final|my|overall|the|our) ){{0,3}}{_CALLED}(?: {_CALLED_MORE}){{0,3}}"
     r"|^(?:[-•] )?(?:(?:the )?final )?(?:answer|result)(?=:))"
@@ -137,13 +141,17 @@ _LABELLED = re.compile(
     r"(?P<after>[^\n.]{0,60})",
     re.IGNORECASE | re.MULTILINE,
 )
+# ``clearly better``, ``the winner``.
 _PRAISE = rf"(?:\w{{1,20}} )?{one_of('better superior preferable preferred the_winner the_better the_best')}"
+# What may follow a text that a label names; ``Better: A clear answer`` names none.
 _VERDICT_ENDS = re.compile(
     rf" ?(?:\Z|\n|[.,;:!)\]*—(-](?! ?[①②])| (?:is|was) {_PRAISE}"
     rf"|{one_of('because as since for due with over by wins than overall here')}\b)",
     re.IGNORECASE,
 )
+# SAMRE's binary pair: ``(1, 0)``.
 _PAIR = re.compile(r"[(\[] ?(0|1|0?\.5)(?:\.0)? ?, ?(0|1|0?\.5)(?:\.0)? ?[)\]]")
+# A label in front of a binary pair: ``Vote: (1, 0)``.
 _PAIR_LABEL = re.compile(
     rf"{one_of('vote verdict decision ballot tuple answer result is score scores choice')}\W{{0,3}}\Z",
     re.IGNORECASE,
@@ -171,6 +179,7 @@ _COPULAS = one_of("is was would_be seems appears are comes_out emerges remains t
 _CALLED_BETTER = one_of(
     "one choice of_the_two between_the_two option overall than_the_other output answer summary response assistant"
 )
+# Sentences that prefer a text: ``① is better``, ``② wins``, ``I prefer ①``, ``The better answer is ②``.
 _BETTER = re.compile(
     rf"(?P<is>[①②]),? {_COPULAS},? (?:{_DEGREES},? ){{0,4}}"
     rf"(?:{_LEADS}|(?P<is_worse>{_TRAILS}))\b(?! (?:at|suited to|known)\b)"
@@ -184,11 +193,13 @@ _BETTER = re.compile(
     re.IGNORECASE,
 )
 _COMPARATIVES = one_of("more better superior greater higher clearer stronger richer deeper best")
+# A text that is more of something: ``② gives a clearer account``.
 _MORE = re.compile(
     rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{_COMPARATIVES}\b",
     re.IGNORECASE,
 )
 _ALIKE = one_of("tied equal equally_matched") + r"|equally (?:as )?(?!clear that)\w{3,16}"
+# Sentences that prefer neither: ``It is a tie``, ``Both are equally good``, ``Neither is better``.
 _TIES = re.compile(
     r"\b(?:it's|is|as|be|call it|declare|results? in|ends? in) (?:therefore |thus |essentially |effectively "
     r"|basically |considered )?"
@@ -202,6 +213,7 @@ _TIES = re.compile(
     r"|\b(?:no|without a) (?:clear |obvious |real )?(?:winner|preference|difference in (?:overall )?quality)\b",
     re.IGNORECASE,
 )
+# Words that make what follows a concession or a supposition: ``while ① is better at ...``.
 _CONCESSIONS = one_of(
     "while although though if whether unless despite not why may_be_argued_that argue_that argued_that "
     "argues_that "
@@ -213,12 +225,14 @@ _HYPOTHETICAL = re.compile(
     re.IGNORECASE,
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|less|hardly)\b|n't", re.IGNORECASE)
+# Words with which a conclusion begins.
 _CONCLUDING = one_of(
     "therefore thus hence overall in_conclusion in_summary conclude concluded determine determined decided "
     "i_must i_would "
     "i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
 )
 _CONCLUSION = re.compile(rf"\b{_CONCLUDING}\b", re.IGNORECASE)
+# A line that is a name, a letter or ``tie``, with or without an explanation behind it.
 _WHOLE_LINE = re.compile(
     r"(?:[-•] )?(?P<vote>[①②]|[(\[]?[ABab12][)\]]?(?![\w'])|tie|draw|c\b|\(c\)|both|neither)(?P<rest>[.!]?"
     r"|(?:[.:]| -| —) [^\n]*| \([^\n]*)",

@@ -22,13 +22,14 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
 ``measures`` computes and resamples the agreement of a judge's rows with people, which all of these share.
 """
 
+from ..run.evaluation import UsageTotals
 from .comparison import AverageComparison, Comparison, Difference, PairedTest, PairwiseComparison
 from .costs import CostRow, Costs, Curve, Frontier, People, Point
 from .counters import Replies, Spending
 from .diagnostics import Changes, Diagnosis, Positions, Round
 from .equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
 from .influence import Conformity, ScoreChanges
-from .judges import EvaluationTarget, Judge, UsageTotals
+from .judges import EvaluationTarget, Judge
 from .leaderboard import Alphas, Average, Leaderboard, LeaderboardEntry, OverRepeats, WinnerShare
 from .length_bias import LengthBias
 from .score_gaps import Courtroom

@@ -62,7 +62,7 @@ class Sweep:
     @property
     def calls_alone(self) -> int:
         """The calls behind all verdicts: what the cells would have taken one by one."""
-        return sum(cell.usage.calls for cell in self.cells)
+        return sum(cell.usage.total.calls for cell in self.cells)
 
     @property
     def failed(self) -> int:
@@ -139,8 +139,8 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[E
             *(metrics.gains.get(key) for key in lead[:1]),
             *(extra.compute(cell) for extra in extras),
             cell.failed,
-            cell.calls_each,
-            cell.cost_each,
+            cell.usage.calls_each,
+            cell.usage.cost_each,
         )
         for cell, metrics in zip(sweep.cells, measured, strict=True)
     ]

@@ -78,7 +78,7 @@ def test_a_dry_run_says_what_it_takes_and_asks_nobody(provider: Provider, tmp_pa
     assert (
         "to 28 calls" in said and "estimated by a dry run of 4 items per cell with the offline judge" in said
     )
-    assert "that costs about $" in said
+    assert "expected cost: about $" in said
 
 
 def test_the_plan_is_printed_before_the_first_call(provider: Provider, tmp_path: Path) -> None:

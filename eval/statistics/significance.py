@@ -269,7 +269,7 @@ def compare_dependent(
 def difference_of_correlations(
     first: float | None, second: float | None, between: float | None, n: int, confidence: float = 0.95
 ) -> DependentCorrelations:
-    """Test the difference of two correlations that share a variable, from the three correlations that a paper may print.
+    """Test the difference of two correlations that share a variable, from the three correlations that papers print.
 
     With r1 and r2 the two correlations, r the one between, m = (r1 + r2) / 2 and
     D = 1 - r1^2 - r2^2 - r^2 + 2 r1 r2 r:

@@ -27,11 +27,14 @@ from .simulated_provider import simulated
 
 PARTS = (
     ("jurygraph: graphs", r"jurygraph/graphs/|main/graphs/"),
-    ("jurygraph: prompts and fences", r"nodes/(?:prompting|fences|showing)"),
-    ("jurygraph: reading replies", r"nodes/replies/|nodes/\w*forms"),
-    ("jurygraph: journal", r"eval/journal/|running/kept|nodes/fingerprints"),
-    ("jurygraph: limits and retries", r"nodes/(?:pacing|persevering|attempts)|running/"),
-    ("jurygraph: client", r"nodes/(?:openai_chat|models|connections|sending|received|calling)"),
+    ("jurygraph: prompts and fences", r"/nodes/(?:prompt_templates|prompt_context|delimiters)\.py"),
+    ("jurygraph: reading replies", r"/nodes/replies/|/nodes/output_schemas\.py"),
+    ("jurygraph: journal", r"/eval/journal/"),
+    (
+        "jurygraph: limits and retries",
+        r"/nodes/models/(?:rate_limiter|retry|send)\.py|/eval/run/(?:budget|call_pipeline)\.py",
+    ),
+    ("jurygraph: client", r"/nodes/models/"),
     ("jurygraph: agents", r"/nodes/"),
     ("jurygraph: runner, data, results", r"/eval/"),
     ("jurygraph: state", r"/state/"),

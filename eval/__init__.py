@@ -1,7 +1,7 @@
-"""Datasets, batches, sweeps, studies and agreement with people; the command line is in ``cli``.
+"""Datasets, runs, sweeps, analyses of runs and agreement with people; the command line is in ``cli``.
 
-What is here is loaded when it is first asked for: agreement needs no graph, and a run no study. Only ``agreement`` is
-there from the beginning, since its module has the same name.
+A name is imported when it is first asked for: agreement needs no graph, and a run no analysis. Only ``agreement`` is
+imported at once, since its module has the same name: a later import of the module would replace the function.
 """
 
 from __future__ import annotations

@@ -97,9 +97,9 @@ def _total(turn: Turn) -> float:
 
 
 def _sums(answers: Sequence[Answer]) -> list[str]:
-    told = []
+    warnings = []
     for turn in (answer.turn for answer in answers):
         points = read_points(turn["content"], side_of(turn))
         faults = sums_that_differ(points, [_total(turn)] * len(SIDES))
-        told += [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
-    return told
+        warnings += [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
+    return warnings

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class PlannedSteps(BaseModel):
-    """One set of steps: what they are for, who wrote them, and the key of what the planner was asked."""
+    """The steps for one aspect, the label of the model that wrote them, and the key of the planner's prompt."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -26,11 +26,11 @@ class PlannedSteps(BaseModel):
 
 
 class EvaluationStepsCache:
-    """Steps that are written once and kept.
+    """Evaluation steps by key, each set written once.
 
     Args:
-        known: those that were written before.
-        keep: told of each set when it is new.
+        known: sets that were written before.
+        keep: called with each new set.
     """
 
     def __init__(
@@ -42,21 +42,21 @@ class EvaluationStepsCache:
 
     @property
     def all(self) -> list[PlannedSteps]:
-        """The sets so far."""
+        """All sets in the cache."""
         return list(self._known.values())
 
     def note(self, planned: PlannedSteps) -> None:
-        """Take up steps that were written elsewhere."""
+        """Add steps that were written elsewhere; known ones are kept."""
         if planned.key not in self._known:
             self._known[planned.key] = planned
             self._keep(planned)
 
     async def steps(self, key: str, write: Callable[[], Awaitable[PlannedSteps]]) -> tuple[str, ...]:
-        """The steps of that key; the first who asks has them written, the others wait.
+        """Return the steps of a key; the first caller has them written, callers at the same time wait for that.
 
-        If that fails, the next in line tries.
+        Where writing fails, the error goes to that caller, and the next one that waits tries.
         """
-        # A lock belongs to one event loop.
+        # An asyncio lock belongs to one event loop, and graphs may run on several.
         async with self._writing.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock()):
             if key not in self._known:
                 self._known[key] = planned = await write()
@@ -69,7 +69,7 @@ open_cache: ContextVar[EvaluationStepsCache | None] = ContextVar("open_cache", d
 
 @contextmanager
 def keep_steps_in(cache: EvaluationStepsCache | None = None) -> Iterator[EvaluationStepsCache]:
-    """Have all judgements inside share their evaluation steps.
+    """Share evaluation steps between all judgements inside the ``with`` block.
 
     >>> from jurygraph.graphs import geval
     >>> task = {"kind": "score", "source": "It rained.", "candidate": "It rained.", "aspect": "fluency"}

@@ -1,4 +1,4 @@
-"""Who said what: turns, and how they gather in a graph's state."""
+"""Define turns, and how they are gathered in a graph's state."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ T = TypeVar("T")
 class Turn(TypedDict):
     """One agent's contribution, as plain JSON.
 
-    ``value`` is what was read from the reply (a score, a pair, ``True`` for "no issue", or ``None`` where
-    the words alone count). ``model`` is ``None`` for words that no model wrote. Tokens are counted over all
-    ``calls`` that the turn took, a repaired reply included. Where a comparison was held in both orders, ``order``
-    tells them apart: 1 as in the task, 2 with the answers swapped; values always refer to the task's order, the
-    words to the order that the agent was shown. Where an agent was asked several times, ``sample`` counts its
-    answers, and what one request for all of them took stands on the first; ``repeat`` counts from 0 where a whole
-    protocol was run several times, and ``stage`` is ``cheap`` or ``expensive`` in a cascade.
+    ``value`` is what was read from the reply (a score, a pair, ``True`` for "no issue", or ``None`` where the words
+    alone count). ``model`` is ``None`` for words that no model wrote. The keys from ``calls`` to ``seconds`` are those
+    of :class:`Usage`, over all calls that the turn took, a repaired reply included. Where a comparison was held in both
+    orders, ``order`` tells them apart: 1 as in the task, 2 with the answers swapped; values always refer to the task's
+    order, the words to the order that the agent was shown. Where an agent was asked several times, ``sample`` counts
+    its answers from 1, and what one request for all of them took stands on the first; ``repeat`` counts from 0 where a
+    whole protocol was run several times, and ``stage`` is ``cheap`` or ``expensive`` in a cascade.
     """
 
     round: int
@@ -57,17 +57,17 @@ def turn_without_model(round: int, agent: str, role: str, content: str, value: A
 
 
 def written_by(turn: Turn, model: str, usage: Usage) -> Turn:
-    """Return the turn as one that a model wrote, with what its calls took."""
+    """Return the turn as one that a model wrote, with the usage of its calls."""
     return cast("Turn", {**turn, "model": model, **usage.flat()})
 
 
 def usage_of_turns(turns: Iterable[Turn]) -> Usage:
-    """Add up what turns took."""
+    """Add up the usage of turns."""
     return total_usage(map(Usage.of_fields, turns))
 
 
 def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
-    """Reducer: the new entries behind those before, neither argument changed.
+    """Reduce to the entries before and the new ones behind them; neither argument is changed.
 
     >>> append([1], [2, 3])
     [1, 2, 3]
@@ -76,5 +76,5 @@ def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
 
 
 def last_turn(transcript: Sequence[Turn], role: str) -> Turn | None:
-    """The latest turn of a role, or ``None``."""
+    """Return the latest turn of a role, or ``None``."""
     return next((turn for turn in reversed(transcript) if turn["role"] == role), None)

@@ -1,4 +1,4 @@
-"""The outcome of one judgement."""
+"""Define the verdict, the outcome of one judgement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .usage import Usage
 
 Winner = Literal["1", "2", "tie"]
 StopReason = Literal["no_issue", "max_rounds", "tie_breaker", "human", "agreement", "complete"]
-"""Why a protocol came to its end; ``complete`` where nothing is ever cut short."""
+"""Why a protocol ended; ``complete`` for protocols that always run to their end."""
 
 
 class Verdict(BaseModel, Usage):
@@ -54,7 +54,7 @@ class Verdict(BaseModel, Usage):
 
 
 def winner_of(scores: Iterable[float]) -> Winner:
-    """Who has the higher score; equal scores are a tie.
+    """Return which answer has the higher score; equal scores are a tie.
 
     >>> winner_of((8, 6.5)), winner_of([7, 7])
     ('1', 'tie')
@@ -66,7 +66,7 @@ def winner_of(scores: Iterable[float]) -> Winner:
 
 
 def outcome_fields(value: Score) -> dict[str, Any]:
-    """The verdict's fields for a final score or a final pair."""
+    """Return the fields of a verdict for a final score or a final pair of scores."""
     if isinstance(value, list):
         return {"scores": (value[0], value[1]), "winner": winner_of(value)}
     return {"score": value}

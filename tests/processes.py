@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,21 @@ class Command:
         self.printed, self.errors = self._capsys.readouterr()
         assert "Traceback" not in self.printed + self.errors
         return int(ended.value.code or 0)
+
+
+def in_this_process(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run ``jurygraph`` as a process would, without the two seconds that a process takes to begin."""
+    printed, errors = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(errors):
+        patch.chdir(cwd)
+        patch.setattr(sys, "argv", ["jurygraph", *arguments])
+        for name, value in env.items():
+            patch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return subprocess.CompletedProcess(
+        arguments, int(ended.value.code or 0), printed.getvalue(), errors.getvalue()
+    )
 
 
 class Simulated:

@@ -1,4 +1,4 @@
-"""The command line as its users have it: a process, its output, its exit code."""
+"""The command line as its users have it: its output, its exit code; also as a process of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jurygraph.state import UsageError
 from typer.testing import CliRunner
 
 from .loopback import Failure, Provider
-from .processes import HANG_GUARD, JURYGRAPH, started, until
+from .processes import HANG_GUARD, JURYGRAPH, in_this_process, started, until
 
 
 def jurygraph(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -63,7 +63,7 @@ def test_results_are_complete(finished: Path) -> None:
 
 def test_the_same_command_again_does_nothing_twice(finished: Path) -> None:
     before = (finished / "out" / "results.jsonl").read_bytes()
-    again = jurygraph(
+    again = in_this_process(
         "run", "debate,multiagent", "--data", "demo", "--limit", "4", "--out", "out", cwd=finished
     )
     assert again.returncode == 0
@@ -71,7 +71,7 @@ def test_the_same_command_again_does_nothing_twice(finished: Path) -> None:
 
 
 def test_show_reads_a_debate_aloud(finished: Path) -> None:
-    done = jurygraph("show", "out", "lighthouse-good", "--aspect", "fluency", cwd=finished)
+    done = in_this_process("show", "out", "lighthouse-good", "--aspect", "fluency", cwd=finished)
     assert done.returncode == 0
     for words in (
         "Skarrow Point",
@@ -83,14 +83,16 @@ def test_show_reads_a_debate_aloud(finished: Path) -> None:
         "multiagent · fluency",
     ):
         assert words in done.stdout
-    one = jurygraph(
+    one = in_this_process(
         "show", "out", "lighthouse-good", "--aspect", "fluency", "--protocol", "debate", cwd=finished
     )
     assert "multiagent" not in one.stdout
 
 
 def test_show_puts_protocols_beside_each_other_where_there_is_room(finished: Path) -> None:
-    wide = jurygraph("show", "out", "lighthouse-good", "--aspect", "fluency", cwd=finished, COLUMNS="180")
+    wide = in_this_process(
+        "show", "out", "lighthouse-good", "--aspect", "fluency", cwd=finished, COLUMNS="180"
+    )
     assert any(
         "debate · fluency" in line and "multiagent · fluency" in line for line in wide.stdout.splitlines()
     )
@@ -99,7 +101,7 @@ def test_show_puts_protocols_beside_each_other_where_there_is_room(finished: Pat
 def test_some_failed_is_exit_code_3(tmp_path: Path, provider: Provider) -> None:
     """A provider that refuses the key: every item fails, is named, and says why."""
     provider.play(by=lambda request: Failure(401, "Incorrect API key provided."))
-    done = jurygraph(
+    done = in_this_process(
         *("run", "debate", "--data", "demo", "--limit", "2", "--aspect", "fluency"),
         *("--model", "openai:gpt-4o-mini", "--out", "out"),
         cwd=tmp_path,
@@ -171,17 +173,17 @@ def test_bad_usage_is_exit_code_2_and_a_clear_line(
 
 
 def test_an_item_that_is_not_there(finished: Path) -> None:
-    done = jurygraph("show", "out", "nobody", cwd=finished)
+    done = in_this_process("show", "out", "nobody", cwd=finished)
     assert (done.returncode, "its items are lighthouse-good" in done.stderr) == (2, True)
 
 
 def test_another_runs_folder_is_refused(finished: Path) -> None:
-    done = jurygraph("run", "debate", "--data", "demo", "--limit", "2", "--out", "out", cwd=finished)
+    done = in_this_process("run", "debate", "--data", "demo", "--limit", "2", "--out", "out", cwd=finished)
     assert (done.returncode, "belongs to another run" in done.stderr) == (2, True)
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
-    command = ("run", "debate", "--data", "demo", "--limit", "12", "--out", "out", "--concurrency", "2")
+    command = ("run", "debate", "--data", "demo", "--limit", "40", "--out", "out", "--concurrency", "2")
     results = tmp_path / "out" / "results.jsonl"
     with started(*command, cwd=tmp_path) as process:
         until(lambda: results.exists() and results.read_text().count("\n") > 5, process)
@@ -190,14 +192,14 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> Non
     assert process.returncode == 130
     assert "--out out resumes" in printed
     kept = results.read_text().splitlines()
-    done = jurygraph(*command, cwd=tmp_path)
+    done = in_this_process(*command, cwd=tmp_path)
     assert done.returncode == 0
     assert set(kept) <= set(results.read_text().splitlines())
-    assert len(results.read_text().splitlines()) == 12 * 4
+    assert len(results.read_text().splitlines()) == 40 * 4
 
 
 def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
-    printed = " ".join(jurygraph("run", "--help", cwd=tmp_path, COLUMNS="120").stdout.split())
+    printed = " ".join(in_this_process("run", "--help", cwd=tmp_path, COLUMNS="120").stdout.split())
     for words in (
         "The same command with the same --out resumes a run that stopped",
         "Ctrl-C or SIGTERM stops the run after the calls in flight have finished",
@@ -210,11 +212,11 @@ def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
 
 
 def test_version(tmp_path: Path) -> None:
-    assert jurygraph("--version", cwd=tmp_path).stdout == f"jurygraph {__version__}\n"
+    assert in_this_process("--version", cwd=tmp_path).stdout == f"jurygraph {__version__}\n"
 
 
 def test_the_list_of_commands_has_a_sentence_for_each_and_fits_80_columns(tmp_path: Path) -> None:
-    printed = jurygraph("--help", cwd=tmp_path, COLUMNS="80").stdout
+    printed = in_this_process("--help", cwd=tmp_path, COLUMNS="80").stdout
     for name, command in COMMANDS.items():
         assert any(name in line and command.summary in line for line in printed.splitlines()), name
     assert max(map(len, printed.splitlines())) <= 80
@@ -257,15 +259,15 @@ def test_an_option_that_was_renamed_keeps_its_old_name(option: str, tmp_path: Pa
 
 
 def test_drawing(tmp_path: Path) -> None:
-    text = jurygraph("graph", "debate", cwd=tmp_path)
+    text = in_this_process("graph", "debate", cwd=tmp_path)
     assert "commander -.-> critic;" in text.stdout
-    picture = jurygraph("graph", "debate", "--svg", "debate.svg", cwd=tmp_path)
+    picture = in_this_process("graph", "debate", "--svg", "debate.svg", cwd=tmp_path)
     assert picture.returncode == 0
     assert (tmp_path / "debate.svg").read_text().startswith("<svg")
 
 
 def test_lists(tmp_path: Path) -> None:
-    listed = jurygraph("protocols", cwd=tmp_path, COLUMNS="200").stdout
+    listed = in_this_process("protocols", cwd=tmp_path, COLUMNS="200").stdout
     for words in (
         "debate",
         "multiagent",
@@ -275,7 +277,7 @@ def test_lists(tmp_path: Path) -> None:
         "Kim et al. 2024",
     ):
         assert words in listed
-    listed = jurygraph("datasets", cwd=tmp_path, COLUMNS="200").stdout
+    listed = in_this_process("datasets", cwd=tmp_path, COLUMNS="200").stdout
     for words in ("demo-pairs", "topical-chat", "summeval", "bundled", "mean of 3 experts", "CC-BY-4.0"):
         assert words in listed
 

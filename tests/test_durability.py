@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .journal_places import schema
+from .journal_locations import schema
 from .processes import HANG_GUARD
 
 ROOT = Path(__file__).resolve().parents[1]

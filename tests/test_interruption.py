@@ -34,7 +34,7 @@ from .processes import (
     until,
     when,
 )
-from .test_running import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
+from .test_call_pipeline import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
 
 MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)

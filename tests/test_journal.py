@@ -16,7 +16,7 @@ from jurygraph.eval.journal.store import Store
 from jurygraph.state.errors import UsageError
 from jurygraph.state.usage import Usage
 
-from .journal_places import entry, key, somewhere
+from .journal_locations import entry, key, somewhere
 
 KINDS = ["file", "shared file", "postgres"]
 

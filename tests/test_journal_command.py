@@ -12,7 +12,7 @@ from jurygraph.eval.journal import Journal, summarize
 from jurygraph.state.errors import UsageError
 from typer.testing import CliRunner
 
-from .journal_places import entry, key, schema
+from .journal_locations import entry, key, schema
 
 app = typer.Typer()
 app.command()(command)

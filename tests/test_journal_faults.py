@@ -18,7 +18,7 @@ import pytest
 from jurygraph.eval.journal import Journal, JournalError, summarize
 from sqlalchemy import Engine, event, make_url
 
-from .journal_places import POSTGRES, entry, key, schema
+from .journal_locations import POSTGRES, entry, key, schema
 from .processes import HANG_GUARD, reached
 
 BIG = "x" * 20_000

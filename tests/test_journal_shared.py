@@ -15,7 +15,7 @@ from jurygraph.eval.journal.database import journal_location, openings
 from jurygraph.eval.journal.store import Store
 from sqlalchemy import update
 
-from .journal_places import entry, key, somewhere
+from .journal_locations import entry, key, somewhere
 from .processes import HANG_GUARD
 
 IDENTICAL_WORK = """

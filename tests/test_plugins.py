@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import tomllib
@@ -201,6 +202,19 @@ def test_a_model_of_a_provider(jurygraph: Run, work: Path) -> None:
     assert line["score"] == 4
     assert {turn["model"] for turn in line["transcript"]} == {"acme:large"}
     assert line["transcript"][0]["content"].startswith("Acme's large")
+
+
+def test_the_page_on_extending_shows_the_package_as_it_is() -> None:
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    files = [PLUGIN / "pyproject.toml", *(PLUGIN / "acme_judging").glob("*.py")]
+    there = {line for file in files for line in file.read_text(encoding="utf-8").splitlines()}
+    shown = [
+        line
+        for block in re.findall(r"```(?:py|toml)\n(.*?)```", page, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    assert len(shown) > 40
+    assert [line for line in shown if line not in there] == []
 
 
 BROKEN = {

@@ -399,7 +399,7 @@ async def test_debates_side_by_side_drop_a_parameter_together(provider: Provider
     def by(request: Request) -> Answer:
         if field not in request.parameters:
             return _level(request)
-        until(lambda: len(provider.requests) > 1)  # another is on its way before the first is told
+        until(lambda: provider.connections > 1)  # another is on its way before the first is told
         return failure
 
     provider.play(by=by)

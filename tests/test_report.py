@@ -22,8 +22,8 @@ from jurygraph.eval.report.sections import compose, grids
 from jurygraph.state.errors import DataError, JurygraphError, UsageError
 from typer.testing import CliRunner, Result
 
-from .made_up_run import debate, failed, write_run
-from .made_up_study import OFFLINE, judge, study
+from .sample_run import debate, failed, write_run
+from .sample_study import OFFLINE, judge, study
 
 
 def read(*folders: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:

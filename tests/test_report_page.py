@@ -15,9 +15,9 @@ from jurygraph.eval.report.page import write_page
 from jurygraph.eval.report.sections import compose
 from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
-from .made_up_run import debate, failed, turn, write_run
-from .made_up_study import OFFLINE, judge, study
 from .processes import HANG_GUARD
+from .sample_run import debate, failed, turn, write_run
+from .sample_study import OFFLINE, judge, study
 
 CHROMIUM = Path("/usr/bin/chromium")
 OPTIONS = (

@@ -20,8 +20,8 @@ from jurygraph.state.usage import Usage
 from rich.console import Console
 from typer.testing import CliRunner
 
-from .made_up_run import debate, write_run
-from .made_up_study import pairwise, study
+from .sample_run import debate, write_run
+from .sample_study import pairwise, study
 
 QUICK = Resampling(resamples=50, seed=1)
 

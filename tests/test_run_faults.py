@@ -17,10 +17,10 @@ from jurygraph.eval.run import folder as folder_module
 from jurygraph.eval.run.call_pipeline import MAX_FAILURES
 from jurygraph.state import DataError, UsageError
 
-from .journal_places import somewhere
+from .journal_locations import somewhere
 from .loopback import Answer, Broken, Failure, Hang, Noise, Provider, Raw, Request, Reset, Text, Usage
 from .processes import HANG_GUARD, Command, pairs, simulated_provider, started
-from .test_running import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
+from .test_call_pipeline import MODEL, PLAIN, dataset, debater, most_repeated, results, scorer
 
 MODEL_OPTIONS = ("--model", "openai:gpt-4o-mini", "--set", "structured=off")
 OPTIONS: dict[str, Any] = {"models": MODEL, "settings": PLAIN}
@@ -110,7 +110,7 @@ def test_what_is_judged_anew_is_estimated_anew(provider: Provider, tmp_path: Pat
     data = dataset(tmp_path)
     assert command(*arguments(data)) == 0
     assert command(*arguments(data)) == 0
-    assert "What it will take" not in command.printed
+    assert "Estimate: " not in command.printed
     assert command(*arguments(data, "--fresh", "--dry-run")) == 0
     assert next(line.split()[2:4] for line in command.printed.splitlines() if "single " in line) == ["6", "6"]
 

@@ -19,7 +19,8 @@ from jurygraph.state import (
 )
 from jurygraph.state.graph_state import as_json
 from jurygraph.state.settings import Settings, make_settings, resolve_settings
-from jurygraph.state.transcript import append, last_turn, turn_without_model, usage_of_turns
+from jurygraph.state.transcript import append, last_turn, turn_without_model, usage_of_turns, written_by
+from jurygraph.state.usage import USAGE_FIELDS, total_usage
 from jurygraph.state.verdict import outcome_fields, winner_of
 from pydantic import ValidationError
 
@@ -188,6 +189,28 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
     assert usage_of_turns([known, known]).cost_usd == 1.0  # type: ignore[list-item]
     assert usage_of_turns([known, unknown]).cost_usd is None  # type: ignore[list-item]
     assert usage_of_turns([]) == Usage()
+
+
+def test_usage_is_added_field_by_field() -> None:
+    one = Usage(1, 900, 400, 100, 30, 0.25, 1.5)
+    assert one + one == total_usage([one, one]) == Usage(2, 1800, 800, 200, 60, 0.5, 3.0)
+    assert total_usage([one, Usage(cost_usd=None), one]) == Usage(2, 1800, 800, 200, 60, None, 3.0)
+    assert one.tokens == 1000
+
+
+def test_usage_stands_as_flat_fields_in_turns_and_verdicts() -> None:
+    one = Usage(1, 900, 400, 100, 30, None, 1.5)
+    turn = written_by(turn_without_model(0, "a", "a", "Aye."), "m", one)
+    assert list(turn)[-len(USAGE_FIELDS) :] == list(USAGE_FIELDS)
+    assert Usage.of_fields(turn) == usage_of_turns([turn]) == one
+    verdict = Verdict(protocol="debate", kind="score", stop_reason="no_issue", rounds=1, **one.flat())
+    assert verdict.model_dump(include=set(USAGE_FIELDS)) == one.flat()
+    assert (verdict.calls, verdict.tokens, verdict + one) == (1, 1000, one + one)
+
+
+def test_a_discount_is_taken_off_known_costs_only() -> None:
+    assert Usage(3, cost_usd=0.5).discounted(0.5) == Usage(3, cost_usd=0.25)
+    assert Usage(3, cost_usd=None).discounted(0.5) == Usage(3, cost_usd=None)
 
 
 def test_outcomes() -> None:

@@ -40,7 +40,7 @@ def verdicts(results: Iterable[Result]) -> list[dict[str, Any]]:
 
 
 def calls(cells: Iterable[CellResult]) -> int:
-    return sum(one.usage.calls for one in cells)
+    return sum(one.usage.total.calls for one in cells)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_each_cell_comes_to_the_verdicts_that_it_comes_to_alone(
 def test_what_is_nested_is_paid_once() -> None:
     """A debate of n rounds holds all shorter ones, and a trial with jurors the one without."""
     done = sweep("debate", {"n": [1, 2, 3, 4]}, "demo", limit=6, **ASPECT)
-    assert done.calls_made == done.cells[-1].usage.calls < done.calls_alone
+    assert done.calls_made == done.cells[-1].usage.total.calls < done.calls_alone
     trial = sweep("samre", {"jurors": [0, 5]}, "demo-pairs", limit=4)
-    assert trial.calls_made == trial.cells[-1].usage.calls
+    assert trial.calls_made == trial.cells[-1].usage.total.calls
 
 
 def test_the_rehearsal_counts_what_the_sweep_makes() -> None:

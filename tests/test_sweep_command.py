@@ -74,11 +74,11 @@ def test_a_dry_run_says_what_it_takes_and_asks_nobody(provider: Provider, tmp_pa
     assert not (tmp_path / "out").exists()
     said = " ".join(told.output.split())
     assert "one by one the cells take 24 to 60 calls" in said
-    assert "and no fewer than 8" in said
+    assert "and at least 8" in said
     assert (
         "to 28 calls" in said and "estimated by a dry run of 4 items per cell with the offline judge" in said
     )
-    assert "that costs about $" in said
+    assert "expected cost: about $" in said
 
 
 def test_the_plan_is_printed_before_the_first_call(provider: Provider, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> No
     [
         (("debate", "--axis", "n=1,2"), "give a dataset"),
         (("debate", "--data", "demo"), "a sweep needs an axis"),
-        (("--axis", "n=1,2", "--data", "demo"), "which protocol"),
+        (("--axis", "n=1,2", "--data", "demo"), "no protocol given"),
         (("--plan", "cheese", "--data", "demo"), "no plan 'cheese'"),
         (("--plan", "jury", "--data", "demo"), "is for pairs of answers"),
         (("rounds", "--data", "demo"), "rounds is a ready-made plan: give it as --plan rounds"),

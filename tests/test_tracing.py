@@ -313,7 +313,7 @@ def test_langsmith_that_is_down_costs_seconds_at_most(provider: Provider, tmp_pa
         LANGSMITH_API_KEY="test-key",
     )
     assert done.stdout.strip() == "2 0"
-    assert time.monotonic() - started - 2 * usual < 10
+    assert time.monotonic() - started - 2 * usual < HANG_GUARD
 
 
 def test_one_exporter_is_enough(collector: Posts, tmp_path: Path) -> None:

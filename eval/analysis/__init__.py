@@ -1,32 +1,35 @@
-"""Several runs looked at together.
+"""The analysis of one or more runs: what a report shows, computed once by ``Study.of``.
 
-    Study.of(folders, base=None, resampling=None, people=None, eps=0.1)               study.py
-      .contenders   Judge: a protocol of a run; UsageTotals: what it took                contenders.py
-      .subjects     EvaluationTarget: an aspect (or the preference) of a dataset               contenders.py
-      .leaderboard  Leaderboard: LeaderboardEntry (contender x subject), Average              leaderboard.py
-      .comparison   Comparison: PairwiseComparison (a pair on a subject): Difference, PairedTest;
-                    AverageComparison (a pair over a dataset's aspects)                     comparison.py
-      .matching     EqualCostComparison: EnsembleOf (k of K judges), EqualCostMatch                       matching.py
-      .frontiers    Frontier (one a subject): Point, Curve                            frontier.py
-      .diagnoses    Diagnosis (contender x subject): Changes, Round, ScoreChanges,
-                    Conformity, Spending, Positions, LengthBias, Replies              diagnostics.py
-      .costs        Costs: CostRow; People: what people would take                    costs.py
-      .courtrooms   Courtroom (one a subject with MORE, SAMRE, baseline)              courtroom.py
+A *judge* is a protocol of a run; a *subject* is what judges are compared on, an aspect of a dataset or its preferences.
+Results are frozen and name judges and subjects by their labels; ``None`` stands for what does not exist.
 
-What these files describe is computed elsewhere: ``gathering`` reads runs, keeps of each result a ``Row``, and
-counts the rest as it comes by; ``standings``, ``comparing``, ``matchmaking``, ``pareto``, ``diagnosing``, ``pricing``
-and ``gaps`` fill them in.
+    Study                 all of this, of some runs                                           study.py
+      .judges             Judge: a protocol of a run; UsageTotals: its calls, tokens, cost    judges.py
+      .subjects           EvaluationTarget: an aspect, or the preferences, of a dataset       judges.py
+      .leaderboard        Leaderboard: LeaderboardEntry (judge x subject), Average            leaderboard.py
+      .comparison         Comparison: PairwiseComparison (a pair on a subject), Difference,
+                          PairedTest; AverageComparison (a pair over a dataset)               comparison.py
+      .matching           EqualCostComparison: EnsembleOf (k of K judges), EqualCostMatch     equal_cost.py
+      .frontiers          Frontier (one a subject): Point, Curve                              costs.py
+      .diagnoses          Diagnosis (judge x subject): Changes, Round, Positions              diagnostics.py
+                          ScoreChanges, Conformity                                            influence.py
+                          Spending, Replies                                                   counters.py
+                          LengthBias                                                          length_bias.py
+      .costs              Costs: CostRow; People: what people would take                      costs.py
+      .courtrooms         Courtroom (one a subject): the gap between both answers' scores    score_gaps.py
 
-Everything is frozen and refers to contenders and subjects by their labels. ``None`` stands for what does not exist.
+``loading`` reads the runs: of each result it keeps a ``ResultRow`` (result_rows.py) and counts the rest while reading.
+``measures`` computes and resamples the agreement of a judge's rows with people, which all of these share.
 """
 
+from ..run.evaluation import UsageTotals
 from .comparison import AverageComparison, Comparison, Difference, PairedTest, PairwiseComparison
 from .costs import CostRow, Costs, Curve, Frontier, People, Point
 from .counters import Replies, Spending
 from .diagnostics import Changes, Diagnosis, Positions, Round
 from .equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
 from .influence import Conformity, ScoreChanges
-from .judges import EvaluationTarget, Judge, UsageTotals
+from .judges import EvaluationTarget, Judge
 from .leaderboard import Alphas, Average, Leaderboard, LeaderboardEntry, OverRepeats, WinnerShare
 from .length_bias import LengthBias
 from .score_gaps import Courtroom

@@ -12,9 +12,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from ...state.tasks import TaskKind
+from ..run.evaluation import UsageTotals
 from ..statistics.resampling import Resampling
 from ..statistics.significance import TESTED_CORRELATIONS, compare_dependent, holm, mcnemar, paired_t_test
-from .judges import EvaluationTarget, UsageTotals
+from .judges import EvaluationTarget
 from .measures import MEASURES, Sample, difference, distance, right, sample, votes_on
 from .result_rows import ResultRow, RowKey
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from ...state.aggregation import mean_of
 from ...state.usage import Usage, total_usage
+from ..run.evaluation import UsageTotals
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
-from .judges import UsageTotals
 from .loading import JudgeAspectData, LoadedJudge
 from .measures import MAIN
 from .result_rows import ResultRow, RowKey, Value, judged_by

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...state.tasks import TaskKind
-from ...state.usage import NO_USAGE, Usage, total_usage
+from ..run.evaluation import UsageTotals
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 
 
@@ -37,51 +37,6 @@ class EvaluationTarget:
     high: float | None = None
     labels: str = "people"
     rule: TiePolicy = DEFAULT_TIE_POLICY
-
-
-@dataclass(frozen=True)
-class UsageTotals:
-    """The usage of many judgements, in total and on average; a judgement is one item, aspect and repeat.
-
-    Attributes:
-        judgements: how many there were, failed ones included.
-        total: the sum of their usages.
-    """
-
-    judgements: int = 0
-    total: Usage = NO_USAGE
-
-    @classmethod
-    def of(cls, usages: Iterable[Usage]) -> UsageTotals:
-        """Add up the usages of single judgements."""
-        each = list(usages)
-        return cls(len(each), total_usage(each))
-
-    @property
-    def calls_each(self) -> float | None:
-        """Model calls a judgement."""
-        return self._each(self.total.calls)
-
-    @property
-    def tokens_each(self) -> float | None:
-        """Tokens a judgement."""
-        return self._each(self.total.tokens)
-
-    @property
-    def cost_each(self) -> float | None:
-        """US dollars a judgement."""
-        return self._each(self.total.cost_usd)
-
-    @property
-    def seconds_each(self) -> float | None:
-        """Seconds a judgement."""
-        return self._each(self.total.seconds)
-
-    def __add__(self, other: UsageTotals) -> UsageTotals:
-        return UsageTotals(self.judgements + other.judgements, self.total + other.total)
-
-    def _each(self, total: float | None) -> float | None:
-        return None if total is None or not self.judgements else total / self.judgements
 
 
 @dataclass(frozen=True)

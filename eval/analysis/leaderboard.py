@@ -14,6 +14,7 @@ import numpy as np
 
 from ...state.errors import UsageError
 from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
+from ..run.evaluation import UsageTotals
 from ..statistics.chance_corrected import Level, Reliability, krippendorff_alpha
 from ..statistics.inter_annotator import between_repeats, with_people
 from ..statistics.paired_bootstrap import Gain, gain
@@ -22,7 +23,6 @@ from ..statistics.score_distribution import Scale, ScoreDistribution, score_dist
 from ..statistics.system_ranking import Rankings, SystemAgreement, rank_by_verdicts, system_agreement
 from .comparison import PairwiseComparator
 from .equal_cost import JudgeData
-from .judges import UsageTotals
 from .loading import JudgeAspectData, LoadedJudge
 from .measures import MEASURES, Sample, mean_statistic, numbering, sample
 from .result_rows import Judged, ResultRow, judged_by

@@ -11,14 +11,14 @@ from typing import Any, Unpack, cast
 
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
-from ..run.evaluation import Mean
+from ..run.evaluation import Mean, UsageTotals
 from ..run.folder import FILE, read_manifest
 from ..run.results import Result, ResultsFile
 from ..run.turn_kinds import kind_of_turns
 from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, PositionCounter, ReplyCounter, SpendingCounter
 from .influence import ConformityCounter, ScoreChangeCounter
-from .judges import EvaluationTarget, Judge, UsageTotals
+from .judges import EvaluationTarget, Judge
 from .result_rows import Judged, ResultRow, RowKey, row_of, usage_of
 
 _PREFERENCE = "preference"

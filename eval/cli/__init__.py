@@ -1,1 +1,1 @@
-"""The commands of the command line, a file each."""
+"""The command line: one file for each command, ``app`` with the list of them, ``runtime`` with what they share."""

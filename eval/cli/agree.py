@@ -128,6 +128,7 @@ def _runs_below(folder: Path) -> str:
 
 def _check(file: Path, found: list[Agreement]) -> None:
     if nothing_counts(found):
+        # Every row was left out: the reasons usually show a field that is missing or misspelt.
         reasons: Counter[str] = Counter()
         for one in found:
             reasons.update(one.left_out)

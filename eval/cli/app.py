@@ -23,13 +23,14 @@ from .runtime import ALL_JUDGED, BAD_USAGE, INTERRUPTED
 
 
 class _Command(NamedTuple):
-    """A command as ``jurygraph --help`` lists it.
+    """Describes a command for ``jurygraph --help``.
 
     Attributes:
         file: the module beside this one that holds the function of the command's name.
         panel: the group of commands it is listed in.
         summary: what it does, in a sentence.
-        example: a call that works as it stands, on the bundled data; later ones use what earlier ones write.
+        example: a call that works as it stands, on the bundled data; later commands read what
+            earlier ones wrote.
     """
 
     file: str
@@ -94,7 +95,7 @@ COMMANDS = {
 
 
 class _PlainFlags:
-    """Prints a flag in the help as a flag: typer puts the type of a value after it, which nobody types."""
+    """Prints a flag in the help as a flag: typer would print the type of a value after it, though it takes none."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters of a command, ``--help`` among them."""
@@ -136,7 +137,7 @@ def _load(name: str) -> Any:
     try:
         function = getattr(import_module(f".{COMMANDS[name].file}", __package__), name)
     except KeyboardInterrupt:
-        # Importing takes long enough for somebody to press Ctrl-C in it.
+        # Importing takes long enough for Ctrl-C to be pressed meanwhile.
         raise typer.Exit(INTERRUPTED) from None
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     alone.command(name, cls=_LoadedCommand, epilog=f"Example: {COMMANDS[name].example}")(function)

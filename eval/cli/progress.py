@@ -74,6 +74,7 @@ class Rate:
         """Record the count of now and return the rate."""
         now = self._clock()
         self._seen.append((now, count))
+        # Two observations are kept at least: a rate needs a beginning and an end.
         while len(self._seen) > 2 and self._seen[1][0] <= now - self._seconds:
             self._seen.popleft()
         since, before = self._seen[0]

@@ -221,6 +221,7 @@ def _print_failures(out: Console, evaluation: Evaluation) -> None:
     others = 0
     for result in evaluation.failed:
         reason = (result.error or "")[:600]
+        # Only the first few reasons are printed; the others are counted, and are in the results file.
         if reason not in first_of and len(first_of) == SHOWN_FAILURES:
             others += 1
             continue

@@ -25,6 +25,7 @@ PIPED_WIDTH = 120
 
 def console() -> Console:
     """The console that results are printed on; outside a terminal it is wide enough for the tables."""
+    # Redirected output has no width of its own: 80 columns would split most tables.
     found = Console()
     return found if found.is_terminal or "COLUMNS" in os.environ else Console(width=PIPED_WIDTH)
 

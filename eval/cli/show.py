@@ -73,6 +73,7 @@ def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
     data = manifest["data"]
     try:
         return find_item(load_again(data["name"], data["location"]), item)
+    # A file that is gone or has changed its format: the debates can be read without it.
     except JurygraphError:
         return None
 

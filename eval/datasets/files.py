@@ -1,4 +1,4 @@
-"""Rows of a file: JSON lines, JSON, CSV; checked fields."""
+"""Rows of a file: JSON lines, a JSON array, CSV or plain text, also compressed; read one at a time and checked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHUNK = 1 << 18
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a small file.
+    """Return the content of a small file.
 
     Raises:
         DataError: no such file, or one that cannot be read.
@@ -39,9 +39,9 @@ def read_bytes(path: Path) -> bytes:
 
 
 class RowFile:
-    """A JSONL, JSON or CSV file (its name tells which), also ``.gz``: read as often as wanted, never held in memory.
+    """A JSONL, JSON or CSV file (its name tells which), also ``.gz``; can be read many times, never held in memory.
 
-    The first pass that comes to the end settles what the file holds; later ones refuse it if it holds something else.
+    The first complete pass records a digest of the content; a later pass over other content is an error.
     A JSON array, which has no lines, is the exception: it is read as a whole.
 
     Attributes:
@@ -61,7 +61,7 @@ class RowFile:
         return "row" if _is_json(self.path) and _holds_an_array(self.path) else "line"
 
     def rows(self) -> Iterator[Row]:
-        """The rows, from the beginning.
+        """Yield the rows, from the beginning.
 
         Raises:
             DataError: a file that cannot be read or has changed, a line that is no text, no JSON or no object;
@@ -70,13 +70,13 @@ class RowFile:
         self._version = self._version if self.digest else None
         with self._content() as content:
             yield from self.parser()(self.path, content)
-        found = content.digest()
-        if self.digest not in ("", found):
+        digest = content.digest()
+        if self.digest not in ("", digest):
             raise self._changed()
-        self.digest = found
+        self.digest = digest
 
     def parser(self) -> Parser:
-        """What makes rows of the content."""
+        """Choose the parser by the file's name and, for JSON, by its first character."""
         name = self.path.name.removesuffix(".gz").lower()
         if name.endswith(".csv"):
             return _csv_rows
@@ -98,7 +98,10 @@ class RowFile:
             raise unreadable(self.path, error) from error
 
     def _watch(self, status: os.stat_result) -> None:
-        """Notice a change before anything that was changed is used; a new date on the same content is none."""
+        """Raise an error if the file has changed, before any changed row is used.
+
+        A new date alone is no change: the content is hashed again before the file is refused.
+        """
         version = status.st_size, status.st_mtime_ns
         if self._version not in (None, version) and self._digest_now() != self.digest:
             raise self._changed()
@@ -116,7 +119,7 @@ class RowFile:
         )
 
     def _not_text(self) -> DataError:
-        """Find the first byte that is no text; the decoder, which reads ahead, does not know its line."""
+        """Return an error that names the first undecodable byte and its line; the decoder reads ahead and cannot."""
         position = 0
         with _opened(self.path) as content:
             for number, line in enumerate(io.BufferedReader(content, _CHUNK), start=1):
@@ -136,7 +139,7 @@ def _opened(path: Path) -> _Content:
 
 
 class _Content(io.RawIOBase):
-    """A file's bytes, decompressed; ``watch`` is told the state of the file whenever some were read."""
+    """The bytes of a file, decompressed and hashed while read; ``watch`` is called with its state on each read."""
 
     def __init__(self, file: BinaryIO, compressed: bool) -> None:
         self.watch: Callable[[os.stat_result], None] | None = None
@@ -160,7 +163,7 @@ class _Content(io.RawIOBase):
         super().close()
 
     def digest(self) -> str:
-        """Of what has been read so far."""
+        """Return the digest of what has been read so far."""
         return self._hash.hexdigest()[:12]
 
 
@@ -173,19 +176,19 @@ def _is_json(path: Path) -> bool:
 
 
 def _holds_an_array(path: Path) -> bool:
-    """Whether a JSON file is one array, rather than an object a line."""
+    """Return whether a JSON file is one array, rather than an object a line."""
     try:
         with _opened(path) as content:
             return content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
     except (OSError, EOFError, zlib.error):
-        return False  # and is told about when it is read
+        return False  # the error is raised when the rows are read
 
 
 class TextFile(RowFile):
     """A text file, a row a line: ``{"text": ...}``. Blank lines are left out."""
 
     def parser(self) -> Parser:
-        """Lines as they are."""
+        """Return the parser that keeps lines as they are."""
         return _text_rows
 
 
@@ -246,7 +249,7 @@ _TEXT_CELLS = {*_MAY_BE_EMPTY, "fact", "question", "reference", "id", "group", "
 
 
 def unflattened(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a table's cells; those that are absent are not given.
+    """Make a row of a table's cells, given without the empty ones.
 
     ``human.coherence`` becomes a field of ``human``; cells that hold JSON lists or objects are read, except where
     a text is expected.
@@ -275,16 +278,16 @@ def _json_cell(cell: str) -> Any:
 
 
 def unreadable(path: Path, error: Exception) -> DataError:
-    """What to say of a file that the system does not let us read."""
+    """Return the error for a file that the system does not let us read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return DataError(f"{path}: cannot be read: {reason}")
 
 
 def checked(file: RowFile, *fields: str) -> Iterator[Row]:
-    """The rows of a file, each of which has these fields.
+    """Yield the rows of a file, and require these fields of each.
 
     Raises:
-        DataError: one has not; names file, line and field.
+        DataError: a row lacks a field; names file, line and field.
     """
     for line, row in file.rows():
         if missing := [field for field in fields if field not in row]:
@@ -295,5 +298,5 @@ def checked(file: RowFile, *fields: str) -> Iterator[Row]:
 
 
 def digest_of(text: str) -> str:
-    """A short name for what all items that share a text have in common."""
+    """Return a short name for a text, for example as the group of all items that share it."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,6 +1,6 @@
 """Rows of tables: Parquet files, data frames of pandas, polars and others, lists of dicts.
 
-Neither pandas nor polars is imported: a frame is taken by what it can do.
+Neither pandas nor polars is imported: a frame is recognized by its methods.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NamedRows(Protocol):
     """A frame as polars has it."""
 
     def iter_rows(self, *, named: bool) -> Iterator[Any]:
-        """The rows, as dicts if they are to be named."""
+        """Yield the rows, as dicts if ``named``."""
 
 
 @runtime_checkable
@@ -38,15 +38,15 @@ class TupleRows(Protocol):
         """The names of the columns."""
 
     def itertuples(self, index: bool = ..., name: str | None = ...) -> Iterable[Any]:
-        """The rows, as plain tuples if they get no name."""
+        """Yield the rows, as plain tuples if ``name`` is ``None``."""
 
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """A frame that can hand its data on in Arrow's form, as Arrow tables, DuckDB's results and many others can."""
+    """A frame that exports Arrow data, as Arrow tables, DuckDB's results and many others do."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The data."""
+        """Return the data as a capsule."""
 
 
 Frame = NamedRows | TupleRows | ArrowStream | Sequence[Mapping[str, Any]]
@@ -54,21 +54,21 @@ Frame = NamedRows | TupleRows | ArrowStream | Sequence[Mapping[str, Any]]
 
 
 def is_frame(value: object) -> bool:
-    """Whether something is a table in memory: a frame, or a list of dicts."""
+    """Return whether a value is a table in memory: a frame, or a list of dicts."""
     if isinstance(value, (str, bytes, Path)):
         return False
     return isinstance(value, (NamedRows, TupleRows, ArrowStream, Sequence))
 
 
 def not_a_frame(value: object) -> UsageError:
-    """What to say of it."""
+    """Return the error for a value that is none."""
     return UsageError(
         f"{type(value).__name__} is no dataset: give a name, a file, a frame or a list of dicts"
     )
 
 
 def frame_rows(frame: Frame) -> Iterator[Row]:
-    """The rows of a table in memory, counted from 1; cells that are missing are left out.
+    """Yield the rows of a table in memory, counted from 1, without missing cells.
 
     Raises:
         DataError: a row of a list that is no dict, or two columns with one name.
@@ -91,8 +91,8 @@ def _named(frame: Frame) -> Iterator[Any]:
         yield from frame.iter_rows(named=True)
     elif isinstance(frame, TupleRows):
         columns = list(frame.columns)
-        if twice := [name for name, count in Counter(columns).items() if count > 1]:
-            raise DataError(f"two columns are called {twice[0]!r}")
+        if repeated := [name for name, count in Counter(columns).items() if count > 1]:
+            raise DataError(f"two columns are called {repeated[0]!r}")
         for cells in frame.itertuples(index=False, name=None):
             yield dict(zip(columns, cells, strict=True))
     else:
@@ -115,7 +115,7 @@ class ParquetFile(RowFile):
     unit = "row"
 
     def rows(self) -> Iterator[Row]:
-        """The rows, from the beginning; cells that are missing are left out.
+        """Yield the rows, from the beginning, without missing cells.
 
         Raises:
             DataError: a file that cannot be read, or has changed.
@@ -125,46 +125,47 @@ class ParquetFile(RowFile):
         from pyarrow import parquet
 
         try:
-            self._settle()
+            self._check_unchanged()
             with parquet.ParquetFile(self.path, buffer_size=_CHUNK, pre_buffer=False) as table:
                 batches = table.iter_batches(batch_size=_BATCH, use_threads=False)
                 rows = (cells for batch in batches for cells in batch.to_pylist())
                 for number, cells in enumerate(rows, start=1):
                     yield number, present(cells)
-            self._settle()
+            self._check_unchanged()
         except OSError as error:
             raise unreadable(self.path, error) from error
         except arrow.ArrowException as error:
             raise DataError(f"{self.path}: cannot be read as Parquet: {_one_line(error)}") from error
 
-    def _settle(self) -> None:
+    def _check_unchanged(self) -> None:
+        """Record the content's digest, or raise an error if it differs from the recorded one."""
         status = self.path.stat()
         version = status.st_size, status.st_mtime_ns
         if self._version == version:
-            return
-        found = _digest(self.path)
-        if self.digest not in ("", found):
+            return  # of the same size and date: not hashed again
+        digest = _digest(self.path)
+        if self.digest not in ("", digest):
             raise self._changed()
-        self.digest, self._version = found, version
+        self.digest, self._version = digest, version
 
 
 def row_file(path: Path) -> RowFile:
-    """What reads a file, by its name."""
+    """Return the reader of a file, by its name."""
     return ParquetFile(path) if path.name.lower().endswith(".parquet") else RowFile(path)
 
 
 def present(cells: Mapping[Any, Any]) -> dict[str, Any]:
-    """A row without the cells that are missing (``None``, NaN, pandas' ``NA``), in plain Python's types."""
-    held = {str(name): _plain(cell) for name, cell in cells.items()}
-    return unflattened({name: cell for name, cell in held.items() if not _is_missing(cell)})
+    """Return a row in plain Python types, without missing cells (``None``, NaN, pandas' ``NA``)."""
+    plain = {str(name): _plain(cell) for name, cell in cells.items()}
+    return unflattened({name: cell for name, cell in plain.items() if not _is_missing(cell)})
 
 
 def _plain(cell: Any) -> Any:
     if isinstance(cell, (np.ndarray, np.generic)):
         cell = cell.tolist()
     if isinstance(cell, Mapping):
-        held = {name: _plain(value) for name, value in cell.items()}
-        return {name: value for name, value in held.items() if not _is_missing(value)}
+        members = {name: _plain(value) for name, value in cell.items()}
+        return {name: value for name, value in members.items() if not _is_missing(value)}
     if isinstance(cell, (list, tuple)):
         return [value for value in map(_plain, cell) if not _is_missing(value)]
     return cell
@@ -173,6 +174,7 @@ def _plain(cell: Any) -> Any:
 def _is_missing(cell: Any) -> bool:
     if isinstance(cell, float):
         return math.isnan(cell)
+    # By name, since pandas is not imported: its NA and NaT.
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 

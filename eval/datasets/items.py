@@ -1,4 +1,4 @@
-"""One item, what people said of it, and one pass over all of them: checked, counted."""
+"""Items to be judged with people's labels, and the pass over a dataset that checks and counts them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class _Item(BaseModel):
-    # A dataset may carry columns of its own: they are left alone.
+    # A dataset may carry columns of its own: they are ignored.
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
     id: str = Field(min_length=1)
     group: str | None = None
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """The fields that are text, and what they hold."""
+        """Yield the name and value of each field that is text."""
         return ((name, value) for name, value in self if isinstance(value, str))
 
 
 class About(TypedDict):
-    """What results repeat of their item, so that whoever reads them needs no dataset.
+    """What a result repeats of its item, so that reading results needs no dataset.
 
     Attributes:
         systems: who wrote the candidate, or answer 1 and answer 2; empty where it is not known.
@@ -66,18 +66,18 @@ class ScoreItem(_Item):
     annotations: dict[str, list[Number]] = {}
 
     def task(self, aspect: Aspect) -> ScoreTask:
-        """What a protocol is given."""
+        """Return the task that a protocol is given."""
         return ScoreTask(source=self.source, candidate=self.candidate, fact=self.fact, aspect=aspect)
 
     def label(self, aspect: str) -> float | None:
-        """People's score: the mean where several are given."""
+        """Return people's score, the mean where several are given; ``None`` without any."""
         given = self.human.get(aspect)
         if given is None or given == []:
             return None
         return fmean(given) if isinstance(given, list) else given
 
     def about(self, aspect: str) -> About:
-        """What a result of that aspect repeats of the item."""
+        """Return what a result of that aspect repeats of the item."""
         given = self.human.get(aspect)
         return About(
             systems=(self.system,) if self.system else (),
@@ -88,14 +88,14 @@ class ScoreItem(_Item):
 
 
 def _joined(value: Any) -> Any:
-    """The turns of a conversation as one text."""
+    """Join the turns of a conversation into one text."""
     if isinstance(value, list) and all(isinstance(turn, str) for turn in value):
         return "\n\n".join(f"Turn {number}: {turn}" for number, turn in enumerate(value, start=1))
     return value
 
 
 def _as_text(value: Any) -> Any:
-    """Whole numbers as text; a column with missing cells has 1.0 for 1."""
+    """Turn whole numbers into text; tables hold 1.0 for 1 in a column with missing cells."""
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     return f"{value:.0f}" if whole else value
 
@@ -118,7 +118,7 @@ class CompareItem(_Item):
     human: Preference | list[Preference] | None = None
 
     def task(self) -> CompareTask:
-        """What a protocol is given."""
+        """Return the task that a protocol is given."""
         return CompareTask(
             question=self.question,
             answer_1=self.answer_1,
@@ -128,13 +128,13 @@ class CompareItem(_Item):
         )
 
     def label(self) -> Winner | None:
-        """People's preference: that of the majority; no majority is a tie."""
+        """Return people's preference: that of the majority, a tie without one; ``None`` without any."""
         if not self.human:
             return None
         return majority(self.human) if isinstance(self.human, list) else self.human
 
     def about(self) -> About:
-        """What a result repeats of the item."""
+        """Return what a result repeats of the item."""
         return About(
             systems=(self.model_1, self.model_2) if self.model_1 and self.model_2 else (),
             category=self.category,
@@ -144,7 +144,7 @@ class CompareItem(_Item):
 
 
 def majority(votes: Sequence[Winner]) -> Winner:
-    """What more than half of the annotators said; else a tie (ChatEval, section 3.4).
+    """Return what more than half of the annotators said; else a tie (ChatEval, section 3.4).
 
     >>> majority(["1", "1", "tie"]), majority(["1", "2", "tie"])
     ('1', 'tie')
@@ -168,7 +168,7 @@ def parse_item(row: Mapping[str, Any]) -> Item:
 
 
 Numbered = tuple[int, Item]
-"""An item and where it stands: its line in a file, or its place among items in memory."""
+"""An item and its number: its line in a file, or its position among items in memory."""
 
 Reader = Callable[[], Iterator[Numbered]]
 """Reads the items from the beginning, as often as it is called."""
@@ -176,26 +176,26 @@ Reader = Callable[[], Iterator[Numbered]]
 
 @dataclass
 class LabelRange:
-    """Where an aspect turns up first (counted from 0), and how far its labels reach."""
+    """The first item that has an aspect (counted from 0), and the range of the aspect's labels."""
 
     first: int
     low: float = math.inf
     high: float = -math.inf
 
     def add(self, label: float) -> None:
-        """Take in one more label."""
+        """Widen the range to one more label."""
         self.low, self.high = min(self.low, label), max(self.high, label)
 
 
 @dataclass
 class DatasetProfile:
-    """What is remembered of a dataset's items.
+    """What is kept of a dataset's items after one pass.
 
     Attributes:
-        kind: what they all are.
-        count: how many there are.
-        has_labels: whether people, or the construction of the data, said anything of any of them.
-        aspects: those that have labels, in the order in which they turn up.
+        kind: the kind of task, the same for all items.
+        count: how many items there are.
+        has_labels: whether any item has a label, by people or by the construction of the data.
+        aspects: those that have labels, in the order in which they first occur.
     """
 
     kind: TaskKind
@@ -204,7 +204,7 @@ class DatasetProfile:
     aspects: dict[str, LabelRange] = field(default_factory=dict)
 
     def add(self, item: Item) -> None:
-        """Take in one more item."""
+        """Count one more item."""
         self.has_labels = self.has_labels or bool(item.human)
         if isinstance(item, ScoreItem):
             for name in item.human:
@@ -217,7 +217,7 @@ class DatasetProfile:
 def profile_items(
     read: Reader, name: str, unit: str = "line", *, most_characters: int | None = None
 ) -> DatasetProfile:
-    """Check all items, one at a time.
+    """Check all items, one at a time, and return what is kept of them.
 
     Args:
         read: reads the items.
@@ -228,23 +228,24 @@ def profile_items(
     Raises:
         DataError: no items, a text that is too long, both kinds, or one id twice; names the place.
     """
-    found: DatasetProfile | None = None
+    profile: DatasetProfile | None = None
+    # Digests of 8 bytes in place of ids: a dataset of millions of items is checked for repeated ids in little memory.
     ids = array("Q")
     for number, item in read():
         _check_lengths(item, f"{name}, {unit} {number}", most_characters)
         kind: TaskKind = "score" if isinstance(item, ScoreItem) else "compare"
-        found = found or DatasetProfile(kind)
-        if found.kind != kind:
+        profile = profile or DatasetProfile(kind)
+        if profile.kind != kind:
             raise DataError(
                 f"{name}, {unit} {number}: texts to be rated and answers to be compared in one file"
             )
-        found.add(item)
+        profile.add(item)
         ids.append(digest(item.id))
-    if found is None:
+    if profile is None:
         raise DataError(f"{name}: holds no items")
     if repeated := _repeated(ids):
-        _refuse(repeated, read, name, unit)
-    return found
+        _refuse_repeated_id(repeated, read, name, unit)
+    return profile
 
 
 def _check_lengths(item: Item, where: str, most: int | None) -> None:
@@ -261,8 +262,8 @@ def _repeated(ids: array[int]) -> set[int]:
     return set(values[counts > 1].tolist())
 
 
-def _refuse(repeated: set[int], read: Reader, name: str, unit: str) -> None:
-    """Name the first id that stands there twice: digests tell where to look, the ids themselves are compared."""
+def _refuse_repeated_id(repeated: set[int], read: Reader, name: str, unit: str) -> None:
+    """Raise an error that names the first repeated id: digests say where to look, the ids themselves are compared."""
     seen: dict[str, int] = {}
     for number, item in read():
         if digest(item.id) not in repeated:
@@ -274,7 +275,7 @@ def _refuse(repeated: set[int], read: Reader, name: str, unit: str) -> None:
 
 
 def digest(*parts: Any) -> int:
-    """64 bits that stand for some values: equal values have equal ones, different values different ones.
+    """Return 64 bits that identify some values: equal values have equal digests, different values different ones.
 
     Among a million values the chance that any two share theirs is below one in ten million.
 

@@ -267,7 +267,7 @@ def added(parts: Iterable[Part], protocol: str = "", model: str = "") -> Part:
 def estimate_table(estimate: Estimate) -> Table:
     """Lay out an estimate as a table: a line for each protocol and model, and the total."""
     table = Table(
-        title="What it will take, at least and at most",
+        title="Estimate: from the least to the most expected",
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
@@ -290,8 +290,8 @@ def estimate_table(estimate: Estimate) -> Table:
 
 def _caption(estimate: Estimate) -> str:
     return (
-        f"Calls lie between these, repairs of unreadable replies aside. Tokens are estimated from {estimate.sampled} "
-        "rehearsed verdicts a protocol and replies of usual length; they may well be off by half."
+        "Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of "
+        f"{estimate.sampled} verdicts per protocol and replies of usual length; they may be off by half."
     )
 
 

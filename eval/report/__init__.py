@@ -1,1 +1,1 @@
-"""The page that shows runs."""
+"""Reports on runs: tables, charts, the answer in sentences, and the HTML page."""

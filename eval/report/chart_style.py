@@ -134,6 +134,7 @@ def save(figure: Figure, path: str | Path) -> Path:
         )
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix.lower()]
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Dates are left out, so that the same chart always gives the same file.
     with _settings():
         figure.savefig(path, dpi=200, facecolor=PAPER, metadata=metadata)
     return path

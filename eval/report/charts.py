@@ -70,6 +70,7 @@ def _frontier(frontier: Frontier) -> Picture:
 
 def rounds(study: Study) -> Iterator[Picture]:
     """A chart of agreement by round for each subject with debates of several rounds."""
+    # A debate of a single round has no course to draw.
     for subject in study.subjects:
         debated = [each for each in study.diagnoses if each.subject == subject.label and len(each.rounds) > 1]
         if debated:

@@ -259,6 +259,7 @@ def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
     if not name or not location:
         return "The texts are not shown: the run did not record where its data was."
     where = Path(location)
+    # Bundled data has no path of its own.
     if name not in ("demo", "demo-pairs") and not where.exists():
         return f"The texts are not shown: {where.name} is no longer where the run read it."
     try:
@@ -369,6 +370,7 @@ def for_script(value: Any) -> str:
 
 def packed(content: bytes) -> str:
     """Compress and encode as base64; the same content always gives the same text."""
+    # Without a time stamp, equal content gives equal text and the page can be compared with an older one.
     return base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
 
 

@@ -187,6 +187,7 @@ def place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[float, float 
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(figure)
+    # The layout moves the axes when it is drawn: only then do positions on the canvas hold.
     figure.draw_without_rendering()
     renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
     frame = axes.get_window_extent(renderer)

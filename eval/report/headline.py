@@ -57,6 +57,7 @@ def _is_agreement(study: Study, subjects: list[EvaluationTarget], best: Judge, m
         figure = measure_of(study.leaderboard.standing(best.label, subjects[0].label), "kappa")
     if figure is None or figure.value is None:
         return False
+    # An average over aspects may come without an interval; then only its sign is known.
     return figure.value > 0 if figure.low is None and len(subjects) > 1 else (figure.low or 0.0) > 0
 
 

@@ -36,6 +36,7 @@ def config_hash(signature: str) -> str:
     >>> config_hash("protocol:debate|n:4")
     '6ca77e'
     """
+    # A name may hold half a surrogate pair, which UTF-8 cannot encode.
     return sha256(signature.encode(errors="replace")).hexdigest()[:6]
 
 

@@ -45,6 +45,7 @@ def best_first(study: Study, subjects: Sequence[EvaluationTarget], metric: str) 
     def rank(judge: Judge) -> tuple[bool, float, float]:
         found = overall(study, judge, subjects, metric)
         value = None if found is None else found.value
+        # Rounded, so that judges with equal agreement are not ordered by noise in the last digits.
         return value is None, -round(value or 0.0, 9), judge.usage.calls_each or 0.0
 
     return sorted(judges, key=rank)

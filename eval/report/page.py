@@ -182,6 +182,7 @@ def _write(page: Page, debates: Debates, file: IO[str]) -> None:
         blocks=debates.blocks(),
         index=_index(debates),
     )
+    # Written piece by piece: the blocks of a large run are never in memory together.
     file.writelines(pieces)
 
 

@@ -117,10 +117,10 @@ def compare_correlations_within(
     in_both = ~np.isnan(by_group[0] - by_group[1])
     first_known, second_known = (values[in_both] for values in by_group)
     drawn = resampled_means(first_known - second_known, np.arange(len(first_known)), resampling)
-    found = _comparison(
+    comparison = _comparison(
         name, rows, (mean_or_none(first_known), mean_or_none(second_known)), drawn, resampling
     )
-    return replace(found, groups=len(first_known), skipped=int((~in_both).sum()))
+    return replace(comparison, groups=len(first_known), skipped=int((~in_both).sum()))
 
 
 def compare_accuracies(
@@ -224,8 +224,8 @@ def _compare_tables(
         return _TABLE_FIGURES[what](sums.reshape(-1, 3, 3))
 
     def difference(weights: Weights) -> Floats:
-        found: Floats = figure_of(weights @ tables[0]) - figure_of(weights @ tables[1])
-        return found
+        differences: Floats = figure_of(weights @ tables[0]) - figure_of(weights @ tables[1])
+        return differences
 
     first, second = (none_if_nan(figure_of(table.sum(axis=0))[0]) for table in tables)
     return _comparison(

@@ -1,4 +1,7 @@
-"""How well each cell agrees with people, and its further figures."""
+"""How well each cell of a sweep agrees with people, its gain over the first cell, and further figures of some sweeps.
+
+``measure`` is the main function; then the means over aspects, the extra metrics, and what tables and charts share.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from ..statistics.paired_bootstrap import (
     compare_correlations_within,
     compare_on_votes,
 )
-from ..statistics.resampling import Resampling, Statistic, mean_or_none
+from ..statistics.resampling import Resampling, Statistic, mean_or_none, without_nan
 from ..statistics.tie_policy import TiePolicy
 from .cells import CellResult
 
@@ -34,7 +37,7 @@ OF_SCORES, OF_PREFERENCES = ("spearman", "kendall"), ("accuracy", "kappa")
 
 
 class MetricKey(NamedTuple):
-    """Which figure: of which aspect (``preference`` for comparisons, ``average`` over aspects), which statistic."""
+    """The key of a figure: its aspect (``preference`` for comparisons, ``average`` over aspects) and its statistic."""
 
     subject: str
     statistic: str
@@ -42,7 +45,7 @@ class MetricKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """One cell beside people.
+    """How one cell agrees with people.
 
     Attributes:
         figures: agreement with people; correlations are means within groups where all rows have a group (``within``),
@@ -59,22 +62,22 @@ class Measured:
 
 
 def measure(cells: Sequence[CellResult], resampling: Resampling | None = None) -> tuple[Measured, ...]:
-    """Each cell's agreement with people, and its gain over the first.
+    """Measure each cell's agreement with people, and its gain over the first cell.
 
     Args:
         cells: of one sweep.
         resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
     """
     resampling = resampling or Resampling()
-    tables = [rows_of(one) for one in cells]
+    tables = [rows_of(cell) for cell in cells]
     return tuple(
-        _measured(table, tables[0] if number else None, resampling, cells[number].evaluation.rule)
+        _measure_cell(table, tables[0] if number else None, resampling, cells[number].evaluation.rule)
         for number, table in enumerate(tables)
     )
 
 
 class Row(NamedTuple):
-    """What a statistic looks at."""
+    """One verdict, with the fields that statistics read."""
 
     key: tuple[str, int]
     group: str | None
@@ -87,51 +90,51 @@ Rows = Mapping[str, Sequence[Row]]
 """By subject."""
 
 
-def rows_of(one: CellResult, category: str | None = None) -> dict[str, list[Row]]:
-    """The verdicts of a cell by subject, those of one category of items where one is named."""
-    found: dict[str, list[Row]] = {}
-    for head in heads(one):
+def rows_of(cell: CellResult, category: str | None = None) -> dict[str, list[Row]]:
+    """Return the verdicts of a cell by subject, those of one category of items where one is named."""
+    by_subject: dict[str, list[Row]] = {}
+    for head in heads(cell):
         if head["status"] == "ok" and category in (None, head["category"]):
             subject = PREFERENCE if head["aspect"] is None else head["aspect"]
             judged = head["winner"] if head["aspect"] is None else head["score"]
             row = Row((head["item"], head["repeat"]), head["group"], judged, head["human"], head)
-            found.setdefault(subject, []).append(row)
-    return found
+            by_subject.setdefault(subject, []).append(row)
+    return by_subject
 
 
-def heads(one: CellResult) -> Iterator[Mapping[str, Any]]:
-    """The fields of each result of a cell."""
-    results = one.evaluation.results
+def heads(cell: CellResult) -> Iterator[Mapping[str, Any]]:
+    """Yield the fields of each result of a cell; of stored ones without the transcript, which is not parsed."""
+    results = cell.evaluation.results
     return results.heads() if isinstance(results, StoredResults) else map(fields_of, results)
 
 
 def agreement_of(
     rows: Iterable[Row], resampling: Resampling, rule: TiePolicy
 ) -> ScoreAgreement | PreferenceAgreement | None:
-    """Agreement of the rows of one subject; none where there are no rows."""
-    found = agreement([row.fields for row in rows], resampling, ties=rule.ties, votes=rule.votes)
-    return next(iter(found.values()), None)
+    """Measure the agreement of one subject's rows with people; ``None`` where there are no rows."""
+    by_aspect = agreement([row.fields for row in rows], resampling, ties=rule.ties, votes=rule.votes)
+    return next(iter(by_aspect.values()), None)
 
 
-def figures_of(found: ScoreAgreement | PreferenceAgreement, within: bool) -> dict[str, Statistic]:
-    """The figures that papers print, by the statistic's name."""
-    if isinstance(found, PreferenceAgreement):
-        return {"accuracy": found.accuracy, "kappa": found.kappa}
-    chosen = found.per_group if within else found.over_rows
-    return {name: chosen[name] for name in OF_SCORES if name in chosen}
+def figures_of(result: ScoreAgreement | PreferenceAgreement, within: bool) -> dict[str, Statistic]:
+    """Return the figures that papers print, by the statistic's name."""
+    if isinstance(result, PreferenceAgreement):
+        return {"accuracy": result.accuracy, "kappa": result.kappa}
+    correlations = result.per_group if within else result.over_rows
+    return {name: correlations[name] for name in OF_SCORES if name in correlations}
 
 
-def _measured(table: Rows, base: Rows | None, resampling: Resampling, rule: TiePolicy) -> Measured:
+def _measure_cell(table: Rows, base: Rows | None, resampling: Resampling, rule: TiePolicy) -> Measured:
     within = all(row.group is not None for rows in table.values() for row in rows)
     figures: dict[MetricKey, Statistic] = {}
     gains: dict[MetricKey, Statistic] = {}
     counted: dict[str, int] = {}
     for subject, rows in table.items():
-        found = agreement_of(rows, resampling, rule)
-        if found is None or not found.n:
+        result = agreement_of(rows, resampling, rule)
+        if result is None or not result.n:
             continue
-        counted[subject] = found.n
-        for name, value in figures_of(found, within).items():
+        counted[subject] = result.n
+        for name, value in figures_of(result, within).items():
             figures[MetricKey(subject, name)] = value
             if base is not None:
                 gains[MetricKey(subject, name)] = _gain(
@@ -139,7 +142,7 @@ def _measured(table: Rows, base: Rows | None, resampling: Resampling, rule: TieP
                 )
     if len(counted) > 1:
         averages = _Averages(table, within, resampling)
-        names = dict.fromkeys(place.statistic for place in figures)
+        names = dict.fromkeys(key.statistic for key in figures)
         figures |= {MetricKey(AVERAGE, name): averages.figure(name, figures) for name in names}
         if base is not None:
             gains |= {MetricKey(AVERAGE, name): averages.gain(name, base) for name in names}
@@ -154,22 +157,22 @@ def _gain(
     resampling: Resampling,
     rule: TiePolicy,
 ) -> Statistic:
-    """Over the rows that both have."""
-    before = {row.key: row for row in base}
-    both = [(row, before[row.key]) for row in rows if row.key in before and row.human is not None]
+    """Subtract the base's figure from the cell's, over the rows that both have."""
+    base_rows = {row.key: row for row in base}
+    both = [(row, base_rows[row.key]) for row in rows if row.key in base_rows and row.human is not None]
     if not both:
         return Statistic(None)
-    judged, earlier = [row.judged for row, _ in both], [row.judged for _, row in both]
+    judged, base_judged = [row.judged for row, _ in both], [row.judged for _, row in both]
     human, groups = [row.human for row, _ in both], [row.group or row.key[0] for row, _ in both]
-    found: PairedBootstrap
+    comparison: PairedBootstrap
     if name in OF_PREFERENCES:
         votes = [rule.vote_counts(row.human, row.fields.get("annotations") or ()) for row, _ in both]
-        of_both = compare_on_votes(judged, earlier, votes, groups, ties=rule.ties, resampling=resampling)
-        found = of_both[name]
+        by_name = compare_on_votes(judged, base_judged, votes, groups, ties=rule.ties, resampling=resampling)
+        comparison = by_name[name]
     else:
         compare = compare_correlations_within if within else compare_correlations
-        found = compare(name, judged, earlier, human, groups, resampling)
-    return found.difference
+        comparison = compare(name, judged, base_judged, human, groups, resampling)
+    return comparison.difference
 
 
 class _Averages:
@@ -181,7 +184,7 @@ class _Averages:
         self._resampling = resampling
 
     def figure(self, name: str, figures: Mapping[MetricKey, Statistic]) -> Statistic:
-        """The mean of a statistic; none where an aspect has none, no interval where aspects have other groups."""
+        """Average a statistic; no value where an aspect has none, no interval where aspects have different groups."""
         values = [
             figures[MetricKey(subject, name)].value
             for subject in self._table
@@ -190,53 +193,50 @@ class _Averages:
         known = [value for value in values if value is not None]
         if len(known) < len(self._table):
             return Statistic(None)
-        drawn = self._drawn(name, self._table)
+        resampled = self._resampled(name, self._table)
         mean = float(np.mean(known))
-        return Statistic(mean) if drawn is None else self._resampling.interval(mean, drawn)
+        return Statistic(mean) if resampled is None else self._resampling.interval(mean, resampled)
 
     def gain(self, name: str, base: Rows) -> Statistic:
-        """The mean less that of the base, over the rows that both have."""
-        keys = {subject: {row.key for row in base.get(subject, ())} for subject in self._table}
-        own = {
-            subject: [row for row in rows if row.key in keys[subject]]
-            for subject, rows in self._table.items()
-        }
-        there = {subject: {row.key for row in rows} for subject, rows in own.items()}
-        others = {
-            subject: [row for row in base.get(subject, ()) if row.key in there[subject]] for subject in own
-        }
-        means = [self._mean(name, rows) for rows in (own, others)]
-        drawn = [self._drawn(name, rows) for rows in (own, others)]
-        if means[0] is None or means[1] is None:
+        """Subtract the base's mean from the cell's, over the rows that both have."""
+        own, others = _shared_rows(self._table, base), _shared_rows(base, self._table, order=self._table)
+        mean, base_mean = self._mean(name, own), self._mean(name, others)
+        if mean is None or base_mean is None:
             return Statistic(None)
-        if drawn[0] is None or drawn[1] is None:
-            return Statistic(means[0] - means[1])
-        return self._resampling.interval(means[0] - means[1], drawn[0] - drawn[1])
+        resampled, base_resampled = self._resampled(name, own), self._resampled(name, others)
+        if resampled is None or base_resampled is None:
+            return Statistic(mean - base_mean)
+        return self._resampling.interval(mean - base_mean, resampled - base_resampled)
 
     def _mean(self, name: str, table: Rows) -> float | None:
-        found = [self._value(name, _columns(rows)) for rows in table.values()]
-        known = [value for value in found if value is not None]
-        return float(np.mean(known)) if known and len(known) == len(found) else None
+        values = [self._value(name, _columns(rows)) for rows in table.values()]
+        known = [value for value in values if value is not None]
+        return float(np.mean(known)) if known and len(known) == len(values) else None
 
     def _value(self, name: str, rows: AlignedRows) -> float | None:
         if self._within:
-            return mean_or_none(_known(correlations_within(name, *_pair(rows), rows.units)))
+            return mean_or_none(without_nan(correlations_within(name, *_pair(rows), rows.units)))
         return correlation(name, *_pair(rows))
 
-    def _drawn(self, name: str, table: Rows) -> Floats | None:
+    def _resampled(self, name: str, table: Rows) -> Floats | None:
+        """Return the mean in each resample; ``None`` where aspects have different groups, so no common resamples."""
         columns = [_columns(rows) for rows in table.values()]
         if len({rows.groups for rows in columns}) != 1 or not all(map(len, columns)):
             return None
-        draw = resampled_mean_within if self._within else resampled_correlation
-        found: Floats = np.mean(
-            [draw(name, *_pair(rows), rows.units, self._resampling) for rows in columns], axis=0
+        resample = resampled_mean_within if self._within else resampled_correlation
+        means: Floats = np.mean(
+            [resample(name, *_pair(rows), rows.units, self._resampling) for rows in columns], axis=0
         )
-        return found
+        return means
 
 
-def _known(values: Floats) -> Floats:
-    found: Floats = values[~np.isnan(values)]
-    return found
+def _shared_rows(table: Rows, other: Rows, order: Rows | None = None) -> dict[str, list[Row]]:
+    """Return the rows of a table that another one has too, by subject in the order of ``order`` (default: its own)."""
+    shared = {}
+    for subject in order or table:
+        keys = {row.key for row in other.get(subject, ())}
+        shared[subject] = [row for row in table.get(subject, ()) if row.key in keys]
+    return shared
 
 
 def _pair(rows: AlignedRows) -> tuple[Floats, Floats]:
@@ -255,7 +255,7 @@ Extra = Literal["alpha", "spread", "weight"]
 
 @dataclass(frozen=True)
 class ExtraMetric:
-    """A figure of a cell.
+    """A further figure of a cell, for the sweeps that ask for it.
 
     Attributes:
         name: its heading.
@@ -270,36 +270,35 @@ class ExtraMetric:
     digits: int = 3
 
 
-def advocates_alpha(one: CellResult) -> Statistic:
-    """Krippendorff's alpha (interval) of the totals that the defences of one answer got, each scored alone.
+def advocates_alpha(cell: CellResult) -> Statistic:
+    """Compute Krippendorff's alpha (interval) of the totals that the defences of one answer got, each scored alone.
 
     1: all defences of an answer are worth the same; 0: no more alike than defences of different answers.
     Resampled are items.
     """
-    units = [(item, totals) for item, side in _sides(one) for totals in [side["totals"]]]
-    found = krippendorff_alpha(
+    units = [(item, totals) for item, side in _sides(cell) for totals in [side["totals"]]]
+    return krippendorff_alpha(
         [totals for _, totals in units], groups=[item for item, _ in units], resampling=Resampling()
-    )
-    return found.alpha
+    ).alpha
 
 
-def advocates_spread(one: CellResult) -> Statistic:
-    """By how many points the best defence of an answer exceeds the worst one, on average."""
-    return _mean([max(side["totals"]) - min(side["totals"]) for _, side in _sides(one)])
+def advocates_spread(cell: CellResult) -> Statistic:
+    """Compute by how many points the best defence of an answer exceeds the worst one, on average."""
+    return _mean([max(side["totals"]) - min(side["totals"]) for _, side in _sides(cell)])
 
 
-def picked_weight(one: CellResult) -> Statistic:
-    """The softmax weight of the defence that represents its answer, on average."""
-    return _mean([max(side["weights"]) for _, side in _sides(one)])
+def picked_weight(cell: CellResult) -> Statistic:
+    """Compute the softmax weight of the defence that represents its answer, on average."""
+    return _mean([max(side["weights"]) for _, side in _sides(cell)])
 
 
 def _mean(values: list[float]) -> Statistic:
     return Statistic(fsum(values) / len(values) if values else None)
 
 
-def _sides(one: CellResult) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of each verdict, round and side: the item, and the totals and weights of the side's defences."""
-    for result in one.evaluation.results:
+def _sides(cell: CellResult) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield for each verdict, round and side the item, and the totals and weights of the side's defences."""
+    for result in cell.evaluation.results:
         for round in result.details.get("best", ()):
             for totals, weights in zip(round["totals"], round["weights"], strict=True):
                 yield result.item, {"totals": totals, "weights": weights}
@@ -317,34 +316,40 @@ EXTRAS: Mapping[Extra, ExtraMetric] = {
 
 
 def categories_of(cells: Sequence[CellResult]) -> list[str]:
-    """The items' categories, those that a cell is named after first."""
-    labels = {label for one in cells for label in one.cell.labels.values()}
-    found = dict.fromkeys(head["category"] for one in cells for head in heads(one) if head["category"])
-    return sorted(found, key=lambda category: category not in labels)
+    """Return the items' categories, those that a cell is named after first."""
+    labels = {label for cell in cells for label in cell.cell.labels.values()}
+    categories = dict.fromkeys(head["category"] for cell in cells for head in heads(cell) if head["category"])
+    return sorted(categories, key=lambda category: category not in labels)
 
 
-def all_rows(one: CellResult, category: str) -> list[Row]:
-    """The verdicts of a cell on items of one category."""
-    return [row for rows in rows_of(one, category).values() for row in rows]
+def agreement_on_category(cell: CellResult, category: str) -> ScoreAgreement | PreferenceAgreement | None:
+    """Measure a cell's agreement with people on items of one category; ``None`` where it has none of these."""
+    rows = [row for of_subject in rows_of(cell, category).values() for row in of_subject]
+    return agreement_of(rows, Resampling(), cell.evaluation.rule)
+
+
+def first_figure(result: ScoreAgreement | PreferenceAgreement) -> Statistic:
+    """Return the first of the figures that papers print: rho over rows, or accuracy."""
+    return next(iter(figures_of(result, within=False).values()))
 
 
 def metric_keys(measured: Sequence[Measured]) -> list[MetricKey]:
-    """All figures that any cell has, those of the average first."""
-    places = dict.fromkeys(place for found in measured for place in found.figures)
-    return sorted(places, key=lambda place: place.subject != AVERAGE)
+    """Return the keys of all figures that any cell has, those of the average first."""
+    keys = dict.fromkeys(key for cell in measured for key in cell.figures)
+    return sorted(keys, key=lambda key: key.subject != AVERAGE)
 
 
-def leading(places: Iterable[MetricKey]) -> list[MetricKey]:
-    """The figures that stand for all: of the average over aspects, else of the only subject, else of each."""
-    listed = list(places)
-    return [place for place in listed if place.subject == AVERAGE] or listed
+def leading(keys: Iterable[MetricKey]) -> list[MetricKey]:
+    """Return the keys that stand for all: of the average over aspects, else of every subject there is."""
+    listed = list(keys)
+    return [key for key in listed if key.subject == AVERAGE] or listed
 
 
 def shown(axis: str, label: str) -> str:
-    """A value as it is called where its axis is not named: what says little by itself, with its axis.
+    """Return a value's label where its axis is not named: a number or a flag is shown with its axis.
 
     >>> shown("n", "3"), shown("tie_breaker", "true"), shown("persona", "plain")
     ('n=3', 'tie_breaker=true', 'plain')
     """
-    telling = not label.replace(".", "").isdigit() and label not in ("true", "false")
-    return label if telling else f"{axis}={label}"
+    speaks_for_itself = not label.replace(".", "").isdigit() and label not in ("true", "false")
+    return label if speaks_for_itself else f"{axis}={label}"

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...state.errors import UsageError
-from ...state.usage import Usage, total_usage
-from ..run.evaluation import Evaluation, Overview
+from ..run.evaluation import Evaluation, Overview, UsageTotals
 
 PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
 NAME_LENGTH = 100
@@ -223,20 +222,7 @@ class CellResult:
         return sum(one.failed for one in self.overviews())
 
     @property
-    def usage(self) -> Usage:
-        """The usage of its verdicts, also where another cell made and paid a call first."""
-        return total_usage(one.usage for one in self.overviews())
-
-    @property
-    def calls_each(self) -> float | None:
-        """Model calls for each item that was judged or failed."""
-        return self._each(self.usage.calls)
-
-    @property
-    def cost_each(self) -> float | None:
-        """US dollars for each item that was judged or failed; ``None`` where a price is unknown."""
-        return self._each(self.usage.cost_usd)
-
-    def _each(self, total: float | None) -> float | None:
-        asked = self.judged + self.failed
-        return None if total is None or not asked else total / asked
+    def usage(self) -> UsageTotals:
+        """The usage of its judgements, also where another cell made and paid a call first."""
+        of_aspects = (UsageTotals(one.judged + one.failed, one.usage) for one in self.overviews())
+        return sum(of_aspects, UsageTotals())

@@ -1,4 +1,4 @@
-"""A sweep as figures: agreement along one axis, a line or a row of bars for each combination of the others."""
+"""Charts of a sweep: agreement along one axis, a line or a row of bars for each combination of the other axes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from ...state.errors import UsageError
 from ..report.series_charts import Panel, columns, lines
-from ..statistics.resampling import Resampling, Statistic
+from ..statistics.resampling import Statistic
 from .cell_metrics import (
     AVERAGE,
     PREFERENCE,
     Measured,
     MetricKey,
-    agreement_of,
-    all_rows,
+    agreement_on_category,
     categories_of,
-    figures_of,
+    first_figure,
     leading,
     metric_keys,
     shown,
@@ -40,72 +39,71 @@ FIRST = "spearman"
 def figures(
     axes: Sequence[Axis], cells: Sequence[CellResult], measured: Sequence[Measured], along: str | None = None
 ) -> dict[str, Figure]:
-    """The figures of a sweep by name: ``agreement``, and ``aspects`` where there are several; none without labels.
+    """Draw a sweep's figures by name: ``agreement``, and ``aspects`` where there are several; none without labels.
 
     Args:
         axes: what varies.
         cells: every combination of it.
-        measured: each cell beside people, in the order of the cells.
+        measured: each cell's agreement with people, in the order of the cells.
         along: the axis that figures run along; default: the first one of numbers, else the first.
 
     Raises:
         UsageError: no such axis; matplotlib is not installed.
     """
-    axis = _along(axes, along)
-    places = metric_keys(measured)
-    if not places:
+    axis = _axis_along(axes, along)
+    keys = metric_keys(measured)
+    if not keys:
         return {}
-    found = {"agreement": _figure(cells, axis, measured, leading(places)[:4])}
-    several = [place for place in places if place.subject != AVERAGE and place.statistic == FIRST]
-    if len(several) > 1:
-        found["aspects"] = _figure(cells, axis, measured, several)
-    return found
+    # At most four panels: with several aspects their averages lead, and each aspect has a figure of its own.
+    drawn = {"agreement": _figure(cells, axis, measured, leading(keys)[:4])}
+    of_aspects = [key for key in keys if key.subject != AVERAGE and key.statistic == FIRST]
+    if len(of_aspects) > 1:
+        drawn["aspects"] = _figure(cells, axis, measured, of_aspects)
+    return drawn
 
 
 def category_figure(cells: Sequence[CellResult]) -> Figure:
-    """Accuracy by category of items: a row of bars for each cell."""
+    """Draw accuracy by category of items: a row of bars for each cell."""
     categories = categories_of(cells)
     series = {
-        ", ".join(shown(axis, label) for axis, label in one.cell.labels.items()): [
-            _of_category(one, category) for category in categories
+        ", ".join(shown(axis, label) for axis, label in cell.cell.labels.items()): [
+            None if (result := agreement_on_category(cell, category)) is None else first_figure(result)
+            for category in categories
         ]
-        for one in cells
+        for cell in cells
     }
     return columns([Panel("", MEASURES["accuracy"], series)], categories, "category of items")
 
 
-def _of_category(one: CellResult, category: str) -> Statistic | None:
-    found = agreement_of(all_rows(one, category), Resampling(), one.evaluation.rule)
-    return None if found is None else next(iter(figures_of(found, within=False).values()))
-
-
-def _along(axes: Sequence[Axis], name: str | None) -> Axis:
+def _axis_along(axes: Sequence[Axis], name: str | None) -> Axis:
     if name is None:
         return next((axis for axis in axes if axis.numbers and len(axis.values) > 1), axes[0])
-    found = [axis for axis in axes if axis.name == name]
-    if not found:
+    named = [axis for axis in axes if axis.name == name]
+    if not named:
         raise UsageError(f"the sweep has no axis {name!r}; it has {', '.join(axis.name for axis in axes)}")
-    return found[0]
+    return named[0]
 
 
 def _figure(
-    cells: Sequence[CellResult], axis: Axis, measured: Sequence[Measured], places: Iterable[MetricKey]
+    cells: Sequence[CellResult], axis: Axis, measured: Sequence[Measured], keys: Iterable[MetricKey]
 ) -> Figure:
-    panels = [_panel(cells, axis, measured, place) for place in places]
+    panels = [_panel(cells, axis, measured, key) for key in keys]
     numbers = axis.numbers
     return columns(panels, axis.labels, axis.name) if numbers is None else lines(panels, numbers, axis.name)
 
 
-def _panel(cells: Sequence[CellResult], axis: Axis, measured: Sequence[Measured], place: MetricKey) -> Panel:
-    """A line for each combination of the other axes."""
+def _panel(cells: Sequence[CellResult], axis: Axis, measured: Sequence[Measured], key: MetricKey) -> Panel:
+    """Lay out a panel with a line for each combination of the other axes."""
     series: dict[str, dict[str, Statistic]] = {}
-    for one, found in zip(cells, measured, strict=True):
-        others = ", ".join(shown(name, label) for name, label in one.cell.labels.items() if name != axis.name)
-        series.setdefault(others, {})[one.cell.labels[axis.name]] = found.figures.get(place, Statistic(None))
-    title = "" if place.subject in (PREFERENCE, AVERAGE) else place.subject
-    measure = MEASURES[place.statistic]
+    for cell, metrics in zip(cells, measured, strict=True):
+        labels = cell.cell.labels
+        others = ", ".join(shown(name, label) for name, label in labels.items() if name != axis.name)
+        series.setdefault(others, {})[labels[axis.name]] = metrics.figures.get(key, Statistic(None))
+    title = "" if key.subject in (PREFERENCE, AVERAGE) else key.subject
+    measure = MEASURES[key.statistic]
     return Panel(
         title,
-        f"{measure}, mean over aspects" if place.subject == AVERAGE else measure,
+        f"{measure}, mean over aspects" if key.subject == AVERAGE else measure,
+        # A sweep that was stopped has no value yet at some labels.
         {name: [values.get(label) for label in axis.labels] for name, values in series.items()},
     )

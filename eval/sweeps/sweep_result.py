@@ -1,4 +1,4 @@
-"""What a sweep came to: its tables, and the files written of it."""
+"""The result of a sweep: its cells, its tables, and the files written of them."""
 
 from __future__ import annotations
 
@@ -18,34 +18,32 @@ from .cell_metrics import (
     PREFERENCE,
     Measured,
     MetricKey,
-    agreement_of,
-    all_rows,
+    agreement_on_category,
     categories_of,
-    figures_of,
+    first_figure,
     leading,
     measure,
     metric_keys,
     shown,
 )
 from .cells import Axis, CellResult
-from .presets import Ablation
+from .presets import SweepPreset
 from .sweep_charts import category_figure, figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..agreement import PreferenceAgreement, ScoreAgreement
     from .cell_metrics import ExtraMetric
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep came to.
+    """The result of a sweep.
 
     Attributes:
         axes: what varied.
         cells: those that were begun, in order.
-        wanted: how many cells there are to be.
+        wanted: how many cells the sweep has when it is done.
         folder: where it is kept, if anywhere.
         calls_made: requests that were answered, over all its starts.
         cost_made: the same in US dollars; ``None`` where a price is unknown.
@@ -64,26 +62,26 @@ class Sweep:
     @property
     def calls_alone(self) -> int:
         """The calls behind all verdicts: what the cells would have taken one by one."""
-        return sum(one.usage.calls for one in self.cells)
+        return sum(cell.usage.total.calls for cell in self.cells)
 
     @property
     def failed(self) -> int:
         """Items without a verdict, in all cells."""
-        return sum(one.failed for one in self.cells)
+        return sum(cell.failed for cell in self.cells)
 
     @cached_property
     def note(self) -> str | None:
-        """What must stand at the head of everything shown of it."""
-        notes = (one.evaluation.manifest.get("note") for one in self.cells)
+        """What must stand at the head of everything shown of it: the offline judge's disclosure."""
+        notes = (cell.evaluation.manifest.get("note") for cell in self.cells)
         return next(filter(None, notes), None)
 
     @property
     def signatures(self) -> Mapping[str, str]:
-        """Of each cell, by its title."""
-        return {one.cell.title: one.evaluation.manifest["signatures"][one.protocol] for one in self.cells}
+        """Each cell's signature, by the cell's title."""
+        return {cell.cell.title: cell.evaluation.manifest["signatures"][cell.protocol] for cell in self.cells}
 
     def measured(self, resampling: Resampling | None = None) -> tuple[Measured, ...]:
-        """How well each cell agrees with people, and what it gains over the first cell.
+        """Measure how well each cell agrees with people, and what it gains over the first cell.
 
         Args:
             resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
@@ -93,11 +91,11 @@ class Sweep:
         return self._measured[resampling]
 
     def table(self) -> Grid:
-        """All cells with agreement, its interval, what a verdict takes, and the gain over the first cell."""
+        """Lay out all cells with agreement, its interval, cost per verdict, and the gain over the first cell."""
         return cell_grid(self)
 
     def figures(self, along: str | None = None) -> dict[str, Figure]:
-        """Agreement along one axis, a line or a row of columns for each combination of the others; by name.
+        """Draw agreement along one axis, a line or a row of bars for each combination of the others; by name.
 
         Args:
             along: the axis that figures run along; default: the first one of numbers, else the first.
@@ -109,11 +107,11 @@ class Sweep:
 
 
 SHORT = {"spearman": "rho", "kendall": "tau", "accuracy": "accuracy", "kappa": "kappa"}
-"""How statistics are called where there is little room."""
+"""Names of statistics for narrow columns."""
 
 
 def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[ExtraMetric] = ()) -> Grid:
-    """A line a cell: its values, agreement over all aspects, the gain over the first cell, and what a verdict takes.
+    """Lay out a line a cell: its values, agreement over all aspects, gain over the first cell, calls and cost.
 
     Args:
         sweep: what is shown.
@@ -124,10 +122,10 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[E
     lead = leading(metric_keys(measured))
     columns = (
         *(text_column(axis.name) for axis in sweep.axes),
-        *(Column(name_of(place), best="high") for place in lead),
+        *(Column(name_of(key), best="high") for key in lead),
         *(
-            Column(f"gain in {SHORT[place.statistic]}", interval=not extras, about="over the first cell")
-            for place in lead[:1]
+            Column(f"gain in {SHORT[key.statistic]}", interval=not extras, about="over the first cell")
+            for key in lead[:1]
         ),
         *(Column(extra.name, digits=extra.digits, about=extra.about) for extra in extras),
         Column("failed"),
@@ -136,25 +134,25 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[E
     )
     rows = [
         (
-            *one.cell.labels.values(),
-            *(found.figures.get(place) for place in lead),
-            *(found.gains.get(place) for place in lead[:1]),
-            *(extra.compute(one) for extra in extras),
-            one.failed,
-            one.calls_each,
-            one.cost_each,
+            *cell.cell.labels.values(),
+            *(metrics.figures.get(key) for key in lead),
+            *(metrics.gains.get(key) for key in lead[:1]),
+            *(extra.compute(cell) for extra in extras),
+            cell.failed,
+            cell.usage.calls_each,
+            cell.usage.cost_each,
         )
-        for one, found in zip(sweep.cells, measured, strict=True)
+        for cell, metrics in zip(sweep.cells, measured, strict=True)
     ]
     grid = Grid(title, columns, tuple(rows), notes_of(sweep, measured))
     return _without_empty(grid, kept=len(sweep.axes) + len(lead))
 
 
 def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
-    """Two lines a cell, one for each statistic; the aspects beside each other."""
+    """Lay out two lines a cell, one for each statistic; the aspects beside each other."""
     measured = sweep.measured()
-    places = metric_keys(measured)
-    subjects = list(dict.fromkeys(place.subject for place in places))
+    keys = metric_keys(measured)
+    subjects = list(dict.fromkeys(key.subject for key in keys))
     columns = (
         *(text_column(axis.name) for axis in sweep.axes),
         text_column("figure"),
@@ -162,50 +160,48 @@ def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
     )
     rows = [
         (
-            *one.cell.labels.values(),
+            *cell.cell.labels.values(),
             SHORT[name],
-            *(found.figures.get(MetricKey(each, name)) for each in subjects),
+            *(metrics.figures.get(MetricKey(subject, name)) for subject in subjects),
         )
-        for name in dict.fromkeys(place.statistic for place in places)
-        for one, found in zip(sweep.cells, measured, strict=True)
+        for name in dict.fromkeys(key.statistic for key in keys)
+        for cell, metrics in zip(sweep.cells, measured, strict=True)
     ]
     return Grid(title, columns, tuple(rows), notes_of(sweep, measured))
 
 
 def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
-    """The values of one axis beside each other, one line for each combination of the others and each figure."""
+    """Lay out the values of one axis side by side, a line for each combination of the others and each figure."""
     measured = sweep.measured()
     (axis,) = (axis for axis in sweep.axes if axis.name == across)
     others = [other.name for other in sweep.axes if other.name != across]
-    found: dict[tuple[str, ...], dict[str, Measured]] = {}
-    for one, each in zip(sweep.cells, measured, strict=True):
-        rest = tuple(one.cell.labels[name] for name in others)
-        found.setdefault(rest, {})[one.cell.labels[across]] = each
-    beside = (Column(shown(across, label)) for label in axis.labels)
-    columns = (*map(text_column, others), text_column("figure"), *beside)
+    by_others: dict[tuple[str, ...], dict[str, Measured]] = {}
+    for cell, metrics in zip(sweep.cells, measured, strict=True):
+        rest = tuple(cell.cell.labels[name] for name in others)
+        by_others.setdefault(rest, {})[cell.cell.labels[across]] = metrics
+    across_columns = (Column(shown(across, label)) for label in axis.labels)
+    columns = (*map(text_column, others), text_column("figure"), *across_columns)
     rows = [
-        (*rest, name_of(place), *(_figure(cells.get(label), place) for label in axis.labels))
-        for rest, cells in found.items()
-        for place in leading(metric_keys(measured))
+        (*rest, name_of(key), *(_figure(cells.get(label), key) for label in axis.labels))
+        for rest, cells in by_others.items()
+        for key in leading(metric_keys(measured))
     ]
     return Grid(title, columns, tuple(rows), notes_of(sweep, measured))
 
 
 def category_grid(sweep: Sweep, title: str) -> Grid:
-    """A line a cell, the items' categories beside each other: in each the first figure that papers print, and rows."""
+    """Lay out a line a cell, the items' categories side by side: the first figure that papers print; rows in a note."""
     categories = categories_of(sweep.cells)
     measured = {
-        category: [
-            agreement_of(all_rows(one, category), Resampling(), one.evaluation.rule) for one in sweep.cells
-        ]
-        for category in categories
+        category: [agreement_on_category(cell, category) for cell in sweep.cells] for category in categories
     }
     rows = []
-    for number, one in enumerate(sweep.cells):
-        found = [measured[category][number] for category in categories]
-        rows.append((*one.cell.labels.values(), *(None if each is None else _first(each) for each in found)))
+    for number, cell in enumerate(sweep.cells):
+        results = [measured[category][number] for category in categories]
+        figures = (None if result is None else first_figure(result) for result in results)
+        rows.append((*cell.cell.labels.values(), *figures))
     counted = ", ".join(
-        f"{category} {max((each.n for each in measured[category] if each), default=0)}"
+        f"{category} {max((result.n for result in measured[category] if result), default=0)}"
         for category in categories
     )
     columns = (
@@ -216,34 +212,30 @@ def category_grid(sweep: Sweep, title: str) -> Grid:
     return Grid(title, columns, tuple(rows), (f"Accuracy by category of items; rows: {counted}.", *notes))
 
 
-def _first(found: ScoreAgreement | PreferenceAgreement) -> Statistic:
-    return next(iter(figures_of(found, within=False).values()))
-
-
-def name_of(place: MetricKey) -> str:
-    """A figure in words.
+def name_of(key: MetricKey) -> str:
+    """Name a figure in words.
 
     >>> name_of(MetricKey("fluency", "spearman")), name_of(MetricKey("preference", "accuracy"))
     ('fluency rho', 'accuracy')
     """
-    short = SHORT[place.statistic]
-    return short if place.subject == PREFERENCE else f"{place.subject} {short}"
+    short = SHORT[key.statistic]
+    return short if key.subject == PREFERENCE else f"{key.subject} {short}"
 
 
 def notes_of(sweep: Sweep, measured: Sequence[Measured]) -> tuple[str, ...]:
-    """What a reader must know to read the figures."""
+    """Collect what a reader must know to read the figures."""
     notes = [sweep.note] if sweep.note else []
     if sweep.stopped:
-        judged = sum(one.judged for one in sweep.cells)
+        judged = sum(cell.judged for cell in sweep.cells)
         notes.append(
             f"Unfinished ({sweep.stopped}): {len(sweep.cells)} of {sweep.wanted} cells begun, {judged:,} verdicts."
         )
-    if any(found.rows for found in measured):
-        subjects = {subject for found in measured for subject in found.rows}
+    if any(metrics.rows for metrics in measured):
+        subjects = {subject for metrics in measured for subject in metrics.rows}
         if subjects - {PREFERENCE}:
-            how = "means within groups" if all(found.within for found in measured) else "over all rows"
+            how = "means within groups" if all(metrics.within for metrics in measured) else "over all rows"
             notes.append(f"rho Spearman, tau Kendall's tau-b: {how}.")
-        counts = {count for found in measured for count in found.rows.values()}
+        counts = {count for metrics in measured for count in metrics.rows.values()}
         least, most = min(counts), max(counts)
         notes.append(f"{least:,} rows each." if least == most else f"{least:,} to {most:,} rows each.")
         notes.append(
@@ -254,29 +246,30 @@ def notes_of(sweep: Sweep, measured: Sequence[Measured]) -> tuple[str, ...]:
 
 
 def paid(sweep: Sweep) -> str:
-    """What the cells have taken together, beside what they would have taken one by one."""
+    """Say how many calls were made, beside those that the cells would have made one by one."""
     alone, made = sweep.calls_alone, sweep.calls_made
     if not alone or made >= alone:
         return f"{made:,} calls made."
     return f"{made:,} calls made, where the cells one by one take {alone:,}: {1 - made / alone:.0%} saved."
 
 
-def _figure(found: Measured | None, place: MetricKey) -> CellValue:
-    return None if found is None else found.figures.get(place, Statistic(None))
+def _figure(metrics: Measured | None, key: MetricKey) -> CellValue:
+    return None if metrics is None else metrics.figures.get(key, Statistic(None))
 
 
 def _without_empty(grid: Grid, kept: int) -> Grid:
-    """The first columns, and of the others those that say something: no gains of a single cell, no failures of none."""
+    """Keep the first columns, and of the others those with a value: no gains of a single cell, no failures of none."""
     wanted = [
-        at
-        for at in range(len(grid.columns))
-        if at < kept or any(_says_something(row[at]) for row in grid.rows)
+        index
+        for index in range(len(grid.columns))
+        if index < kept or any(_has_value(row[index]) for row in grid.rows)
     ]
-    columns = tuple(grid.columns[at] for at in wanted)
-    return Grid(grid.title, columns, tuple(tuple(row[at] for at in wanted) for row in grid.rows), grid.notes)
+    columns = tuple(grid.columns[index] for index in wanted)
+    rows = tuple(tuple(row[index] for index in wanted) for row in grid.rows)
+    return Grid(grid.title, columns, rows, grid.notes)
 
 
-def _says_something(cell: CellValue) -> bool:
+def _has_value(cell: CellValue) -> bool:
     return (cell.value is not None) if isinstance(cell, Statistic) else bool(cell)
 
 
@@ -285,22 +278,22 @@ FORMATS: Mapping[str, Callable[[Grid], str]] = {"md": to_markdown, "csv": to_csv
 DRAWN = ("svg", "png", "pdf")
 
 
-def grids(sweep: Sweep, ablation: Ablation | None = None) -> dict[str, Grid]:
-    """The tables of a sweep by name: ``cells``, ``aspects`` if several, ``paper`` if the source has another shape."""
+def grids(sweep: Sweep, ablation: SweepPreset | None = None) -> dict[str, Grid]:
+    """Lay out a sweep's tables by name: ``cells``, ``aspects`` if any, ``paper`` if the source has another shape."""
     extras = [EXTRAS[name] for name in ablation.extras] if ablation else []
     title = f"{ablation.name}: {ablation.question}" if ablation else "Agreement by cell"
-    found = {"cells": cell_grid(sweep, title, extras)}
-    if any(place.subject == AVERAGE for each in sweep.measured() for place in each.figures):
-        found["aspects"] = aspect_grid(sweep)
+    tables = {"cells": cell_grid(sweep, title, extras)}
+    if any(key.subject == AVERAGE for metrics in sweep.measured() for key in metrics.figures):
+        tables["aspects"] = aspect_grid(sweep)
     if ablation and ablation.by_category:
-        found["paper"] = category_grid(sweep, f"As in {ablation.source}")
+        tables["paper"] = category_grid(sweep, f"As in {ablation.source}")
     elif ablation and ablation.across:
-        found["paper"] = pivot_grid(sweep, ablation.across, f"As in {ablation.source}")
-    return found
+        tables["paper"] = pivot_grid(sweep, ablation.across, f"As in {ablation.source}")
+    return tables
 
 
-def write_tables(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
-    """Write all tables in all forms; gives the files."""
+def write_tables(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
+    """Write all tables in all formats, and return the files."""
     written = []
     (folder / TABLES).mkdir(parents=True, exist_ok=True)
     for name, grid in grids(sweep, ablation).items():
@@ -311,8 +304,8 @@ def write_tables(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -
     return written
 
 
-def write_figures(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
-    """Draw all figures in all forms; gives the files.
+def write_figures(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
+    """Draw all figures in all formats, and return the files.
 
     Raises:
         UsageError: matplotlib is not installed.

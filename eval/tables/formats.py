@@ -150,6 +150,7 @@ def to_markdown(grid: Grid) -> str:
         headers=[_markdown_text(column.name) for column in grid.columns],
         tablefmt="github",
         colalign=[column.align for column in grid.columns] if rows else None,
+        # The cells are written already; tabulate would format numbers again.
         disable_numparse=True,
     )
     notes = "\n".join(f"{_markdown_text(note)}  " for note in grid.notes)

@@ -132,6 +132,7 @@ def figure(value: float | None, column: Column) -> str:
         case "short":
             return short(value)
         case _:
+            # ``z`` writes a small negative value as 0.000 and not as -0.000.
             return f"{value:,}" if isinstance(value, int) else f"{value:z.{column.digits}f}"
 
 

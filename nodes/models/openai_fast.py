@@ -1,7 +1,7 @@
 """OpenAI's chat client with less work for each call, and its connections.
 
 ``FastChatOpenAI`` is a ``ChatOpenAI`` that posts plain chat completions itself, over aiohttp. Imported by the model
-resolver alone, when a model of OpenAI is named: whoever never calls OpenAI need not import aiohttp.
+resolver alone, when a model of OpenAI is named: a program without it need not import aiohttp.
 """
 
 from __future__ import annotations

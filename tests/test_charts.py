@@ -14,7 +14,7 @@ from jurygraph.eval.report.frontier_charts import frontier_figure, rounds_figure
 from jurygraph.eval.report.series_charts import bars_figure
 from jurygraph.state.errors import UsageError
 
-from .made_up_study import around, diagnosis, study
+from .sample_study import around, diagnosis, study
 
 HOSTILE = "</svg><script>alert(1)</script> $x$ \x00\x1b\u202e\ud800 中"
 

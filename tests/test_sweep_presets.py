@@ -106,7 +106,7 @@ def test_the_temperature_of_the_softmax_changes_weights_and_nothing_else() -> No
     weights = [value_of(row[names.index("weight of the best")]) for row in cells.rows]
     assert weights == sorted(weights, reverse=True) and weights[0] > 0.8 > weights[-1]
     assert len({value_of(row[names.index("accuracy")]) for row in cells.rows}) == 1
-    assert done.calls_made == done.cells[0].usage.calls
+    assert done.calls_made == done.cells[0].usage.total.calls
 
 
 def test_agreement_among_advocates_is_alpha_over_the_defences_of_a_side() -> None:

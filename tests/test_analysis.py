@@ -15,7 +15,7 @@ from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats
 
-from .study_runs import RATED, compared, failed, run_folder, scored
+from .run_folders import RATED, compared, failed, run_folder, scored
 
 FEW = Resampling(resamples=200, seed=3)
 

@@ -17,7 +17,7 @@ from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.significance import holm
 from scipy import stats
 
-from .study_runs import compared, run_folder, scored, turn
+from .run_folders import compared, run_folder, scored, turn
 
 FEW = Resampling(resamples=300, seed=5)
 

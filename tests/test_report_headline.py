@@ -10,7 +10,7 @@ from jurygraph.eval.analysis import AverageComparison, Comparison, Leaderboard, 
 from jurygraph.eval.report.headline import answers, headline
 from jurygraph.eval.statistics.resampling import Statistic
 
-from .made_up_study import around, average_duel, judge, study
+from .sample_study import around, average_duel, judge, study
 
 
 def with_averages(*averages: AverageComparison, **changes: Any) -> Study:

@@ -16,7 +16,7 @@ from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from scipy import stats
 
-from .study_runs import compared, failed, run_folder, scored, turn
+from .run_folders import compared, failed, run_folder, scored, turn
 
 FEW = Resampling(resamples=200, seed=1)
 

@@ -24,7 +24,7 @@ from jurygraph.state.errors import UsageError
 from jurygraph.state.verdict import Winner
 from typer.testing import CliRunner
 
-from .made_up_run import debate, write_run
+from .sample_run import debate, write_run
 
 EACH = TiePolicy(ties="left_out", votes="each")
 VOTES: list[list[Winner]] = [["1", "1", "2"], ["tie", "2"], ["2"], ["tie", "tie"], ["1", "2", "1", "tie"]]

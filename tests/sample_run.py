@@ -11,7 +11,7 @@ from jurygraph.eval import Result, load_dataset
 from jurygraph.eval.run.results import ResultsFile
 from jurygraph.state.transcript import Turn
 
-from .made_up_study import OFFLINE
+from .sample_study import OFFLINE
 
 MODEL = "openai:gpt-4o-mini"
 SIGNATURE = "protocol:{}|data:wit@abc|version:0.1.0"

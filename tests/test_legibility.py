@@ -1,0 +1,63 @@
+"""Names and imports stay easy to follow: one thing a name, and no circles."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+COUNTS = Path(__file__).resolve().parents[1] / "benchmarks" / "legibility.py"
+
+
+@pytest.fixture(scope="module")
+def counts() -> ModuleType:
+    """The script that counts."""
+    if not COUNTS.is_file():
+        pytest.skip("benchmarks/ is not beside tests/")
+    spec = importlib.util.spec_from_file_location("legibility", COUNTS)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["legibility"] = module  # its dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_modules_import_each_other(counts: ModuleType) -> None:
+    assert counts.import_circles(counts.modules()) == []
+
+
+def test_a_module_name_stands_for_one_file(counts: ModuleType) -> None:
+    assert counts.shared_module_names(counts.modules()) == {}
+
+
+def test_no_class_name_stands_for_three_things(counts: ModuleType) -> None:
+    assert counts.shared_class_names(counts.modules()) == {}
+
+
+def test_what_it_looks_for_is_found(counts: ModuleType, tmp_path: Path) -> None:
+    files = {
+        "state/__init__.py": "",
+        "state/first.py": "from .second import two\nclass Row: ...  # noqa: E701\n",
+        "state/second.py": "def two():\n    from ..nodes import third  # where it is needed\n",
+        "nodes/__init__.py": "from ..state.first import one\n",
+        "nodes/third.py": "from . import fourth\nclass Row: ...\n",
+        "nodes/fourth.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .third import Row\n",
+        "eval/first.py": "from ..state import second\nclass Row: ...\n",
+        "eval/cli/first.py": "x = 1\n" * 451,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = counts.modules(tmp_path)
+    assert counts.shared_module_names(found) == {"first": ["state/first.py", "eval/first.py"]}
+    assert list(counts.shared_class_names(found)) == ["Row"]
+    assert counts.long_files(found) == {"eval/cli/first.py": 451}
+    assert counts.import_circles(found) == []
+    assert found["state.second"].comments == 1
+    assert found["state.first"].comments == 0
+    (tmp_path / "nodes" / "third.py").write_text("from ..state.first import Row\n")
+    assert counts.import_circles(counts.modules(tmp_path)) == [["nodes.third", "state.first", "state.second"]]

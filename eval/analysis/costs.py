@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class People:
-    """States what human annotation takes, as the user says (ChatEval, 2024, appendix E; DEBATE, E.1).
+    """States what human annotation takes, in the user's own figures (ChatEval, 2024, appendix E; DEBATE, E.1).
 
     Attributes:
         price_usd: US dollars of one judgement by one person.
@@ -203,7 +203,7 @@ def frontier(
     comparator: PairwiseComparator, there: Sequence[JudgeData], ensembles: Sequence[EnsembleOf]
 ) -> Frontier:
     """Place judges and ensembles on the plot of one target, and mark those on the Pareto frontier."""
-    # Computed metrics pay nobody, so they have no say in whether prices are known.
+    # Computed metrics ask no model and have no price: the unit is that of the judges.
     unit = unit_of([each.cell.usage for each in there if each.judge.models])
     points, left_out = _points(comparator, there, unit)
     curves = {

@@ -137,9 +137,9 @@ class CallsByRound:
                 self.first = turn["round"]
 
     def up_to(self, entry: int) -> float | None:
-        """Return the calls a verdict up to the round of this entry of ``score_by_round``; ``None`` where none can tell.
+        """Return the calls a verdict up to the round of this entry of ``score_by_round``; ``None`` if unknown.
 
-        That is so without transcripts, and in a cascade, whose two protocols count their rounds each by itself.
+        It is unknown without transcripts, and in a cascade, whose two protocols count their rounds each by itself.
         """
         if self.first is None or self._mixed or not self.judgements:
             return None

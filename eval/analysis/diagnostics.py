@@ -115,7 +115,7 @@ class Positions:
 
 
 def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
-    """Count how one judge's verdicts on a subject changed; ``None`` where nobody talked, so that nothing could change."""
+    """Count how one judge's verdicts on a subject changed; ``None`` where nobody talked, so that none could."""
     rows = [row for row in cell.rows if row.path]
     if not cell.debates or not rows:
         return None
@@ -143,7 +143,7 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
 
 
 def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
-    """Measure agreement round by round, then that of the final verdicts where they differ; empty where nobody talked."""
+    """Measure agreement after each round, then that of the final verdicts where they differ; empty without debates."""
     rows = [row for row in cell.labelled if row.path]
     if not cell.debates or not rows:
         return ()

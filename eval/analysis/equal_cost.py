@@ -190,7 +190,7 @@ def _matched(
         and (cost := spent(offer.shown.usage, unit)) is not None
         and cost <= price * (1 + _SLACK)
     ]
-    # The only run with ensembles holds none but its own, and is not compared with parts of itself.
+    # Where the only ensembles are parts of this very run, it has nothing to be compared with.
     if not affordable and offers[0].judge is each.judge and len({offer.judge.label for offer in offers}) == 1:
         return None
     if not affordable:
@@ -279,10 +279,11 @@ def ensemble_protocols() -> dict[str, Ensemble]:
 
 
 def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[SubEnsemble]:
-    """Yield a run's ensembles, k rising; the largest is the run itself. Rows in which a judge is missing count for none.
+    """Yield a run's ensembles, k rising; the largest is the run itself.
 
-    Of an ensemble: each verdict's first k referees, whose scores (over both orders of the answers) are averaged, as
-    the ensemble itself does. Of a single judge: each item's first k repeats, likewise.
+    Rows in which a judge is missing count for none. Of an ensemble: each verdict's first k referees, whose scores (over
+    both orders of the answers) are averaged, as the ensemble itself does. Of a single judge: each item's first k
+    repeats, likewise.
     """
     if judge.protocol in ensemble_protocols():
         yield from _of(

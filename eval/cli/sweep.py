@@ -16,14 +16,15 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange
 from ...state.errors import UsageError
 from ..datasets.dataset import MAX_CHARACTERS, load_dataset
+from ..plan import Options
 from ..run.config import RunConfig
 from ..run.run_log import logging_to
 from ..run.shutdown import StopSignal, signals_stop
 from ..run.tracing import traces_sent
 from ..sweeps.cells import Axis
-from ..sweeps.presets import FAIR, Ablation, ablations, fair, plan_ablation
+from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
-from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepOptions, SweepPlan, plan_sweep
+from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, plan_sweep
 from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
 from ..tables import to_lines
@@ -122,7 +123,7 @@ def sweep(
     folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
     with interruptible("interrupted before the first call; nothing was started"):
         dataset = None if data is None else load_dataset(data, data_dir, max_characters=max_chars)
-        options: SweepOptions = {
+        options: Options = {
             "aspects": aspect or [],
             "settings": settings_of(settings or []),
             "models": models_of(model, role_model or []),
@@ -132,7 +133,7 @@ def sweep(
             "replies": replies,
         }
         axes = [Axis.parse(text) for text in axis or ()]
-        ablation: Ablation | None = None
+        ablation: SweepPreset | None = None
         if plan is not None:
             ablation, planned = plan_ablation(plan, dataset, axes, protocol, **options)
         elif protocol is None:
@@ -155,7 +156,7 @@ class _Sweeping:
     """Carries out one call of ``jurygraph sweep``: prints what will be done, does it, and prints the results."""
 
     def __init__(
-        self, planned: SweepPlan, ablation: Ablation | None, config: RunConfig, out: Console
+        self, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, out: Console
     ) -> None:
         self._planned = planned
         self._ablation = ablation

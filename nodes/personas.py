@@ -72,7 +72,7 @@ async def load_referees(settings: RefereeSettings) -> list[Referee]:
 
 
 def names_a_file(settings: RefereeSettings) -> bool:
-    """Whether the roles are in a file that has not been read yet."""
+    """Tell whether the roles are in a file that has not been read yet."""
     return isinstance(settings.roles, str) and settings.roles.endswith(ROLE_FILES)
 
 

@@ -145,7 +145,7 @@ def score_tokens(
 
 
 def _numbers_an_item(tokens: Sequence[Mapping[str, Any]], at: int, exact: Sequence[int]) -> bool:
-    """Whether the token numbers a list item that holds the score, as the first 1 of ``1. Naturalness: 1`` does."""
+    """Tell whether the token numbers a list item that holds the score, as the first 1 of ``1. Naturalness: 1`` does."""
     after = tokens[at + 1]["token"] if at + 1 < len(tokens) else ""
     return at != exact[-1] and after.startswith((".", ")"))
 

@@ -1,4 +1,4 @@
-"""Rows of judges' and people's values, collected one at a time: which of them count, and why the others do not.
+"""Collect rows of judges' and people's values one at a time: which of them count, and why the others do not.
 
 Of a row that counts a few numbers are kept in typed arrays, some 40 bytes, however long it is.
 """
@@ -22,7 +22,7 @@ from .datasets.items import digest, majority
 from .statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Units, number_groups
 
 NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
-"""Reasons for which a row does not count, beside those that hold for all statistics."""
+"""The reasons for which a row does not count, beside those that hold for all statistics."""
 
 PREFERENCES: tuple[Winner, ...] = ("1", "2", "tie")
 Preference = Winner | Literal[""]
@@ -42,6 +42,7 @@ def number(value: Any) -> float | None:
     if isinstance(value, Sequence) and not isinstance(value, str):
         numbers = [number(member) for member in value]
         return float("nan") if None in numbers else float(np.mean(np.array(numbers, dtype=float)))
+    # float(True) is 1.0, but a truth value is no score.
     if isinstance(value, bool) or not isinstance(value, Real | str):
         return float("nan")
     try:
@@ -59,6 +60,7 @@ def preference(value: Any) -> Preference | None:
     """
     if _missing(value):
         return None
+    # A column with gaps is often read as floats: 1.0 stands for 1.
     text = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
     return next((known for known in PREFERENCES if known == text), "")
 
@@ -69,11 +71,11 @@ def _missing(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class RowTable:
-    """The rows of one aspect that count, in columns; and for what reasons how many do not.
+    """Holds the rows of one aspect that count, in columns, and how many do not, by reason.
 
     Attributes:
-        values: the judge's and people's.
-        units: what each row is drawn with: its group, else its item.
+        values: the columns of values, the judge's first, then people's.
+        units: the number of what each row is drawn with in resampling: its group, else its item.
         grouped: whether it has a group.
         repeats: which repeat it is of, numbered in the order in which they come up.
         left_out: reasons, with the number of rows.
@@ -125,6 +127,7 @@ class Rows:
             column.append(value)
         item, group, repeat = row.get("item"), row.get("group"), str(row.get("repeat") or 0)
         grouped = not _missing(group)
+        # A row without an item is a thing of its own: no other row is its duplicate.
         alone = ("row", place) if _missing(item) else ("item", item)
         identity = (
             group,
@@ -154,6 +157,7 @@ class Rows:
         whole = RowTable(
             values=tuple(np.array(column) for column in self._values),
             units=number_groups(units, rows=len(units)),
+            # A copy: a bytearray that an array looks into can no longer grow.
             grouped=np.frombuffer(bytes(self._grouped), dtype=np.bool_),
             repeats=np.array(self._repeats, dtype=np.int64),
             left_out=dict(self.left_out),
@@ -165,6 +169,7 @@ class Rows:
             return whole
         self._refuse_contradictions(whole, first[key_numbers], called)
         duplicates = {DUPLICATE: len(units) - len(first)}
+        # np.unique sorts by key; the rows are to stay in their order.
         return whole.chosen(np.sort(first), left_out={**whole.left_out, **duplicates})
 
     def _refuse_contradictions(self, whole: RowTable, first: Units, called: str) -> None:
@@ -200,6 +205,7 @@ class PreferenceRows(Rows):
     """Collects a judge's preferences beside that of people's majority and each of their votes."""
 
     def __init__(self) -> None:
+        # The judge's and the majority's preference as indices into PREFERENCES, then the votes for each of these.
         super().__init__("BBQQQ")
 
     def add(self, row: Mapping[str, Any], place: int) -> None:
@@ -216,7 +222,7 @@ class PreferenceRows(Rows):
 
 
 class AspectRows:
-    """The rows of one aspect, which are of one kind as soon as one of them has a score or a winner."""
+    """Collects the rows of one aspect, which are of one kind as soon as one of them has a score or a winner."""
 
     def __init__(self) -> None:
         self._rows: ScoreRows | PreferenceRows | None = None

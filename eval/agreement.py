@@ -277,6 +277,7 @@ class RowsByAspect:
             DataError: a winner where other rows of the same aspect have scores, or the other way round.
         """
         self._rows += 1
+        # An empty field, as a CSV file has it, is no aspect.
         aspect = str(row.get("aspect") or "") or None
         self._aspects.setdefault(aspect, AspectRows()).add(row, place or self._rows, self._called)
 
@@ -300,6 +301,7 @@ class RowsByAspect:
         spreads = {}
         for name, table in self._tables().items():
             if len(repeats := table.each_repeat()) > 1:
+                # Only the values are read, so no resamples are drawn for the intervals.
                 agreements = [_agreement(repeat, NO_INTERVALS, ties, votes) for repeat in repeats]
                 spreads[name] = _over_repeats(agreements)
         return spreads
@@ -358,6 +360,7 @@ def _preference_agreement(
     judged, human = table.values[:2]
     # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
     cast = np.stack(table.values[2:], axis=1).astype(float) if votes == "each" else np.eye(3)[human]
+    # Counted before the policy takes ties out: they are reported under every policy.
     human_ties, left_out = int(cast[:, TIE_CODE].sum()), dict(table.left_out)
     if ties == "left_out" and human_ties:
         left_out |= {HUMAN_TIE: human_ties}

@@ -41,6 +41,7 @@ def number(value: Any) -> float | None:
         return None
     if isinstance(value, Sequence) and not isinstance(value, str):
         numbers = [number(member) for member in value]
+        # A mean over some of the annotators would pass for one over all.
         return float("nan") if None in numbers else float(np.mean(np.array(numbers, dtype=float)))
     # float(True) is 1.0, but a truth value is no score.
     if isinstance(value, bool) or not isinstance(value, Real | str):
@@ -125,6 +126,7 @@ class Rows:
         """Keep the values of a row that counts."""
         for column, value in zip(self._values, values, strict=True):
             column.append(value)
+        # No repeat, an empty one and 0 are the same: the first.
         item, group, repeat = row.get("item"), row.get("group"), str(row.get("repeat") or 0)
         grouped = not _missing(group)
         # A row without an item is a thing of its own: no other row is its duplicate.
@@ -188,6 +190,7 @@ class ScoreRows(Rows):
     """Collects a judge's scores beside people's."""
 
     def __init__(self) -> None:
+        # Two doubles: the judge's score and people's.
         super().__init__("dd")
 
     def add(self, row: Mapping[str, Any], place: int) -> None:
@@ -231,7 +234,7 @@ class AspectRows:
         self._labels_are_preferences = False
 
     def add(self, row: Mapping[str, Any], place: int, called: str) -> None:
-        """Keep a row of either kind, or count why it does not count.
+        """Keep a row of scores or of preferences, or count why it does not count.
 
         Raises:
             DataError: a row that has a score and a winner, or one of them where the rows before have the other.
@@ -275,6 +278,7 @@ def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]
     if isinstance(human, list | tuple) and human:
         votes = [preference(vote) or "" for vote in human]
         readable = [vote for vote in votes if vote]
+        # One vote that cannot be read makes the majority unknown: the row is left out as no preference.
         return majority(readable) if len(readable) == len(votes) else "", votes
     given = preference(human)
     return given, [preference(vote) or "" for vote in row.get("annotations") or [given]]

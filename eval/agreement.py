@@ -1,4 +1,4 @@
-"""How well a judge agrees with people, by aspect: correlations of scores, accuracy and kappa of preferences.
+"""Measure how well a judge agrees with people, by aspect: correlations of scores, accuracy and kappa of preferences.
 
 Which rows count, and why others do not, is settled while they are collected (``agreement_rows``); the statistics
 themselves are in ``statistics/``. Every result is frozen and carries its intervals and how they were made.
@@ -53,12 +53,12 @@ __all__ = [
 ]
 
 STANDARD = Resampling()
-"""1000 resamples, 95 %, seed 0."""
+"""The default for intervals: 1000 resamples, 95 %, seed 0."""
 NO_INTERVALS = Resampling(resamples=0)
 
 
 class Range(NamedTuple):
-    """The least and the greatest score that was given."""
+    """Holds the least and the greatest score that was given."""
 
     least: float
     greatest: float
@@ -66,7 +66,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreAgreement:
-    """Agreement on scores: over all rows, and within groups (the candidates of one source).
+    """Holds the agreement on scores: over all rows, and within groups (the candidates of one source).
 
     A correlation stays the same on different scales; ``judged`` and ``human`` say which scores either side gave.
 
@@ -102,7 +102,7 @@ class ScoreAgreement:
 
 @dataclass(frozen=True)
 class PreferenceAgreement:
-    """Agreement on preferences.
+    """Holds the agreement on preferences.
 
     Attributes:
         n: what counts: rows, or votes where each vote does.
@@ -141,7 +141,7 @@ Agreement = ScoreAgreement | PreferenceAgreement
 
 
 class Spread(NamedTuple):
-    """A figure in each of several repeats.
+    """Holds a figure of each of several repeats, their mean and their standard deviation.
 
     Attributes:
         mean: over the repeats in which it exists; ``None`` where it does in none.
@@ -156,7 +156,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class RepeatedAgreement:
-    """How agreement varies between repeats of the same thing (ChatEval, table 1: mean and standard deviation).
+    """Holds how agreement varies between repeats of the same thing (ChatEval, table 1: mean, standard deviation).
 
     Attributes:
         repeats: how many there are.
@@ -277,6 +277,7 @@ class RowsByAspect:
             DataError: a winner where other rows of the same aspect have scores, or the other way round.
         """
         self._rows += 1
+        # An empty field, as a CSV file has it, is no aspect.
         aspect = str(row.get("aspect") or "") or None
         self._aspects.setdefault(aspect, AspectRows()).add(row, place or self._rows, self._called)
 
@@ -300,6 +301,7 @@ class RowsByAspect:
         spreads = {}
         for name, table in self._tables().items():
             if len(repeats := table.each_repeat()) > 1:
+                # Only the values are read, so no resamples are drawn for the intervals.
                 agreements = [_agreement(repeat, NO_INTERVALS, ties, votes) for repeat in repeats]
                 spreads[name] = _over_repeats(agreements)
         return spreads
@@ -309,6 +311,7 @@ class RowsByAspect:
         tables = {aspect: rows.table(self._called) for aspect, rows in self._aspects.items()}
         compared = [aspect for aspect, table in tables.items() if _is_compared(table)]
         names = {aspect: aspect or "preference" for aspect in compared}
+        # The name is the same whether or not the data name the aspect of their comparisons.
         if len(compared) == 1:
             names = {compared[0]: "preference"}
         scored = {aspect or "score": table for aspect, table in tables.items() if aspect not in names}
@@ -355,7 +358,9 @@ def _preference_agreement(
     table: RowTable, resampling: Resampling, ties: Ties, votes: Votes
 ) -> PreferenceAgreement:
     judged, human = table.values[:2]
+    # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
     cast = np.stack(table.values[2:], axis=1).astype(float) if votes == "each" else np.eye(3)[human]
+    # Counted before the policy takes ties out: they are reported under every policy.
     human_ties, left_out = int(cast[:, TIE_CODE].sum()), dict(table.left_out)
     if ties == "left_out" and human_ties:
         left_out |= {HUMAN_TIE: human_ties}

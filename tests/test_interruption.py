@@ -187,7 +187,7 @@ def test_before_the_first_call_nothing_has_begun(
     monkeypatch.setattr(run_command, "estimate", lambda *_: os.kill(os.getpid(), number))
     monkeypatch.chdir(tmp_path)
     assert command("run", "debate", "--data", "demo", "--out", "out", "--dry-run") == 130
-    assert command.errors == "interrupted before the first call; nothing has begun\n"
+    assert command.errors == "interrupted before the first call; nothing was started\n"
     assert list(tmp_path.iterdir()) == []
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 

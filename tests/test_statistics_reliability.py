@@ -14,12 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.chance_corrected import LEVELS, Level, krippendorff_alpha
-from jurygraph.eval.statistics.inter_annotator import (
-    RaterGroup,
-    between_agents,
-    between_repeats,
-    with_people,
-)
+from jurygraph.eval.statistics.inter_annotator import RaterGroup, between_agents, between_repeats, with_people
 from jurygraph.eval.statistics.resampling import Resampling
 
 NONE = Resampling(resamples=0)

@@ -16,14 +16,15 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange
 from ...state.errors import UsageError
 from ..datasets.dataset import MAX_CHARACTERS, load_dataset
+from ..plan import Options
 from ..run.config import RunConfig
 from ..run.run_log import logging_to
 from ..run.shutdown import StopSignal, signals_stop
 from ..run.tracing import traces_sent
 from ..sweeps.cells import Axis
-from ..sweeps.presets import FAIR, Ablation, ablations, fair, plan_ablation
+from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
-from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepOptions, SweepPlan, plan_sweep
+from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, plan_sweep
 from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
 from ..tables import to_lines
@@ -122,7 +123,7 @@ def sweep(
     folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
     with interruptible("interrupted before the first call; nothing was started"):
         dataset = None if data is None else load_dataset(data, data_dir, max_characters=max_chars)
-        options: SweepOptions = {
+        options: Options = {
             "aspects": aspect or [],
             "settings": settings_of(settings or []),
             "models": models_of(model, role_model or []),
@@ -132,7 +133,7 @@ def sweep(
             "replies": replies,
         }
         axes = [Axis.parse(text) for text in axis or ()]
-        ablation: Ablation | None = None
+        ablation: SweepPreset | None = None
         if plan is not None:
             ablation, planned = plan_ablation(plan, dataset, axes, protocol, **options)
         elif protocol is None:
@@ -152,10 +153,10 @@ def sweep(
 
 
 class _Sweeping:
-    """One call of ``jurygraph sweep``: it prints what will be done, does it, and prints what came out."""
+    """Carries out one call of ``jurygraph sweep``: prints what will be done, does it, and prints the results."""
 
     def __init__(
-        self, planned: SweepPlan, ablation: Ablation | None, config: RunConfig, out: Console
+        self, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, out: Console
     ) -> None:
         self._planned = planned
         self._ablation = ablation
@@ -214,6 +215,7 @@ class _Sweeping:
 
         folder = self._planned.folder
         assert folder is not None
+        # Tables of one sweep share most notes: each is printed below the first table that has it.
         told: set[str] = set()
         for grid in grids(done, self._ablation).values():
             fresh = replace(grid, notes=tuple(note for note in grid.notes if note not in told))
@@ -229,6 +231,7 @@ class _Sweeping:
         try:
             if write_figures(done, folder, self._ablation):
                 self._out.print(f"figures: {folder}/figures", soft_wrap=True)
+        # Without matplotlib there are no figures; the sweep and its tables are complete all the same.
         except UsageError as error:
             self._out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
         self._out.print(
@@ -256,7 +259,7 @@ class _Sweeping:
 
 
 def plans_table() -> Table:
-    """A table of the ready-made plans: what each varies, which question it answers, where it is from."""
+    """Make a table of the ready-made plans: what each varies, which question it answers, and its source."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("plan", "protocol", "varies", "question", "source", "data"):
         table.add_column(column, no_wrap=column == "plan", overflow="fold")
@@ -268,7 +271,7 @@ def plans_table() -> Table:
 
 
 def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Table:
-    """A table of the cells, with the calls that each would take alone."""
+    """Make a table of the cells, with the calls that each would take alone."""
     table = Table(
         title=f"{len(planned.cells)} cells, {len(planned):,} verdicts",
         title_justify="left",
@@ -289,7 +292,7 @@ def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Table:
 
 
 def _in_words(known: ExpectedCalls) -> list[str]:
-    """Sentences on the calls and the cost that are expected, and how that is known."""
+    """Write sentences on the calls and the cost that are expected, and how they were estimated."""
     lines = [
         f"one by one the cells take {_between(known.one_by_one)} calls, not counting repairs of unreadable replies; "
         f"sharing calls, the sweep takes no more than that and at least {known.bounds.least:,}"

@@ -1,4 +1,4 @@
-"""Columns of numbers read together: which rows count, which unit each is drawn with, and why other rows do not count.
+"""Align columns of numbers: tell which rows count, which unit each is drawn with, and why other rows do not count.
 
 A *unit* is what the bootstrap draws: a group of rows that belong together, or a row that stands alone.
 """
@@ -68,6 +68,7 @@ def align_rows(
     left_out: Counter[str] = Counter()
     kept = []
     for row in range(row_count):
+        # Columns are looked at in their order: a row that lacks two values is counted once, under the first of them.
         reason = next((why for name in columns if (why := _why_missing(name, columns[name][row]))), None)
         if reason is None:
             kept.append(row)
@@ -108,6 +109,7 @@ def finite_column(values: Iterable[float]) -> Floats:
         ValueError: NaN or infinite; names the row, counted from 1.
     """
     column = (
+        # An array is taken as it is, fast; fromiter reads any other iterable, a generator too, number by number.
         np.asarray(values, dtype=float)
         if isinstance(values, np.ndarray)
         else np.fromiter(values, dtype=float)
@@ -175,11 +177,13 @@ def number_units(groups: Sequence[Hashable | None], rows: int) -> Units:
 
 def unit_count(units: Units) -> int:
     """Return how many units there are, of numbers from 0 without gaps; 0 without rows."""
+    # The initial value stands for the greatest of no rows, which has no maximum.
     return int(units.max(initial=-1)) + 1
 
 
 def rows_by_unit(units: Units) -> Iterator[Units]:
     """Yield the indices of each unit's rows, unit by unit."""
+    # Stable, so that the rows of a unit stay in their own order.
     order = np.argsort(units, kind="stable")
     ends = np.cumsum(np.bincount(units))
     yield from np.split(order, ends[:-1])
@@ -198,7 +202,7 @@ def fields_of(row: Any) -> Mapping[str, Any]:
 
 
 def resampling_unit(row: Mapping[str, Any]) -> Hashable:
-    """Return what a row of results is drawn with: its group, else its item (of several repeats), else the row alone."""
+    """Return what a row of results is drawn with: its group, else its item (shared by repeats), else the row alone."""
     for name in ("group", "item"):
         if row.get(name) is not None:
             return name, row[name]

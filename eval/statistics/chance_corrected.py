@@ -1,4 +1,4 @@
-"""Agreement corrected for chance: Cohen's kappa of two raters, and Krippendorff's alpha of any number of them.
+"""Measure agreement corrected for chance: Cohen's kappa of two raters, Krippendorff's alpha of any number of them.
 
     kappa = (p_o - p_e) / (1 - p_e)
 
@@ -60,11 +60,14 @@ def rater_agreement(
     """
     if len(first) != len(second) or not len(first):
         raise ValueError("kappa needs two equally long, non-empty columns")
+    # Both columns are numbered together, so that a class has the same code in each of them.
     codes = number_groups([*first, *second], rows=2 * len(first))
     classes = int(codes.max()) + 1
+    # A pair of codes as one number: the place of its cell in a table that is laid out flat.
     cells = codes[: len(first)] * classes + codes[len(first) :]
     units = np.arange(len(first)) if groups is None else number_units(groups, rows=len(first))
     tables = np.zeros((unit_count(units), classes * classes))
+    # add.at, since ``tables[units, cells] += 1`` would count a cell that comes up twice in a unit once.
     np.add.at(tables, (units, cells), 1)
     return accuracy_and_kappa(tables.reshape(-1, classes, classes), resampling or Resampling())
 
@@ -78,6 +81,7 @@ def accuracy_and_kappa(tables: Floats, resampling: Resampling) -> tuple[Statisti
         resampling: how the intervals are made.
     """
     units, classes, _ = tables.shape
+    # Flat, so that one matrix product adds up the tables of the units that each resample drew.
     flat = tables.reshape(units, classes * classes)
 
     def both(weights: Weights) -> Floats:
@@ -174,6 +178,7 @@ def krippendorff_alpha(
     if level not in LEVELS:
         raise ValueError(f"no level {level!r}: there are {', '.join(LEVELS)}")
     table = _Ratings.of(ratings, level, groups)
+    # The figure itself is that of a resample in which every cluster was drawn once.
     value = table.alpha(np.ones((1, table.clusters), dtype=np.int64))[0] if table.units else np.nan
     return Reliability(
         alpha=resampling.interval(none_if_nan(value), resampling.figures(table.clusters, table.alpha)),
@@ -255,6 +260,7 @@ class _Ratings:
         if self.level == "nominal":
             observed, expected = self._nominal_disagreement, total**2 - float(frequency @ frequency)
         else:
+            # Mean ranks less 1/2: values that are equal share the middle of their ranks.
             scores = self.values if self.level == "interval" else np.cumsum(frequency) - frequency / 2
             # Differences do not change when all scores are shifted; around 0 their squares keep the most digits.
             scores = scores - (frequency @ scores) / total
@@ -263,6 +269,7 @@ class _Ratings:
                 self._interval_disagreement if self.level == "interval" else self._squared_differences(scores)
             )
             expected = 2 * total * float(frequency @ scores**2)
+        # Both are sums over ordered pairs: D_o = observed / total and D_e = expected / (total (total - 1)).
         return 1 - (total - 1) * float(weights @ observed) / expected
 
     @cached_property
@@ -301,6 +308,7 @@ def _coded(values: Sequence[Hashable], level: Level) -> tuple[Floats, Units]:
         return np.arange(len(numbers), dtype=float), code
     if wrong := [value for value in values if isinstance(value, str)]:
         raise ValueError(f"{wrong[0]!r} is no number, which level {level!r} needs; use level 'nominal'")
+    # Sorted, which the ordinal level relies on: it adds up frequencies to ranks.
     distinct, code = np.unique(np.array(values, dtype=float), return_inverse=True)
     if not np.isfinite(distinct).all():
         raise ValueError("infinite values among the ratings")

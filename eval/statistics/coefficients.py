@@ -1,4 +1,4 @@
-"""Pearson's r, Spearman's rho and Kendall's tau-b: of two columns, and of many resamples of them at once.
+"""Compute Pearson's r, Spearman's rho and Kendall's tau-b of two columns, and of many resamples of them at once.
 
     tau-b = (C - D) / sqrt((P - X)(P - Y))
 
@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from .alignment import Floats, Units
 from .resampling import ByteWeights, split_resamples
 
+# The share of its squares that a resample must keep as spread: below it, subtracting sums loses three digits or more.
 _LITTLE_SPREAD = 1e-3
+# Numbers held at once: 8 MB of weights as floats.
 _PEARSON_CELLS = 1 << 20
 
 
@@ -84,6 +86,7 @@ class ResampledPearson:
         return r
 
 
+# Fewer than for Pearson: each resample needs several arrays as long as the rows, 2 MB each at this size.
 _SPEARMAN_CELLS = 1 << 18
 
 
@@ -122,6 +125,7 @@ class ResampledSpearman:
         by_x, by_y = self._x.row_weights(weights), self._y.row_weights(weights)
         x_ranks, x_spread = self._x.ranks(by_x)
         y_ranks, y_spread = self._y.ranks(by_y)
+        # In place: the weights are not needed again, and the product of a weight and both ranks is what is summed.
         by_x *= self._x.value_to_rows(x_ranks)
         products = np.einsum("ij,ij->i", by_x, np.take(y_ranks, self._y_values_by_x, axis=1))
         spread = x_spread * y_spread
@@ -141,6 +145,7 @@ class _RankedColumn:
         self.order = np.argsort(x, kind="stable")
         self.values = np.unique(x, return_inverse=True)[1]
         self._units = units[self.order]
+        # Values are numbered from 0, so a -1 in front makes the first row a start.
         self._starts = np.flatnonzero(np.diff(self.values[self.order], prepend=-1))
         self._lengths = np.diff(self._starts, append=len(x))
         self._tied = len(self._starts) < len(x)
@@ -154,6 +159,7 @@ class _RankedColumn:
 
         With c of W rows at each value that sum is (W^3 - sum of c^3) / 12.
         """
+        # Without ties each value is a row, and the sums over values would only be a copy.
         counts = np.add.reduceat(ordered, self._starts, axis=1) if self._tied else ordered
         ranks = np.cumsum(counts, axis=1)
         total = ranks[:, -1:].copy()
@@ -168,7 +174,9 @@ class _RankedColumn:
 
 
 Ranks = NDArray[np.intp]
+# Up to so many rows all are in one bin: K is then at most four blocks wide, and needs no table of bins.
 _ONE_BIN_ROWS = 512
+# 128 is the largest power of two for which single precision is exact, see ``within_bins``.
 _BLOCK, _STACK = 128, 16
 _KENDALL_CELLS = 1 << 18
 
@@ -181,8 +189,11 @@ def tau_b(x: Floats, y: Floats) -> float:
     """
     xs, ys = dense_ranks(x), dense_ranks(y)
     pairs = len(x) * (len(x) - 1) // 2
+    # Ranks are below len(ys), so that this sum is another number for each pair of ranks.
     tied_x, tied_y, tied_both = _tied_pairs(xs), _tied_pairs(ys), _tied_pairs(xs * len(ys) + ys)
+    # lexsort takes its main key last: by x, then by y, so that a pair tied in x is never out of order in y.
     discordant = _inversions(ys[np.lexsort((ys, xs))])
+    # Pairs tied in both columns were taken away twice, and are given back once.
     concordant = pairs - tied_x - tied_y + tied_both - discordant
     return (concordant - discordant) / math.sqrt((pairs - tied_x) * (pairs - tied_y))
 
@@ -211,6 +222,7 @@ def _inversions(ranks: Ranks) -> int:
         # Only those within the same upper bits count: take away what had come before their first one.
         ones_before -= np.repeat(ones_before[starts], np.diff(starts, append=len(ranks)))
         inversions += int(ones_before[ones == 0].sum())
+        # Stable: among those alike in all bits so far, the order of the rows is what later bits count.
         ranks = ranks[np.argsort(ranks >> bit, kind="stable")]
     return inversions
 
@@ -255,8 +267,10 @@ class ResampledTau:
     def _across_bins(self, ordered_by_x: ByteWeights) -> Floats:
         """Sum, over each two cells of the table of bins, the product of their counts, signed by their order."""
         rows, columns = self._shape
+        # With a single bin on one side, every pair shares it and was counted within that bin.
         if 1 in self._shape:
             return np.zeros(len(ordered_by_x))
+        # One table at a time: those of all resamples together would be large.
         tables = (np.bincount(self._cells, drawn, rows * columns) for drawn in ordered_by_x)
         return np.array([_signed_products(table.reshape(rows, columns)) for table in tables])
 

@@ -1,4 +1,4 @@
-"""Correlations of two columns with intervals: over all rows, and the mean of the correlations within groups.
+"""Correlate two columns, with intervals: over all rows, and as the mean of the correlations within groups.
 
 Pearson's r, Spearman's rho (Pearson's r of mean ranks) and Kendall's tau-b. A correlation does not exist where either
 side is constant or where there are fewer than two rows: it is ``None`` then, or NaN in arrays.
@@ -16,6 +16,7 @@ from .coefficients import ResampledPearson, ResampledSpearman, ResampledTau, pea
 from .resampling import ByteWeights, Resampling, Statistic, Weights, mean_or_none, without_nan
 
 _SMALL_GROUP = 64
+# Signs of differences held at once, when groups of one size are computed together.
 _CELLS = 1 << 20
 
 
@@ -158,6 +159,7 @@ def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Float
     Small groups of one size are computed together, as lines of a table: a call of numpy for each of thousands of
     groups would take most of the time.
     """
+    # Without rows np.split would still give one part, an empty one, which would be a group.
     rows = list(rows_by_unit(groups)) if len(groups) else []
     by_group = np.full(len(rows), np.nan)
     sizes = np.array([len(of_group) for of_group in rows], dtype=np.intp)
@@ -204,8 +206,10 @@ def _correlate_lines(name: str, x: Floats, y: Floats) -> Floats:
 def _resampled_mean(by_group: Floats, resampling: Resampling) -> Floats:
     """Average the figures that groups have, in each resample of groups; all NaN where only one group has a figure."""
     known = ~np.isnan(by_group)
+    # One group drawn again and again has always the same mean: an interval of width 0 would say nothing.
     if known.sum() < 2:
         return np.full(resampling.resamples, np.nan)
+    # A group without a figure adds 0 to the sum and 0 to the count: it is drawn, but does not count.
     values, counts = np.where(known, by_group, 0), known.astype(float)
 
     def mean(weights: Weights) -> Floats:

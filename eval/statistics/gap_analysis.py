@@ -1,4 +1,4 @@
-"""The score gap analysis of the courtroom paper (appendices A and B): how far a protocol separates two answers' scores.
+"""Compute the courtroom paper's score gap analysis (appendices A, B): how far a protocol separates two answers' scores.
 
 The gap after round i is delta_i = abs(s1 - s2) / (high - low), from 0 to 1; w_i of the rounds up to i made it grow (the
 first counts if its gap is above 0). The paper models delta_i ~ Beta(alpha + w_i, beta + i - w_i) and bounds the chance
@@ -68,6 +68,7 @@ def gap_posterior(rounds: int, growths: int, eps: float, alpha: float = 1, beta:
     >>> round(model.bound, 4), round(model.tail, 4), model.status
     (0.9996, 1.0, 'holds')
     """
+    # Imported where it is needed: scipy.special takes longer to load than numpy and this package's statistics.
     from scipy.special import betaincc
 
     if not 0 < eps <= 1:
@@ -79,6 +80,7 @@ def gap_posterior(rounds: int, growths: int, eps: float, alpha: float = 1, beta:
     a, b = alpha + growths, beta + rounds - growths
     mean, variance = a / (a + b), a * b / ((a + b) ** 2 * (a + b + 1))
     bound, status = _bound(mean, variance, eps)
+    # betaincc and not 1 - betainc, so that a very small tail keeps its digits.
     return GapPosterior(rounds, growths, mean, variance, eps, float(betaincc(a, b, 1 - eps)), bound, status)
 
 
@@ -123,6 +125,7 @@ def gaps_of(score_by_round: Sequence[Pair], scale: tuple[float, float] = (LOW, H
     if not low < high:
         raise UsageError(f"the scale must run upwards, not from {low:g} to {high:g}")
     for number, pair in enumerate(score_by_round, start=1):
+        # A protocol that rates one text has plain numbers here, which have no length.
         if not isinstance(pair, Sequence) or len(pair) != 2:
             raise UsageError(f"round {number}: {pair!r} is no pair of scores")
         if not all(low <= score <= high for score in pair):

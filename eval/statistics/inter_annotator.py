@@ -1,4 +1,4 @@
-"""Inter-annotator agreement: of a protocol's agents, of a judge with itself when asked again, and with people.
+"""Measure inter-annotator agreement: between a protocol's agents, of a judge with itself asked again, and with people.
 
 All three are Krippendorff's alpha (see ``chance_corrected``) of results, by protocol and aspect. Scores are compared by
 amount (level ``interval``) and verdicts of comparisons as categories (``nominal``), unless another level is asked for.
@@ -25,7 +25,7 @@ _SIDE_OF_AGENT = re.compile(r"_([12])_(\d+)$")
 
 
 class RaterGroup(NamedTuple):
-    """Whose agreement is measured: a protocol on an aspect, or the agents of one role in it."""
+    """Names whose agreement is measured: a protocol on an aspect, or the agents of one role in it."""
 
     protocol: str
     aspect: str | None
@@ -34,7 +34,7 @@ class RaterGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class AgreementWithPeople:
-    """Annotators among themselves, and the same with the judge as one more rater, on the same items.
+    """Compares alpha between annotators with alpha when the judge is one more rater, on the same items.
 
     A judge that fits in leaves alpha as it is or raises it; one that does not lowers it. Where people gave no single
     annotations, their mean is the one human rater and ``people`` is ``None``.
@@ -47,7 +47,7 @@ class AgreementWithPeople:
 def between_agents(
     results: Iterable[Any], level: Level | None = None, resampling: Resampling | None = None
 ) -> dict[RaterGroup, Reliability]:
-    """Measure how far agents of one role agree: referees, jurors, advocates' defences as scored one by one.
+    """Measure how far agents of one role agree: referees, jurors, or advocates, whose defences are scored one by one.
 
     What counts of an agent is its last opinion: the mean of its values in the last round in which it gave any (of
     several samples, or of both orders of the answers). Of a pair of scores that is the answer which they favour. Where
@@ -76,6 +76,7 @@ def between_agents(
             tables.leave_out(raters, FAILED)
             continue
         for (role, part), values in _opinions_by_role(row.get("transcript") or ()).items():
+            # The row's number and not its item: each repeat of an item is a discussion of its own.
             tables.add(raters._replace(role=role), (part, number), resampling_unit(row), values)
     return tables.alphas(level, resampling, at_least=2)
 
@@ -99,11 +100,13 @@ def between_repeats(
     tables = _RatingTables()
     for row in map(fields_of, rows):
         raters, value = _raters_of(row), _verdict(row)
+        # A reason and a missing value come together; asking for both tells the type checker so.
         if (reason := why_unjudged(row, value)) or value is None:
             tables.leave_out(raters, reason or UNJUDGED)
         elif row.get("item") is None:
             raise UsageError("a row names no item: without one, repeats cannot be told from other items")
         else:
+            # The item is the unit and its repeats the raters, so repeats add values to one unit.
             tables.add(raters, row["item"], resampling_unit(row), [value])
     return tables.alphas(level, resampling)
 
@@ -146,7 +149,7 @@ def with_people(
 
 @dataclass
 class _RatingTable:
-    """The values of each unit, and the group that it is drawn with."""
+    """Holds the values of each unit, and the group that it is drawn with."""
 
     values: dict[Hashable, list[Value]] = field(default_factory=dict)
     groups: dict[Hashable, Hashable] = field(default_factory=dict)
@@ -165,7 +168,7 @@ class _RatingTables:
         table.groups[unit] = group
 
     def leave_out(self, raters: RaterGroup, reason: str) -> None:
-        """Count a row without a value under no role: which of its roles would have spoken is not known."""
+        """Count a row without a value under no role: which of its roles would have given one is not known."""
         reasons = self._left_out.setdefault(raters._replace(role=""), {})
         reasons[reason] = reasons.get(reason, 0) + 1
 
@@ -183,6 +186,7 @@ class _RatingTables:
     def _alpha(
         self, raters: RaterGroup, table: _RatingTable, level: Level | None, resampling: Resampling | None
     ) -> Reliability:
+        # One winner among the values is enough: a table has either scores or winners.
         texts = any(isinstance(value, str) for values in table.values.values() for value in values)
         alpha = krippendorff_alpha(
             table.values.values(),
@@ -210,6 +214,7 @@ def _opinions_by_role(transcript: Sequence[Mapping[str, Any]]) -> dict[tuple[str
     last: dict[tuple[str, str], tuple[int, list[Any]]] = {}
     for turn in transcript:
         value = turn["value"]
+        # A Critic says True or False, which Python counts among the ints; it is no opinion on the score.
         if not isinstance(value, float | int | str | Sequence) or isinstance(value, bool):
             continue
         agent_key = (turn["role"], turn["agent"])

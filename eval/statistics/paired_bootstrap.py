@@ -1,4 +1,4 @@
-"""Whether one judge agrees better with people than another, by the paired bootstrap, and its gain over a base.
+"""Test by the paired bootstrap whether one judge agrees better with people than another; compute gains over a base.
 
 Accuracy, kappa and correlations of two judges are taken from the same resamples, and subtracted one by one. Whole
 groups are drawn, so this holds also where several items share a source; tests that assume independent items do not.
@@ -33,7 +33,7 @@ TIE = "tie"
 
 @dataclass(frozen=True)
 class PairedBootstrap:
-    """Whether two judges agree with people to a different degree.
+    """Tells whether two judges agree with people to a different degree.
 
     Attributes:
         what: ``accuracy``, ``kappa`` or a correlation's name.
@@ -85,6 +85,7 @@ def compare_correlations(
     rows = _scores(name, first, second, human, groups)
     x, y, shared = rows.columns.values()
     values = correlation(name, x, shared), correlation(name, y, shared)
+    # The same units, seed and number of resamples: both judges are measured in the same draws, hence the pairing.
     drawn = [resampled_correlation(name, judge, shared, rows.units, resampling) for judge in (x, y)]
     return _comparison(name, rows, values, drawn[0] - drawn[1], resampling)
 
@@ -114,6 +115,7 @@ def compare_correlations_within(
     rows = _scores(name, first, second, human, groups)
     x, y, shared = rows.columns.values()
     by_group = [correlations_within(name, judge, shared, rows.units) for judge in (x, y)]
+    # A difference is NaN where either side is.
     in_both = ~np.isnan(by_group[0] - by_group[1])
     first_known, second_known = (values[in_both] for values in by_group)
     drawn = resampled_means(first_known - second_known, np.arange(len(first_known)), resampling)
@@ -147,6 +149,7 @@ def compare_accuracies(
     resampling = resampling or Resampling()
     rows = _verdicts(first, second, human, groups, ties)
     x, y, truth = rows.columns.values()
+    # Half for a human tie whatever the judge says; else right is 1 and wrong is 0.
     agreed = [np.where((truth == _CODES[TIE]) & (ties == "half"), 0.5, judge == truth) for judge in (x, y)]
     drawn = resampled_means(agreed[0] - agreed[1], rows.units, resampling)
     return _comparison(
@@ -173,6 +176,7 @@ def compare_kappas(
     resampling = resampling or Resampling()
     rows = _verdicts(first, second, human, groups, "class")
     x, y, truth = rows.columns.values()
+    # A label as one vote: the row of the unit matrix that its code names.
     votes = np.eye(3)[truth.astype(np.intp)]
     return _compare_tables(
         "kappa", rows, [confusion_tables(judge, votes, "class") for judge in (x, y)], resampling
@@ -268,6 +272,7 @@ def _verdicts(
     coded["human"] = [None if value == _CODES[TIE] else value for value in coded["human"]]
     # People's column first: a row is counted under the first column that lacks a value, so every tie is among these.
     rows = align_rows({"human": coded["human"], "first": coded["first"], "second": coded["second"]}, groups)
+    # Ties were made to look like missing labels above; the two reasons are told apart again.
     missing = rows.left_out.get("no human", 0) - tied
     reasons = {**rows.left_out, "no human": missing, "human tie": tied}
     return replace(
@@ -313,7 +318,7 @@ AVERAGE = "average"
 
 @dataclass(frozen=True)
 class Gain:
-    """How much a figure exceeds that of the base.
+    """Says how much a figure exceeds that of the base.
 
     Attributes:
         value: the figure itself.

@@ -1,4 +1,4 @@
-"""Bradley-Terry strengths and Elo ratings of systems, computed by the package ``evalica`` from games between them.
+"""Compute Bradley-Terry strengths and Elo ratings of systems from games between them, with the package ``evalica``.
 
 A game is one verdict between two systems' answers: a win of either, or a tie.
 """
@@ -22,7 +22,9 @@ ELO_START = 1000.0
 ELO_K = 4.0
 ELO_BASE = 10.0
 ELO_SCALE = 400.0
+# The place of an outcome is the number of evalica's ``Winner``: Draw 0, X 1, Y 2.
 OUTCOMES = ("tie", "1", "2")
+# Far below ``_SOLVED``: a fit that converges to this passes the check of its solution.
 _TOLERANCE = 1e-13
 _ITERATIONS = 10_000
 _SOLVED = 1e-9
@@ -61,7 +63,7 @@ class Games:
 
     @property
     def unit_count(self) -> int:
-        """How many units there are to draw."""
+        """The number of units to draw."""
         return unit_count(self.units)
 
     def figures(self, method: str, resampling: Resampling) -> tuple[Floats, Floats]:
@@ -87,6 +89,7 @@ class Games:
             weights: how often each unit counts.
         """
         counts = np.bincount(self._kind, weights[self.units].astype(float), len(self._kinds)).astype(float)
+        # Checked in every resample: a draw may leave out the one game that kept two sets of systems together.
         points = self._points(counts)
         if self.systems < 2 or not strongly_connected(points > 0):
             return np.full(self.systems, np.nan)
@@ -102,7 +105,9 @@ class Games:
             tolerance=_TOLERANCE,
             limit=_ITERATIONS,
         )
+        # evalica returns scores by rank, the best first; sorted by index they are by system again.
         strengths = np.log(fit.scores.sort_index().to_numpy(dtype=float))
+        # Only differences of strengths have a meaning; the mean is fixed at 0 so that resamples can be compared.
         strengths -= strengths.mean()
         return strengths if _is_solution(points, strengths) else np.full(self.systems, np.nan)
 
@@ -115,6 +120,7 @@ class Games:
         played = np.repeat(np.arange(len(self)), weights[self.units])
         first, second = self.pairs[played].T
         outcomes = [evalica.Winner(won) for won in self.outcomes[played].tolist()]
+        # The index names all systems, also those of which this resample has no game: they keep the rating of the start.
         table = evalica.elo(
             first.tolist(),
             second.tolist(),
@@ -132,6 +138,7 @@ class Games:
         """Count wins, losses and ties of each system: shape (systems, 3)."""
         table = np.zeros((self.systems, 3), dtype=np.int64)
         for side, won in ((0, 1), (1, 2)):
+            # Columns are wins, losses and ties.
             column = np.where(self.outcomes == 0, 2, np.where(self.outcomes == won, 0, 1))
             np.add.at(table, (self.pairs[:, side], column), 1)
         return table

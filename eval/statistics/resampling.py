@@ -1,4 +1,4 @@
-"""The bootstrap: figures with percentile intervals, means and ratios in every resample, and p-values of differences.
+"""Draw bootstrap resamples; compute percentile intervals, means and ratios in each, and p-values of differences.
 
 Units are what was drawn from the world independently of each other: groups (the candidates of one source text belong
 together), or single rows where there are no groups. A resample is described by how often it drew each unit, its
@@ -20,8 +20,9 @@ from .alignment import Floats, Units, unit_count
 Weights = NDArray[np.int64]
 """How often each resample drew each unit: (resamples, units)."""
 ByteWeights = NDArray[np.uint8]
-"""The same in a byte each."""
+"""How often each resample drew each unit, in a byte each."""
 AnyWeights = TypeVar("AnyWeights", Weights, ByteWeights)
+# A block of weights: 8 MB as int64 for figures, 128 MB as bytes for correlations.
 _CELLS = 1 << 20
 _BYTES = 1 << 27
 
@@ -31,7 +32,7 @@ _CACHED_BYTES = 1 << 22
 
 @dataclass(frozen=True)
 class Resampling:
-    """How intervals are made: by the percentile bootstrap (Efron 1979). Part of every result that has some.
+    """Sets how intervals are made: by the percentile bootstrap (Efron 1979). Part of every result that has some.
 
     Two figures of the same units under the same resampling are taken from the same resamples, one by one: their
     differences are paired.
@@ -70,10 +71,11 @@ class Resampling:
         """
         for block in self.blocks(units):
             for part in split_resamples(block, units, _CELLS):
+                # Figures may add and multiply weights as whole numbers, which would overflow in bytes.
                 yield part.astype(np.int64)
 
     def blocks(self, units: int) -> Iterator[ByteWeights]:
-        """Yield the same in a byte each, many more at a time: 1,000 resamples of 100,000 units in one array.
+        """Yield the same weights in a byte each, many more at a time: 1,000 resamples of 100,000 units in one array.
 
         That a resample draws a unit more than 255 times has a chance below 1e-500, however many units there are.
         """
@@ -173,6 +175,7 @@ def resampled_ratios(numerators: Floats, denominators: Floats, resampling: Resam
     blocks = []
     for weights in resampling.weights(units):
         drawn = weights.astype(float)
+        # A resample may draw none of the units that have a denominator: no warning, but NaN below.
         with np.errstate(divide="ignore", invalid="ignore"):
             blocks.append(drawn @ numerators / (drawn @ denominators))
     ratios = np.concatenate(blocks)
@@ -217,6 +220,7 @@ def two_sided_p(differences: Floats) -> float | None:
     known = without_nan(differences)
     if not len(known) or 2 * len(known) < len(differences):
         return None
+    # A difference of exactly 0 counts on both sides, so two equal judges have p = 1.
     fewest = min(int((known <= 0).sum()), int((known >= 0).sum()))
     return min(1.0, 2 * (fewest + 1) / (len(known) + 1))
 

@@ -1,4 +1,4 @@
-"""Tests of the courtroom paper's Theorems 1 and 2: do many advocates separate two answers' scores further, and sooner?
+"""Test the courtroom paper's Theorems 1 and 2: do many advocates separate two answers' scores further, and sooner?
 
 Protocols are compared on the items that all of them judged: the mean absolute gap of their final scores (score
 differentiation), and the rounds until the gap first reaches a threshold (iteration complexity).
@@ -90,7 +90,7 @@ class ScoreDifferentiation:
 
 @dataclass(frozen=True)
 class RoundsNeeded:
-    """How soon a protocol's gap reaches the threshold.
+    """Says how soon a protocol's gap reaches the threshold.
 
     Attributes:
         after: items by the round after which it first did; ``never``: items on which it did not.
@@ -106,7 +106,7 @@ class RoundsNeeded:
 
 @dataclass(frozen=True)
 class SoonerOrLater:
-    """On how many items one protocol reached the threshold sooner or later than another (never counts as later).
+    """Counts the items on which one protocol reached the threshold sooner or later than another (never is later).
 
     ``p`` is the exact two-sided p-value of the sign test; ``None`` without items, ``adjusted`` after Holm's correction.
     """
@@ -246,7 +246,11 @@ def iteration_complexity(
     resampling = resampling or Resampling()
     # Infinity stands for a gap that never reached the threshold: it compares as later than any round.
     table = _SharedItems.of(
-        rows, protocols, "score_by_round", lambda pairs: rounds_until(gaps_of(pairs, scale), eps) or np.inf
+        # Rounds count from 1, so ``or`` replaces ``None`` alone.
+        rows,
+        protocols,
+        "score_by_round",
+        lambda pairs: rounds_until(gaps_of(pairs, scale), eps) or np.inf,
     )
     rounds = {name: np.array(values, dtype=float) for name, values in table.columns.items()}
     first, *others = protocols
@@ -290,6 +294,7 @@ class _SharedItems(NamedTuple):
         for row in map(fields_of, rows):
             if row.get("protocol") not in protocols:
                 continue
+            # Repeats of an item are paired one by one: the first of one protocol with the first of the other.
             key = (row["item"], row.get("repeat"))
             groups[key] = resampling_unit(row)
             figures = by_item.setdefault(key, {})
@@ -343,6 +348,7 @@ def _needed(rounds: Floats, units: Units, resampling: Resampling) -> RoundsNeede
     return RoundsNeeded(
         after=dict(sorted(Counter(rounds[reached].astype(int).tolist()).items())),
         never=int((~reached).sum()),
+        # A mean of 0 and 1 is a share.
         share=_mean(reached.astype(float), units, resampling),
         rounds=resampling.interval(mean, resampled_ratios(sums, counts, resampling)[:, 0]),
     )

@@ -1,4 +1,4 @@
-"""The distribution of a judge's scores over the scale, beside that of people's scores (DEBATE, Table 2).
+"""Compute how a judge's scores are distributed over the scale, beside people's scores (DEBATE, Table 2).
 
 A judge that uses only the middle of the scale, or its top, is seen here at once, and by no correlation.
 """
@@ -76,7 +76,7 @@ class ScalePoint:
 
 @dataclass(frozen=True)
 class ScoreDistribution:
-    """How often each score is given.
+    """Says how often each score is given.
 
     Attributes:
         n: rows that count; ``groups``: units drawn; ``left_out``: rows that do not count, by reason.
@@ -125,6 +125,7 @@ def score_distributions(
     """
     tallies: dict[str, _Tally] = {}
     for row in map(fields_of, rows):
+        # A comparison that failed has no winner; its label, a text, still tells it from a score.
         if row.get("winner") is not None or isinstance(row.get("human"), str):
             continue
         aspect = row.get("aspect") or "score"
@@ -178,6 +179,7 @@ class _Tally:
             self.rows.append(_TalliedRow(resampling_unit(row), judge, people, bool(given), between))
 
     def distribution(self, resampling: Resampling) -> ScoreDistribution:
+        # ``human`` is a tuple of point numbers: empty without a label, while a label at point 0 is (0,).
         labelled = any(row.human for row in self.rows)
         rows = [row for row in self.rows if row.human or not labelled]
         reasons = dict(self.left_out)
@@ -206,6 +208,7 @@ class _Tally:
         )
 
     def _on_scale(self, value: object) -> bool:
+        # Points computed from steps such as 0.1, and means of scores, may miss an end by rounding.
         numeric = isinstance(value, int | float) and not isinstance(value, bool)
         return numeric and self.scale.low - 1e-9 <= value <= self.scale.high + 1e-9  # type: ignore[operator]
 

@@ -1,4 +1,4 @@
-"""Tests of significance: paired t-test, McNemar's test, sign test, dependent correlations, and Holm's correction.
+"""Run tests of significance: paired t-test, McNemar's and sign test, dependent correlations, and Holm's correction.
 
 The paired t-test over items is that of the courtroom paper (Table 3); McNemar's test is for right or wrong verdicts.
 Differences of agreement itself, which is no mean over items, are in ``paired_bootstrap``.
@@ -25,7 +25,7 @@ from .resampling import Resampling, Statistic, mean_or_none, resampled_means
 
 @dataclass(frozen=True)
 class PairedTTest:
-    """Whether two columns differ in their mean.
+    """Tells whether two columns differ in their mean.
 
     Attributes:
         n: items that have both values; ``groups``: how many groups they are of; ``left_out``: the others, by reason.
@@ -52,7 +52,7 @@ class PairedTTest:
 
 @dataclass(frozen=True)
 class McNemar:
-    """Whether one of two judges is right more often, on the same items.
+    """Tells whether one of two judges is right more often, on the same items.
 
     Attributes:
         n, groups, left_out: as in ``PairedTTest``.
@@ -137,6 +137,7 @@ def mcnemar(
     """
     resampling = resampling or Resampling()
     rows = align_rows({"first": first, "second": second}, groups)
+    # Aligned columns are floats: True became 1.0.
     x, y = rows.columns["first"] != 0, rows.columns["second"] != 0
     only_first, only_second = int((x & ~y).sum()), int((~x & y).sum())
     differences = x.astype(float) - y
@@ -160,6 +161,7 @@ def _student(
     differences: Floats, mean: float | None, confidence: float
 ) -> tuple[float | None, float | None, Statistic]:
     """Return t, its p-value, and the mean with its interval; no test where all differences are equal."""
+    # Imported where it is needed, here and below: scipy.special takes longer to load than numpy.
     from scipy.special import stdtrit
 
     n = len(differences)
@@ -200,7 +202,7 @@ TESTED_CORRELATIONS = ("pearson", "spearman")
 
 @dataclass(frozen=True)
 class DependentCorrelations:
-    """Two correlations with the same variable, and whether they differ.
+    """Compares two correlations with the same variable, and tells whether they differ.
 
     Attributes:
         name: ``pearson`` or ``spearman``.
@@ -267,7 +269,7 @@ def compare_dependent(
 def difference_of_correlations(
     first: float | None, second: float | None, between: float | None, n: int, confidence: float = 0.95
 ) -> DependentCorrelations:
-    """Test the same difference from the three correlations themselves, as a paper may print them.
+    """Test the difference of two correlations that share a variable, from the three correlations that papers print.
 
     With r1 and r2 the two correlations, r the one between, m = (r1 + r2) / 2 and
     D = 1 - r1^2 - r2^2 - r^2 + 2 r1 r2 r:
@@ -286,6 +288,7 @@ def difference_of_correlations(
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, not at {confidence}")
+    # Both tests divide by n - 3.
     if first is None or second is None or between is None or n < 4:
         difference = None if first is None or second is None else first - second
         return DependentCorrelations("pearson", n, first, second, between, Statistic(difference), confidence)
@@ -324,6 +327,7 @@ def _determinant(first: float, second: float, between: float) -> float:
 def _williams(first: float, second: float, between: float, determinant: float, n: int) -> float | None:
     mean = (first + second) / 2
     spread = 2 * determinant * (n - 1) / (n - 3) + mean**2 * (1 - between) ** 3
+    # Judges that are the same up to scale (between is 1 or -1) leave 0 in the numerator and the denominator.
     if spread <= 1e-15 or 1 + between <= 1e-15:
         return None
     return (first - second) * math.sqrt((n - 1) * (1 + between) / spread)
@@ -346,6 +350,7 @@ def _zou(first: float, second: float, between: float, n: int, confidence: float)
     # The correlation of the two correlations, which are estimated from the same rows.
     shared = ((between - first * second / 2) * (1 - f2 - s2 - b2) + between**3) / ((1 - f2) * (1 - s2))
     down, up = (first - low_1, high_2 - second), (high_1 - first, second - low_2)
+    # Rounding may leave a little less than 0 where the two correlations are nearly one.
     low, high = (math.sqrt(max(0.0, a**2 + b**2 - 2 * shared * a * b)) for a, b in (down, up))
     return Statistic(first - second, first - second - low, first - second + high)
 
@@ -388,6 +393,7 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0
     for rank, (p, index) in enumerate(sorted(known)):
+        # The running maximum keeps the order: no p-value ends below one that was smaller before.
         highest = max(highest, min(1.0, (len(known) - rank) * p))
         adjusted[index] = highest
     return tuple(adjusted)

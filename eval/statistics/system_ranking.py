@@ -1,4 +1,4 @@
-"""How well a judge ranks whole systems: by who beat whom in comparisons, or by mean scores.
+"""Measure how well a judge ranks whole systems: by who beat whom in comparisons, or by mean scores.
 
 A judge may miss the differences between single texts and still tell which system writes better ones. This is how Fabbri
 et al. 2021 (SummEval) compare metrics with people.
@@ -48,7 +48,7 @@ MIN_SYSTEMS = 3
 
 @dataclass(frozen=True)
 class SystemRank:
-    """Where one system stands.
+    """Says where one system stands in a ranking.
 
     Attributes:
         system: its name.
@@ -67,7 +67,7 @@ class SystemRank:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Systems, the best first.
+    """Lists systems, the best first.
 
     Attributes:
         method: ``bradley_terry``, ``elo`` or ``mean``.
@@ -82,7 +82,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Rankings:
-    """A judge's ranking beside people's, from the same rows.
+    """Holds a judge's ranking beside people's, from the same rows.
 
     Attributes:
         n: rows that count; ``groups``: units drawn; ``left_out``: rows that do not count, by reason.
@@ -103,7 +103,7 @@ class Rankings:
 
 @dataclass(frozen=True)
 class SystemScores:
-    """One system's scores.
+    """Holds one system's mean scores.
 
     Attributes:
         system: its name.
@@ -120,7 +120,7 @@ class SystemScores:
 
 @dataclass(frozen=True)
 class SystemAgreement:
-    """A judge's mean scores of systems beside people's.
+    """Holds a judge's mean scores of systems beside people's.
 
     Attributes:
         n: rows that count; ``groups``: units drawn; ``left_out``: rows that do not count, by reason.
@@ -253,6 +253,7 @@ class _Verdicts:
 def _labelled_rows(human: Sequence[object | None], left_out: Mapping[str, int]) -> tuple[list[int], Reasons]:
     """Return the rows that count: those with people's label, or all where none has one; and why others do not."""
     labelled = [row for row, label in enumerate(human) if label is not None]
+    # Judge and people must be ranked from the same rows, or their figures could not be compared.
     kept = labelled or list(range(len(human)))
     reasons = dict(left_out)
     if len(kept) < len(human):
@@ -300,6 +301,7 @@ def _ranking(
 
 
 def _best_first(standing: SystemRank) -> tuple[float, float, str]:
+    # Either all systems have a figure or none has: the 0 never stands between real ones.
     value, games = standing.figure.value, standing.wins + standing.losses + standing.ties
     share = (standing.wins + standing.ties / 2) / games if games else 0
     return (-value if value is not None else 0, -share, standing.system)
@@ -310,6 +312,7 @@ def _problem(names: Sequence[str], games: Games) -> str:
     if len(names) < 2:
         return f"nothing to rank: {len(names) or 'no'} system{'s' if not names else ''} in {len(games)} rows"
     beaten = games.points() > 0
+    # In both directions: whether two systems were compared at all, whoever won.
     connected = reachable(beaten | beaten.T)
     if not connected.all():
         first, others = (
@@ -421,6 +424,7 @@ def _correlate_systems(
         judge, human: one figure a system, of shape (systems,), and the same in each resample, (resamples, systems).
         resampling: how the resamples were made.
     """
+    # A sum is NaN where either side is.
     if len(judge[0]) < MIN_SYSTEMS or np.isnan(judge[0] + human[0]).any():
         return {name: Statistic(None) for name in STATISTICS}
     return {

@@ -1,4 +1,4 @@
-"""How votes on two answers are compared: what a human tie counts as, and whether the majority or each vote is counted.
+"""Set how votes on two answers are compared: what a human tie counts as, and whether the majority or each vote counts.
 
 Confusion tables hold in row i and column j how often the judge said i and people said j, in the codes of ``CODES``.
 """
@@ -32,7 +32,7 @@ Votes = Literal["majority", "each"]
 
 @dataclass(frozen=True)
 class TiePolicy:
-    """What counts as agreement on two answers. Scores are measured alike under every policy.
+    """Sets what counts as agreement on two answers. Scores are measured alike under every policy.
 
     Attributes:
         ties: what a human tie is: a ``class`` of its own, ``left_out``, or ``half`` right whatever the judge says.
@@ -95,6 +95,7 @@ class TiePolicy:
         >>> TiePolicy(votes="each").vote_counts("1", ["1", "1", "tie"]), TiePolicy().vote_counts("1", ["1", "1", "tie"])
         ((2, 0, 1), (1, 0, 0))
         """
+        # A row without single annotations counts with the label that it has.
         votes = list(annotations) if self.votes == "each" and annotations else [human]
         if self.ties == "left_out":
             votes = [vote for vote in votes if vote != "tie"]
@@ -148,6 +149,7 @@ def confusion_tables(judged: NDArray[Any], votes: Floats, ties: Ties) -> Floats:
     >>> tables.trace(axis1=1, axis2=2).tolist()
     [0.5, 0.5]
     """
+    # A verdict as one vote: the row of the unit matrix that its code names.
     votes, verdicts = counted_votes(votes, ties), np.eye(3)[judged.astype(np.intp)]
     half = ties == "half"
     tied = votes[:, TIE_CODE:] * [0.5, 0.5, 0] if half else np.zeros_like(votes)
@@ -167,5 +169,6 @@ def sum_by_unit(tables: Floats, units: Units) -> Floats:
     2.0
     """
     sums = np.zeros((unit_count(units), 3, 3))
+    # add.at counts every row of a unit; ``sums[units] += tables`` would keep the last of them.
     np.add.at(sums, units, tables)
     return sums

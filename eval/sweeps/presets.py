@@ -1,7 +1,7 @@
 """Ready-made plans of sweeps: those of the protocols (``Protocol.ablations``), and ``fair``, made for a protocol.
 
 A plan says what varies, on which kind of data, and how its table and figure are laid out. To write one's own, make an
-``Ablation`` and hand it to ``plan_ablation``, or give its axes to ``sweep``.
+``SweepPreset`` and pass it to ``plan_ablation``, or give its axes to ``sweep``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from ...state.settings import make_settings
 from ...state.tasks import TaskKind
 from ..datasets.dataset import Data, Dataset
 from ..datasets.items import CompareItem, Item
+from ..plan import Options
 from .cell_metrics import EXTRAS, Extra
 from .cells import Axis
-from .sweep_plan import SweepOptions, SweepPlan, dataset_of, plan_sweep
+from .sweep_plan import SweepPlan, dataset_of, plan_sweep
 
 
 @dataclass(frozen=True)
-class Ablation:
-    """A plan of a sweep.
+class SweepPreset:
+    """A ready-made sweep: the ablation of a protocol's paper, made ready to run.
 
     Attributes:
         name: as after ``--plan``.
@@ -60,7 +61,7 @@ class Ablation:
 
 
 @cache
-def ablations() -> Mapping[str, Ablation]:
+def ablations() -> Mapping[str, SweepPreset]:
     """Collect the ready-made plans of all protocols, by name; ``fair`` comes on top, and depends on the protocol.
 
     Raises:
@@ -69,7 +70,7 @@ def ablations() -> Mapping[str, Ablation]:
     >>> ablations()["tau"].protocol
     'more'
     """
-    found: dict[str, Ablation] = {}
+    found: dict[str, SweepPreset] = {}
     # The default protocol's plans lead the list, as it leads the documentation.
     for name, module in sorted(protocols().items(), key=lambda known: known[0] != DEFAULT):
         for told in module.protocol.ablations:
@@ -79,13 +80,13 @@ def ablations() -> Mapping[str, Ablation]:
     return found
 
 
-def _of_protocol(name: str, told: Told) -> Ablation:
+def _of_protocol(name: str, told: Told) -> SweepPreset:
     """Make a plan of what a protocol's record says."""
     if unknown := [extra for extra in told.extras if extra not in EXTRAS]:
         raise UsageError(
             f"the plan {told.name} of {name} has no column {unknown[0]!r}; there are {', '.join(EXTRAS)}"
         )
-    return Ablation(
+    return SweepPreset(
         name=told.name,
         question=told.question,
         source=told.source,
@@ -103,7 +104,7 @@ def _of_protocol(name: str, told: Told) -> Ablation:
 FAIR = "fair"
 
 
-def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = None) -> Ablation:
+def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = None) -> SweepPreset:
     """A protocol beside a single judge, and beside as many judges who do not talk as its debates take calls at most.
 
     These have the same role, so that every smaller ensemble is inside this one: ``report`` finds the one of equal cost.
@@ -124,7 +125,7 @@ def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = Non
         protocol: {"protocol": protocol, **(settings or {})},
         f"{name} of {size}": {"protocol": name, **ensemble.settings(size, True)},
     }
-    return Ablation(
+    return SweepPreset(
         FAIR,
         "whether a debate is worth its calls: beside one judge, and beside as many calls without debate",
         EQUAL_CALLS_SOURCE,
@@ -148,7 +149,7 @@ def _most_calls(protocol: str, kind: TaskKind, settings: Mapping[str, Any]) -> i
     return total(found.calls(bound, kind, lambda _role, _what: False).values()).most
 
 
-def find_ablation(name: str) -> Ablation:
+def find_ablation(name: str) -> SweepPreset:
     """A ready-made plan.
 
     Raises:
@@ -160,12 +161,12 @@ def find_ablation(name: str) -> Ablation:
 
 
 def plan_ablation(
-    ablation: str | Ablation,
+    ablation: str | SweepPreset,
     data: Data | None = None,
     axes: Sequence[Axis] = (),
     protocol: str | None = None,
-    **options: Unpack[SweepOptions],
-) -> tuple[Ablation, SweepPlan]:
+    **options: Unpack[Options],
+) -> tuple[SweepPreset, SweepPlan]:
     """Check every cell of a ready-made plan.
 
     Args:
@@ -197,7 +198,7 @@ def plan_ablation(
     return chosen, replace(planned, name=chosen.name)
 
 
-def check_data(ablation: Ablation, dataset: Dataset) -> None:
+def check_data(ablation: SweepPreset, dataset: Dataset) -> None:
     """See that a plan can be carried out on a dataset.
 
     Raises:

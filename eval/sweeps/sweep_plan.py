@@ -10,13 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, Unpack
 from uuid import uuid4
 
-from ...nodes.bound_judge import Models
 from ...state.errors import DataError, UsageError
 from ..datasets.dataset import Data, Dataset, choose_aspects, load_dataset
-from ..plan import Plan, count_judged, plan, read_recording
+from ..plan import Options, Plan, count_judged, plan, read_recording
 from ..replay.recording import Recording
 from ..run.config import RunConfig
 from ..run.folder import FILE as MANIFEST
@@ -27,28 +26,6 @@ JOURNAL = "calls.sqlite"
 
 SWEEP_WITHOUT = ("fresh", "overwrite", "batch")
 """Fields of the config that mean nothing for a sweep: its cells share calls with each other and with earlier starts."""
-
-
-class SweepOptions(TypedDict, total=False):
-    """What the cells of a sweep have in common.
-
-    Attributes:
-        aspects: which aspects to score; default: all that the dataset has labels for.
-        settings: settings by name, for all cells.
-        models: role to chat model or model name, ``"*"`` for all.
-        limit: judge the first so many items only.
-        repeats: judge everything so many times.
-        out: a folder for the sweep; one that holds it already is completed.
-        replies: recorded replies, or the folder of a past run: every cell scores them again, and no model is called.
-    """
-
-    aspects: Sequence[str]
-    settings: Mapping[str, Any]
-    models: Models | None
-    limit: int | None
-    repeats: int
-    out: str | Path | None
-    replies: str | Path | Recording | None
 
 
 @dataclass(frozen=True)
@@ -136,7 +113,7 @@ def plan_sweep(
     protocol: str,
     axes: Sequence[Axis] | Mapping[str, Any],
     data: Data | None = None,
-    **options: Unpack[SweepOptions],
+    **options: Unpack[Options],
 ) -> SweepPlan:
     """Check every cell, as far as it can be without calling a model.
 
@@ -180,7 +157,7 @@ def plan_sweep(
     return SweepPlan(listed, tuple(named), folder, run)
 
 
-def dataset_of(data: Data | None, options: SweepOptions) -> Dataset:
+def dataset_of(data: Data | None, options: Options) -> Dataset:
     """Load what is judged: the data, else what was recorded."""
     if data is not None:
         return data if isinstance(data, Dataset) else load_dataset(data)
@@ -219,7 +196,7 @@ def _run_of(folder: Path | None, dataset: Dataset) -> str:
 
 
 def _planned(
-    protocol: str, cell: Cell, data: Data | None, options: SweepOptions, folder: Path | None, others: Set[str]
+    protocol: str, cell: Cell, data: Data | None, options: Options, folder: Path | None, others: Set[str]
 ) -> Plan:
     """Plan the run of a cell: what is set for all, over it what is set for its protocol, over it what the cell changes.
 

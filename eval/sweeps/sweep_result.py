@@ -27,7 +27,7 @@ from .cell_metrics import (
     shown,
 )
 from .cells import Axis, CellResult
-from .presets import Ablation
+from .presets import SweepPreset
 from .sweep_charts import category_figure, figures
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ FORMATS: Mapping[str, Callable[[Grid], str]] = {"md": to_markdown, "csv": to_csv
 DRAWN = ("svg", "png", "pdf")
 
 
-def grids(sweep: Sweep, ablation: Ablation | None = None) -> dict[str, Grid]:
+def grids(sweep: Sweep, ablation: SweepPreset | None = None) -> dict[str, Grid]:
     """Lay out a sweep's tables by name: ``cells``, ``aspects`` if any, ``paper`` if the source has another shape."""
     extras = [EXTRAS[name] for name in ablation.extras] if ablation else []
     title = f"{ablation.name}: {ablation.question}" if ablation else "Agreement by cell"
@@ -292,7 +292,7 @@ def grids(sweep: Sweep, ablation: Ablation | None = None) -> dict[str, Grid]:
     return tables
 
 
-def write_tables(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
+def write_tables(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
     """Write all tables in all formats, and return the files."""
     written = []
     (folder / TABLES).mkdir(parents=True, exist_ok=True)
@@ -304,7 +304,7 @@ def write_tables(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -
     return written
 
 
-def write_figures(sweep: Sweep, folder: Path, ablation: Ablation | None = None) -> list[Path]:
+def write_figures(sweep: Sweep, folder: Path, ablation: SweepPreset | None = None) -> list[Path]:
     """Draw all figures in all formats, and return the files.
 
     Raises:

@@ -16,18 +16,19 @@ from ...nodes.sync_bridge import run_blocking
 from ...state.errors import UsageError
 from ...state.usage import Usage
 from ..datasets.dataset import Data
+from ..plan import Options
 from ..run.config import RunConfig, RunLimits
 from ..run.progress_counters import ProgressCounters
 from ..run.shutdown import StopSignal
 from ..runner import execute
 from .cells import Axis, CellResult
-from .sweep_plan import JOURNAL, Record, SweepOptions, SweepPlan, make_folder, plan_sweep
+from .sweep_plan import JOURNAL, Record, SweepPlan, make_folder, plan_sweep
 from .sweep_result import Sweep
 
 LOCK = "sweep.lock"
 
 
-class SweepRunOptions(SweepOptions, RunLimits, total=False):
+class SweepRunOptions(Options, RunLimits, total=False):
     """What the cells have in common, and how the sweep is carried out."""
 
 
@@ -55,7 +56,7 @@ def sweep(
         axes: name to values, such as ``{"n": [1, 2, 3], "persona": ["strict", "plain"]}``; a name may also be
             ``protocol``, ``model``, ``model.ROLE``, ``prompts``, or one's own with labels and what is set under each.
         data: a dataset, its name, or a file; may be left out where there are ``replies``.
-        **options: see ``SweepOptions`` and ``RunConfig``; limits hold for all cells together.
+        **options: see ``Options`` and ``RunConfig``; limits hold for all cells together.
 
     Raises:
         UsageError: bad input, told before any call.
@@ -74,9 +75,9 @@ async def asweep(
     **options: Unpack[SweepRunOptions],
 ) -> Sweep:
     """``sweep`` for async code; the same arguments and errors."""
-    config = RunConfig.from_options(options, SweepOptions.__annotations__)
-    wanted = {name: value for name, value in options.items() if name in SweepOptions.__annotations__}
-    planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **cast("SweepOptions", wanted))
+    config = RunConfig.from_options(options, Options.__annotations__)
+    wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
+    planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **cast("Options", wanted))
     return await carry_out_sweep(planned, config)
 
 

@@ -1,4 +1,4 @@
-"""Datasets, runs, sweeps, analyses of runs and agreement with people; the command line is in ``cli``.
+"""Judge datasets, sweep over settings, analyse runs and measure agreement with people; ``cli`` has the commands.
 
 A name is imported when it is first asked for: agreement needs no graph, and a run no analysis. Only ``agreement`` is
 imported at once, since its module has the same name: a later import of the module would replace the function.

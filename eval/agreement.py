@@ -53,12 +53,12 @@ __all__ = [
 ]
 
 STANDARD = Resampling()
-"""1000 resamples, 95 %, seed 0."""
+"""The default for intervals: 1000 resamples, 95 %, seed 0."""
 NO_INTERVALS = Resampling(resamples=0)
 
 
 class Range(NamedTuple):
-    """The least and the greatest score that was given."""
+    """Holds the least and the greatest score that was given."""
 
     least: float
     greatest: float
@@ -141,7 +141,7 @@ Agreement = ScoreAgreement | PreferenceAgreement
 
 
 class Spread(NamedTuple):
-    """Holds a figure in each of several repeats.
+    """Holds a figure of each of several repeats, their mean and their standard deviation.
 
     Attributes:
         mean: over the repeats in which it exists; ``None`` where it does in none.
@@ -156,7 +156,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class RepeatedAgreement:
-    """Says how agreement varies between repeats of the same thing (ChatEval, table 1: mean and standard deviation).
+    """Holds how agreement varies between repeats of the same thing (ChatEval, table 1: mean, standard deviation).
 
     Attributes:
         repeats: how many there are.
@@ -311,7 +311,7 @@ class RowsByAspect:
         tables = {aspect: rows.table(self._called) for aspect, rows in self._aspects.items()}
         compared = [aspect for aspect, table in tables.items() if _is_compared(table)]
         names = {aspect: aspect or "preference" for aspect in compared}
-        # One kind of comparison is called ``preference`` whatever its aspect, as in all tables.
+        # The name is the same whether or not the data name the aspect of their comparisons.
         if len(compared) == 1:
             names = {compared[0]: "preference"}
         scored = {aspect or "score": table for aspect, table in tables.items() if aspect not in names}
@@ -358,7 +358,7 @@ def _preference_agreement(
     table: RowTable, resampling: Resampling, ties: Ties, votes: Votes
 ) -> PreferenceAgreement:
     judged, human = table.values[:2]
-    # Shape (rows, 3): people's votes for 1, 2 and tie, or the majority as one vote.
+    # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
     cast = np.stack(table.values[2:], axis=1).astype(float) if votes == "each" else np.eye(3)[human]
     # Counted before the policy takes ties out: they are reported under every policy.
     human_ties, left_out = int(cast[:, TIE_CODE].sum()), dict(table.left_out)

@@ -1,4 +1,4 @@
-"""Collect rows of judges' and people's values one at a time: tell which of them count, and why the others do not.
+"""Collect rows of judges' and people's values one at a time: which of them count, and why the others do not.
 
 Of a row that counts a few numbers are kept in typed arrays, some 40 bytes, however long it is.
 """
@@ -22,7 +22,7 @@ from .datasets.items import digest, majority
 from .statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Units, number_groups
 
 NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
-"""Reasons for which a row does not count, beside those that hold for all statistics."""
+"""The reasons for which a row does not count, beside those that hold for all statistics."""
 
 PREFERENCES: tuple[Winner, ...] = ("1", "2", "tie")
 Preference = Winner | Literal[""]
@@ -43,7 +43,7 @@ def number(value: Any) -> float | None:
         numbers = [number(member) for member in value]
         # A mean over some of the annotators would pass for one over all.
         return float("nan") if None in numbers else float(np.mean(np.array(numbers, dtype=float)))
-    # True is a number to Python, but no score.
+    # float(True) is 1.0, but a truth value is no score.
     if isinstance(value, bool) or not isinstance(value, Real | str):
         return float("nan")
     try:
@@ -61,7 +61,7 @@ def preference(value: Any) -> Preference | None:
     """
     if _missing(value):
         return None
-    # ``g`` writes 1.0, a winner in a column of floats, as 1.
+    # A column with gaps is often read as floats: 1.0 stands for 1.
     text = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
     return next((known for known in PREFERENCES if known == text), "")
 
@@ -72,11 +72,11 @@ def _missing(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class RowTable:
-    """Holds the rows of one aspect that count, in columns, and how many do not count for what reason.
+    """Holds the rows of one aspect that count, in columns, and how many do not, by reason.
 
     Attributes:
-        values: the judge's and people's.
-        units: what each row is drawn with: its group, else its item.
+        values: the columns of values, the judge's first, then people's.
+        units: the number of what each row is drawn with in resampling: its group, else its item.
         grouped: whether it has a group.
         repeats: which repeat it is of, numbered in the order in which they come up.
         left_out: reasons, with the number of rows.
@@ -129,7 +129,7 @@ class Rows:
         # No repeat, an empty one and 0 are the same: the first.
         item, group, repeat = row.get("item"), row.get("group"), str(row.get("repeat") or 0)
         grouped = not _missing(group)
-        # A row that names no item stands for itself, and can be nobody's duplicate.
+        # A row without an item is a thing of its own: no other row is its duplicate.
         alone = ("row", place) if _missing(item) else ("item", item)
         identity = (
             group,
@@ -159,7 +159,7 @@ class Rows:
         whole = RowTable(
             values=tuple(np.array(column) for column in self._values),
             units=number_groups(units, rows=len(units)),
-            # Copied by bytes(): a bytearray whose memory an array shares could not grow any more.
+            # A copy: a bytearray that an array looks into can no longer grow.
             grouped=np.frombuffer(bytes(self._grouped), dtype=np.bool_),
             repeats=np.array(self._repeats, dtype=np.int64),
             left_out=dict(self.left_out),
@@ -171,7 +171,7 @@ class Rows:
             return whole
         self._refuse_contradictions(whole, first[key_numbers], called)
         duplicates = {DUPLICATE: len(units) - len(first)}
-        # np.unique orders by digest; sorted, the rows come as they were added.
+        # np.unique sorts by key; the rows are to stay in their order.
         return whole.chosen(np.sort(first), left_out={**whole.left_out, **duplicates})
 
     def _refuse_contradictions(self, whole: RowTable, first: Units, called: str) -> None:
@@ -208,7 +208,7 @@ class PreferenceRows(Rows):
     """Collects a judge's preferences beside that of people's majority and each of their votes."""
 
     def __init__(self) -> None:
-        # Two codes in a byte each, and people's votes for 1, 2 and tie in eight bytes each.
+        # The judge's and the majority's preference as indices into PREFERENCES, then the votes for each of these.
         super().__init__("BBQQQ")
 
     def add(self, row: Mapping[str, Any], place: int) -> None:

@@ -1,4 +1,4 @@
-"""Chooses what answers the model calls of a run: the provider at once, its batch API, or a recording."""
+"""Choose what answers the model calls of a run: the provider at once, its batch API, or a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is to do: checked, described and signed before any call."""
+"""Plan a run: check, describe and sign what it is to do, before any call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .run.results import Key, ResultsFile
 
 
 class Options(TypedDict, total=False):
-    """How a dataset is to be judged.
+    """Says how a dataset is to be judged.
 
     Attributes:
         aspects: which aspects to score; default: all that the dataset has labels for.
@@ -59,7 +59,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that was checked and is not started yet.
+    """Describes a run that was checked and is not started yet.
 
     Attributes:
         graphs: the compiled protocols by name.
@@ -84,6 +84,7 @@ class Plan:
     def __len__(self) -> int:
         """The number of verdicts to make."""
         if self.as_recorded:
+            # A recording may lack some aspects of some items, so that nothing can be multiplied.
             return sum(1 for _ in self.units())
         return len(self.dataset) * max(len(self.aspects), 1) * len(self.graphs) * self.repeats
 
@@ -242,6 +243,7 @@ def read_recording(where: str | Path) -> Recording:
         UsageError: nothing there, or nothing of that kind; a ``DataError`` names file and line.
     """
     path, only = Path(where), {}
+    # The whole name goes first, since the name of a file may itself hold a question mark.
     if not path.exists():
         name, _, query = str(where).partition("?")
         path = Path(name)
@@ -263,7 +265,7 @@ def describe_run(
     repeats: int,
     recording: Recording | None = None,
 ) -> dict[str, Any]:
-    """The manifest of a run, as plain JSON."""
+    """Make the manifest of a run, as plain JSON."""
     signatures = {
         name: signature(name, bound_judge, dataset, aspects, recording)
         for name, bound_judge in bound_judges.items()
@@ -299,7 +301,7 @@ def signature(
     aspects: Sequence[Aspect],
     recording: Recording | None = None,
 ) -> str:
-    """One line that holds every setting that changes a number, as sacreBLEU prints one."""
+    """Return one line with every setting that changes a number, as sacreBLEU prints one."""
     bound = bound_judge.bound
     settings = bound.model_dump(mode="json", exclude={"models", "prompts"}, exclude_none=True)
     parts = {
@@ -356,7 +358,7 @@ _PACKAGES = (
 
 
 def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
-    """How many verdicts each protocol has in the folder already; a run that is on may hold it.
+    """Count the verdicts that each protocol has in the folder already; works also while a run uses the folder.
 
     Raises:
         UsageError: the folder holds another run, or is none.

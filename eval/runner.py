@@ -1,4 +1,4 @@
-"""Judges a whole dataset: several items at a time, each call and each result on disk as soon as it is there."""
+"""Judge a whole dataset: several items at a time, each call and each result on disk as soon as it is there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger("jurygraph.run")
 
 
 class RunOptions(Options, RunLimits, total=False):
-    """What is judged, and how the run is carried out."""
+    """Names all options of a run: those of what is judged, and those of how the run is carried out."""
 
 
 def evaluate(
@@ -58,7 +58,7 @@ def evaluate(
 async def aevaluate(
     protocols: str | Sequence[str], data: Data | None = None, **options: Unpack[RunOptions]
 ) -> Evaluation:
-    """``evaluate`` for async code; the same arguments and errors."""
+    """Judge a dataset from async code; arguments and errors are those of ``evaluate``."""
     config = RunConfig.from_options(options, Options.__annotations__)
     wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
     # Planning reads files and compiles graphs, which would block the caller's event loop.
@@ -94,7 +94,7 @@ async def execute(
 
 
 class _Run:
-    """A run that is on: workers judge the items that have no result yet."""
+    """Carries out a run: workers judge the items that have no result yet."""
 
     def __init__(
         self,
@@ -130,6 +130,7 @@ class _Run:
                 await self._pipeline.run_passes(lambda: self._judge_open_items(judge))
         finally:
             ending.cancel()
+            # Calls are tasks of their own and may outlive the workers; they must end before the journal is closed.
             await self._pipeline.drain(0)
             await self._pipeline.finish()
         log.info("run ended", extra={"stopped": self._stop.reason, **self._counts.summary()})
@@ -139,6 +140,7 @@ class _Run:
         open_items = (unit for unit in self._plan.units() if self._is_open(unit[0]))
 
         async def worker() -> None:
+            # A plain generator can be shared by tasks: taking from it is a step without an await.
             for key, item, aspect in open_items:
                 result = await judge(self._plan.graphs[key.protocol], key, item, aspect)
                 if result is not None:

@@ -1,4 +1,4 @@
-"""Sends waves of requests to the provider as batches, polls them and collects their results.
+"""Send waves of requests to the provider as batches, poll them and collect their results.
 
 Batches go on at the provider when the process ends; the next start of the run finds them in the journal.
 """
@@ -25,10 +25,12 @@ from .request_file import UNFINISHED, BatchLimits, RequestFile, SubmittedBatch, 
 
 log = logging.getLogger("jurygraph.batch")
 
+# Each pause between polls is so many times as long as the one before.
 GROWTH = 1.5
 TOO_MANY_TOKENS = "token_limit_exceeded"
-"""The provider queues so many tokens of one model, and no more: what is refused for that is sent later."""
+"""The provider's code for a batch that would queue too many tokens of one model; it is sent again later."""
 
+# wave-12-3.jsonl: the third file of the twelfth wave
 _FILE = re.compile(r"wave-(\d+)-\d+\.jsonl")
 
 
@@ -37,11 +39,11 @@ class BatchManager:
     """Manages the batches of one run.
 
     Attributes:
-        folder: where files of requests and of results are as long as they are needed.
+        folder: holds the files of requests and of results for as long as they are needed.
         run: the id of the run, which marks its batches at the provider.
-        providers: by address.
-        journal: where batches are recorded.
-        budget: for the requests of batches that are running.
+        providers: the Batch API at each address.
+        journal: records the batches.
+        budget: holds what the requests of running batches are estimated to take.
         counts: shows how far the batches are.
         stop: ends the run where the provider does not let it go on.
         limits: how large a file may be, and how often batches are polled.
@@ -85,6 +87,7 @@ class BatchManager:
         self._waves = max((_number(name) for name in [*local, *(sent.file for sent in known)]), default=0)
         for sent, batch in zip(known, recorded, strict=True):
             if batch.settled:
+                # The run ended after the batch was settled and before its files were removed.
                 self._remove(sent)
             else:
                 await self._go_on_with(sent)
@@ -103,6 +106,7 @@ class BatchManager:
             input_file = await provider.upload(path)
             marks = {**self._run_mark, **{name: str(value) for name, value in _describe(one_file).items()}}
             batch = await provider.create(input_file, marks)
+            # A run that is killed before the batch is noted finds it by these marks when it resumes.
             sent = SubmittedBatch(**vars(one_file), id=batch.id, input_file=input_file)
             await self.journal.note_batch(sent.id, sent.described())
             self._running[sent.id] = sent
@@ -135,6 +139,7 @@ class BatchManager:
             path.unlink()
         there = [path.name for path in self.folder.glob("wave-*.jsonl")]
         whole = [name for name in there if _FILE.fullmatch(name)]
+        # The results of wave-1-2.jsonl are in wave-1-2.output.jsonl and wave-1-2.errors.jsonl.
         for name in there:
             if f"{name.partition('.')[0]}.jsonl" not in whole:
                 (self.folder / name).unlink()
@@ -182,6 +187,7 @@ class BatchManager:
         if batch is not None and batch.status == "failed":
             await self._drop_refused(sent, batch)
             return
+        # A batch that is gone, or whose files are, has no results: its requests count as not answered.
         files = [path for path in await self._files(sent, batch) if path is not None]
         requests = self._requests(sent)
         self.outcomes.add(sent, requests, files)
@@ -199,6 +205,7 @@ class BatchManager:
 
     async def _file(self, sent: SubmittedBatch, kind: str, name: str) -> Path | None:
         path = (self.folder / sent.file).with_suffix(f".{kind}.jsonl")
+        # A file that an earlier start downloaded is whole: it gets this name only then.
         there = path.exists() or await self._provider(sent.address).download(name, path)
         if not there:
             log.warning("file gone", extra={"batch": sent.id, "file": name})
@@ -214,6 +221,7 @@ class BatchManager:
         await self.journal.settle_batch(sent.id)
         self._remove(sent)
         log.warning("batch refused", extra={"batch": sent.id, "reason": said})
+        # Room comes as other batches end; where none is left to end, a second attempt would be refused as well.
         too_many = any(code == TOO_MANY_TOKENS for code, _ in found)
         if not (too_many and (self._running or self._collected)):
             self.stop.ask("provider", f"the provider refused the batch {sent.id}: {said}")

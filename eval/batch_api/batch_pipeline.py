@@ -1,4 +1,4 @@
-"""Answers a run's calls through OpenAI's Batch API, in several passes over the items that are still open."""
+"""Answer a run's calls through OpenAI's Batch API, in several passes over the items that are still open."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FOLDER = "batches"
 
 
 class PendingError(StoppedError, GraphBubbleUp):
-    """Raised where the reply will be there in a later pass only.
+    """Raised for a call whose reply will be there in a later pass only.
 
     LangGraph treats it as a pause: nodes that run beside it go on, so that their calls get into the same wave.
     """
@@ -73,7 +73,7 @@ class BatchPipeline(LivePipeline):
         self._wave: BatchRequestFile
 
     async def open(self) -> None:
-        """Need nothing: what the provider has of this run is collected before the first pass."""
+        """Do nothing: what the provider has of this run is collected before the first pass."""
 
     async def run_passes(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
         """Judge wave by wave, until no item is open or the run is to end.
@@ -145,6 +145,7 @@ class BatchPipeline(LivePipeline):
             self._wave.discard()
             raise
         if self._stop.is_asked:
+            # The pass was cut short; the next start judges the same items first and gathers their requests anew.
             self._wave.discard()
 
     async def _send_wave(self) -> bool:
@@ -155,6 +156,7 @@ class BatchPipeline(LivePipeline):
             return True
         if not self._manager.running and self._budget.refused_by:
             self._stop.ask("budget", f"the budget is reached: at most {self._budget.refused_by}")
+        # An empty wave ends the run only if no batch is left whose results could lead to further calls.
         return self._manager.running > 0
 
     async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
@@ -168,6 +170,7 @@ class BatchPipeline(LivePipeline):
                     break
                 except ModelCallError as error:
                     self._count_failure(key, call, error)
+                    # The loop then asks once more, finds no outcome, and puts the request into the wave.
                     for custom_id in used:
                         self._manager.outcomes.forget(custom_id)
         self._circuit_breaker.record_success(call.model.label)
@@ -292,5 +295,6 @@ async def run_until_stopped(stop: StopSignal, work: Coroutine[None, None, None])
         asked.cancel()
         if not task.done():
             task.cancel()
+    # Awaited in any case, so that an error of the work is raised here.
     with suppress(asyncio.CancelledError):
         await task

@@ -1,4 +1,4 @@
-"""Talks to OpenAI's Batch API: uploads requests, makes and polls batches, reads results."""
+"""Talk to OpenAI's Batch API: upload requests, make and poll batches, read results."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ ENDED = {"completed", "expired", "cancelled", "failed"}
 
 
 class Provider:
-    """The Batch API at one address."""
+    """Uploads files, makes and polls batches, and downloads results at one address."""
 
     def __init__(self, client: AsyncOpenAI) -> None:
         self._client = client.with_options(max_retries=RETRIES, timeout=SECONDS)
         self._slow = client.with_options(max_retries=RETRIES, timeout=UPLOAD_SECONDS)
+        # Without retries: if only the answer was lost, the client itself would make the batch a second time.
         self._once = client.with_options(max_retries=0, timeout=SECONDS)
 
     async def upload(self, path: Path) -> str:
@@ -73,6 +74,7 @@ class Provider:
 
     async def find(self, marks: Mapping[str, str]) -> list[Batch]:
         """Find the batches with these marks."""
+        # Pages of 100, the most that the API gives; iterating asks for the further pages.
         every = self._client.batches.list(limit=100)
         return [batch async for batch in every if marks.items() <= (batch.metadata or {}).items()]
 
@@ -106,7 +108,7 @@ class Provider:
 
 
 def may_pass(error: OpenAIError) -> bool:
-    """Whether another attempt may succeed."""
+    """Tell whether another attempt may succeed after an error."""
     if isinstance(error, APIStatusError):
         return error.status_code in {408, 409, 429} or error.status_code >= 500
     return isinstance(error, APIConnectionError)
@@ -123,7 +125,7 @@ _NO_ANSWER = 408
 
 
 class _Place(NamedTuple):
-    """Where the result of a request is; ``file`` is ``None`` where there is none."""
+    """Says where the result of a request is; ``file`` is ``None`` where there is none."""
 
     sent: SubmittedBatch
     file: BinaryIO | None
@@ -131,7 +133,7 @@ class _Place(NamedTuple):
 
 
 class BatchResults:
-    """The results of batches that have ended; in memory is only where in its file each one stands."""
+    """Finds the results of batches that have ended; in memory is only where in its file each one stands."""
 
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}
@@ -178,6 +180,7 @@ class BatchResults:
         if not response:
             said = error.get("message") if isinstance(error, dict) else error
             raise ResponseError(f"the batch {sent.id} did not make this request: {said}", _NO_ANSWER)
+        # Read like the response to a live call, errors by status included; a batch brings no headers.
         return completion(int(response["status_code"]), {}, orjson.dumps(response["body"]))
 
     def forget(self, custom_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Writes requests to files as the Batch API takes them, and describes what was sent."""
+"""Write requests to files as the Batch API takes them, and describe what was sent."""
 
 from __future__ import annotations
 
@@ -98,6 +98,7 @@ class _Writing:
     def close(self) -> RequestFile:
         with self.file:
             self.file.flush()
+            # Before it gets its final name, which says that it is complete even after a crash of the machine.
             os.fsync(self.file.fileno())
         self.unfinished.replace(self._finished)
         return self.one_file
@@ -111,14 +112,14 @@ def custom_ids(file: Path) -> list[str]:
 
 @dataclass
 class RequestFile:
-    """A file of requests to one model at one address.
+    """Describes a file of requests to one model at one address.
 
     Attributes:
-        file: its name.
-        address: where it is to go.
-        requests: how many.
-        tokens: that they are expected to take.
-        cost: US dollars that they are expected to take.
+        file: the name of the file.
+        address: the address of the API that it is sent to.
+        requests: how many requests it has.
+        tokens: how many tokens they are expected to take.
+        cost: how many US dollars they are expected to cost.
     """
 
     file: str
@@ -141,12 +142,12 @@ class RequestFile:
 
 @dataclass
 class SubmittedBatch(RequestFile):
-    """A file of requests that was sent as a batch.
+    """Describes a file of requests that was sent as a batch.
 
     Attributes:
         id: the provider's name for the batch.
         input_file: the provider's name for the file of requests.
-        requests_done: how far it has come.
+        requests_done: how many requests are answered or have failed.
     """
 
     id: str = ""
@@ -179,7 +180,7 @@ class SubmittedBatch(RequestFile):
 
 
 BATCH_DISCOUNT = 0.5
-"""What a batched call costs, as a share of the usual price."""
+"""The share of the usual price that a batched call costs."""
 
 
 @dataclass(frozen=True)
@@ -187,8 +188,8 @@ class BatchLimits:
     """Limits of OpenAI's Batch API, and how often it is polled.
 
     Attributes:
-        requests: in one file, at most.
-        file_bytes: of one file, at most.
+        requests: the most requests in one file.
+        file_bytes: the most bytes in one file.
         first_poll: seconds before the first poll.
         poll_interval: seconds between later polls, at most.
     """

@@ -1,1 +1,1 @@
-"""The command line: one file for each command, ``app`` with the list of them, ``runtime`` with what they share."""
+"""Provide the command line: one file for each command; ``app`` lists them, ``runtime`` has what they share."""

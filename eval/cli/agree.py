@@ -21,7 +21,7 @@ from .runtime import console
 
 
 class Ties(StrEnum):
-    """How a human tie is counted."""
+    """Names the ways to count a human tie."""
 
     CLASS = "class"
     LEFT_OUT = "left_out"
@@ -29,7 +29,7 @@ class Ties(StrEnum):
 
 
 class Votes(StrEnum):
-    """Which human preferences are compared with a judge's."""
+    """Names the human preferences that a judge's can be compared with."""
 
     MAJORITY = "majority"
     EACH = "each"
@@ -91,10 +91,11 @@ def agree(
 
 
 def _gathered(file: Path, protocol: str | None) -> dict[str, RowsByAspect]:
-    """The rows of each protocol, in the order in which the protocols first appear."""
+    """Gather the rows of each protocol, in the order in which the protocols first appear."""
     found: dict[str, RowsByAspect] = {}
     called, rows = _rows(file)
     for place, row in rows:
+        # Rows of a judge from elsewhere name no protocol: together they are the one without a name.
         name = str(row.get("protocol") or "")
         if name not in found:
             found[name] = RowsByAspect(called)
@@ -110,7 +111,7 @@ def _gathered(file: Path, protocol: str | None) -> dict[str, RowsByAspect]:
 
 
 def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
-    """What a row is called in messages (file and unit), and the numbered rows."""
+    """Return how messages name a row (file and unit), and the numbered rows."""
     if file.is_dir():
         if not (file / FILE).is_file():
             raise UsageError(f"{file}: not the folder of a run, since it has no {FILE}{_runs_below(file)}")
@@ -120,7 +121,7 @@ def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:
 
 
 def _runs_below(folder: Path) -> str:
-    """A hint that names the runs below a folder, such as those of a sweep's cells."""
+    """Write a hint that names the runs below a folder, such as those of a sweep's cells; empty if there are none."""
     found = sorted({str(path.parent) for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE}")})
     more = ", ..." if len(found) > 3 else ""
     return f"; there are runs below it: {', '.join(found[:3])}{more}" if found else ""
@@ -139,5 +140,5 @@ def _check(file: Path, found: list[Agreement]) -> None:
 
 
 def _fields(file: Path) -> str:
-    """The fields of the first row, in case one is misspelt."""
+    """Name the fields of the first row, in case one is misspelt."""
     return "" if file.is_dir() else f"; the first row has {', '.join(next(_rows(file)[1])[1])}"

@@ -1,4 +1,4 @@
-"""The command line of jurygraph: which commands there are, and how the program ends.
+"""List the commands of jurygraph, call the one that is asked for, and end the program with its exit code.
 
 Each command is a function in a file of this folder. The file is imported only when its command is called: most of
 them import far more than the others need, and ``jurygraph --help`` needs none of it.
@@ -91,14 +91,14 @@ COMMANDS = {
         "jurygraph journal runs/demo",
     ),
 }
-"""The commands in the order of the help."""
+"""The commands, listed in the order of the help."""
 
 
 class _PlainFlags:
     """Prints a flag in the help as a flag: typer would print the type of a value after it, though it takes none."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters of a command, ``--help`` among them."""
+        """Return the parameters of a command, ``--help`` among them."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in params:
             if getattr(param, "is_flag", False) and param.metavar is None:
@@ -107,18 +107,18 @@ class _PlainFlags:
 
 
 class _LoadedCommand(_PlainFlags, TyperCommand):
-    """One command, with its options."""
+    """Runs one command, with its options."""
 
 
 class _Commands(_PlainFlags, TyperGroup):
-    """All commands, listed from ``COMMANDS`` and imported when they are called."""
+    """Lists all commands from ``COMMANDS``, and imports one when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands, in the order of the help."""
+        """Return the names of all commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command's name and summary, for the help and for suggestions; ``resolve_command`` loads it."""
+        """Return a command's name and summary, for the help and for suggestions; ``resolve_command`` loads it."""
         if cmd_name not in COMMANDS:
             return None
         about = COMMANDS[cmd_name]
@@ -127,8 +127,9 @@ class _Commands(_PlainFlags, TyperGroup):
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that was called, with its options, and the arguments that are left for it."""
+        """Load the command that was called; return it with the arguments that are left for it."""
         name, _, rest = super().resolve_command(ctx, args)
+        # In resilient parsing Click returns no name for an unknown command; otherwise it has raised an error by now.
         return name, name and _load(name), rest
 
 

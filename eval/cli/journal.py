@@ -46,6 +46,7 @@ def journal(
     where = str(Path(target) / FILE) if Path(target).is_dir() else target
     invalidated = invalidated or disowned
     selected = older_than is not None or run is not None or invalidated
+    # Deleting takes both: what to delete, and to say so. Neither of them alone may delete, or look as if it had.
     if selected != delete:
         raise UsageError(
             "--older-than, --run and --invalidated select what to delete: add --prune to delete it"

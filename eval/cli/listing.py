@@ -71,6 +71,7 @@ ROOM_FOR_A_TABLE = 110
 """On a narrower terminal a list is printed entry by entry: in a table of many columns every word would be broken."""
 
 
+# In characters: a longer word is folded, so that it does not take the width of the other columns.
 MOST = 28
 
 
@@ -145,7 +146,7 @@ def _checked_by(home: GitHub | HuggingFace) -> str:
 
 
 def _fields(settings: type[Settings], without: Collection[str] = ()) -> list[str]:
-    """The names of settings with their defaults."""
+    """Write each setting as its name with its default."""
     return [_field(name, field) for name, field in settings.model_fields.items() if name not in without]
 
 
@@ -158,17 +159,18 @@ def _field(name: str, field: FieldInfo) -> str:
 
 
 def mermaid(protocol: str) -> str:
-    """The graph as Mermaid text, which many editors and sites draw.
+    """Draw a protocol's graph as Mermaid text, which many editors and sites show as a picture.
 
     >>> "scorer" in mermaid("debate")
     True
     """
+    # With ``xray``, graphs inside the graph are drawn with their own nodes, not as one box each.
     drawing: str = find_protocol(protocol).graph.get_graph(xray=True).draw_mermaid()
     return drawing
 
 
 def drawing(protocol: str) -> str:
-    """The graph as an SVG picture.
+    """Draw a protocol's graph as an SVG picture.
 
     Raises:
         UsageError: the package that draws is not installed; the message says how to install it.

@@ -50,6 +50,7 @@ def measure(
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     sys.path.append(str(Path.cwd()))  # where the user's own module may be
     out_console = console()
+    # Without a folder given, its name is made of the metrics', without their parameters after "?" and without colons.
     evaluation = measure_all(
         names,
         load_dataset(data, data_dir, max_characters=max_chars),

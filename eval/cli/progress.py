@@ -1,4 +1,4 @@
-"""Progress of a run: live on a terminal, and once a minute in the log."""
+"""Show the progress of a run: live on a terminal, and once a minute in the log."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ log = logging.getLogger("jurygraph.run")
 
 REFRESHES_PER_SECOND = 2
 RECENT = 10.0
-"""Seconds over which the rate on the screen is averaged."""
+"""The seconds over which the rate on the screen is averaged."""
 
 LOOKING_BACK = 600.0
-"""Seconds over which the speed behind the time left is averaged: long, since debates end rarely and in bursts."""
+"""The seconds over which the speed for the time left is averaged: many, since debates end rarely and in bursts."""
 
 LOGGED_EVERY = 60.0
 
@@ -57,7 +57,7 @@ class LiveProgress:
 
 
 class Rate:
-    """How much a counter grew per second, over the last few seconds.
+    """Computes how much a counter grew per second, over the last few seconds.
 
     >>> clock = iter([0.0, 5.0, 10.0, 15.0, 20.0]).__next__
     >>> rate = Rate(seconds=10, clock=clock)
@@ -82,7 +82,7 @@ class Rate:
 
 
 class _Bar:
-    """The two lines on the screen, redrawn a few times a second."""
+    """Draws the two lines on the screen a few times a second."""
 
     def __init__(self, console: Console, counts: ProgressCounters, stop: StopSignal) -> None:
         self._counts = counts
@@ -115,6 +115,7 @@ class _Bar:
         self._screen.stop()
 
     def _drawn(self) -> RenderableType:
+        # Nothing is known to be judged yet: a bar of 0 of 0 would show as complete.
         if not self._counts.wanted:
             return ""
         self._look(self._counts)
@@ -137,7 +138,7 @@ class _Bar:
 
 
 def _figures(counts: ProgressCounters, rate: float) -> Text:
-    """The second line, the most important figures first: a narrow terminal cuts off its end."""
+    """Write the second line, the most important figures first: a narrow terminal cuts off its end."""
     parts = (
         Text(f"{counts.failed:,} failed", "red") if counts.failed else None,
         f"{rate:,.1f} calls/s",
@@ -184,7 +185,7 @@ class _LogEveryMinute:
 
     def _tell(self) -> None:
         rate = Rate(self._every)
-        rate.of(self._counts.made)
+        rate.of(self._counts.made)  # where the first minute begins: a rate needs two observations
         while not self._over.wait(self._every):
             log.info(
                 "so far",

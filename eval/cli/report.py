@@ -135,7 +135,7 @@ def report(
         raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
     if open_page and html is None:
         raise UsageError("--open needs a page to open: write one with --html FILE")
-    chosen = list(dict.fromkeys(folders))
+    chosen = list(dict.fromkeys(folders))  # a folder that was named twice counts once
     people = (
         People(human_price, human_minutes, annotators)
         if human_price is not None or human_minutes is not None
@@ -215,14 +215,14 @@ class _Writing:
         return grids(self._study, self._metric, full)
 
     def markdown(self, path: Path) -> None:
-        """All tables in one Markdown file."""
+        """Write all tables to one Markdown file."""
         from ..tables import to_markdown
 
         head = "".join(f"> {note}\n\n" for note in self._study.notes)
         self._write(path, head + "\n".join(map(to_markdown, self._grids(full=True))))
 
     def latex(self, path: Path) -> None:
-        """All tables in one LaTeX file."""
+        """Write all tables to one LaTeX file."""
         from ..tables import to_latex
         from ..tables.grid import printable
 
@@ -232,7 +232,7 @@ class _Writing:
         self._write(path, head + "\n" + "\n".join(map(to_latex, self._grids(full=True))))
 
     def csv(self, folder: Path) -> None:
-        """Each table in a CSV file of its own.
+        """Write each table to a CSV file of its own.
 
         Raises:
             UsageError: ``folder`` is named like a file.
@@ -249,7 +249,7 @@ class _Writing:
         self._written.append(f"wrote {folder}/*.csv")
 
     def figures(self, folder: Path) -> None:
-        """Every chart as SVG and PDF."""
+        """Write every chart as SVG and PDF."""
         from ..report.chart_style import save
         from ..report.charts import pictures
         from ..report.sections import file_name
@@ -260,7 +260,7 @@ class _Writing:
         self._written.append(f"wrote {folder}/*.svg, *.pdf")
 
     def html(self, path: Path, folders: list[Path]) -> None:
-        """The page with every debate."""
+        """Write the page with every debate."""
         from ..report.debates import Debates, run_folders
         from ..report.page import write_page
         from ..report.sections import compose

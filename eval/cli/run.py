@@ -118,7 +118,7 @@ def run(
 
 
 class _Running:
-    """One call of ``jurygraph run``: it prints what will be done, does it, and prints what came out."""
+    """Carries out one call of ``jurygraph run``: prints what will be done, does it, and prints the results."""
 
     def __init__(self, prepared: Plan, config: RunConfig, out: Console) -> None:
         self._prepared = prepared
@@ -131,6 +131,7 @@ class _Running:
         Raises:
             UsageError: the folder holds another run.
         """
+        # First of all, since it refuses a folder with another run's results: nothing is announced that cannot begin.
         there = count_judged(self._prepared, self._config)
         for part in head(self._prepared.manifest):
             self._out.print(part)
@@ -174,7 +175,7 @@ class _Running:
 
 
 def _ending(evaluation: Evaluation, counts: ProgressCounters, stop: StopSignal) -> Iterator[str]:
-    """Lines that say why a run ended early and how to resume it; none if it is complete."""
+    """Yield lines that say why a run ended early and how to resume it; none if it is complete."""
     again = f"The same command with --out {evaluation.folder}"
     if evaluation.stopped:
         yield stop.explanation
@@ -185,7 +186,7 @@ def _ending(evaluation: Evaluation, counts: ProgressCounters, stop: StopSignal) 
 
 
 def total_usage(counts: ProgressCounters) -> str:
-    """The line that says what was spent since the run's first start, and how many calls the cache answered."""
+    """Write the line on what was spent since the run's first start, and how many calls the cache answered."""
     usage = counts.usage
     cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
@@ -193,7 +194,7 @@ def total_usage(counts: ProgressCounters) -> str:
 
 
 def default_out(protocols: list[str], data: str) -> Path:
-    """A new folder below ``runs/``, named by protocols, data and time."""
+    """Return the path of a new folder below ``runs/``, named by protocols, data and time."""
     stem = Path(data).name.split(".")[0]
     return Path("runs") / f"{'-'.join(protocols)}-{stem}-{datetime.now():%Y%m%d-%H%M%S}"
 

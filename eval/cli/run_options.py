@@ -1,4 +1,4 @@
-"""Options of the command line made from the fields of ``RunConfig``: names, defaults, help and bounds."""
+"""Make options of the command line from the fields of ``RunConfig``: names, defaults, help and bounds."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def takes_run_config(
     one 4
     """
     options = {one.name: one for one in fields(RunConfig) if one.name not in without}
+    # Old names stay valid on the command line; the help does not show them.
     options |= {old: options[name] for old, name in OLD_NAMES.items() if name in options}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -51,6 +52,7 @@ def takes_run_config(
             changed = {name: value for name, value in limits.items() if value != options[name].default}
             command(*arguments, **given, config=RunConfig.from_options(changed))
 
+        # Typer takes parameters from the signature and their types from the annotations: both have to agree.
         with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         with_options.__annotations__ = {one.name: one.annotation for one in parameters}
         return with_options
@@ -82,7 +84,7 @@ _KINDS = get_type_hints(RunConfig)
 
 
 def _kind(name: str) -> Any:
-    """The type of a field, with one way to write it: Typer takes no unions, and a path is text as well."""
+    """Return a field's type for Typer, which takes no union but that with ``None``; a path or text becomes text."""
     kind = _KINDS[name]
     if isinstance(kind, UnionType):
         return Union[tuple(one for one in get_args(kind) if one is not Path)]  # noqa: UP007

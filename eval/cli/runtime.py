@@ -1,4 +1,4 @@
-"""What all commands share: options, console, event loop, Ctrl-C and exit codes."""
+"""Provide what all commands share: options, console, event loop, Ctrl-C and exit codes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PIPED_WIDTH = 120
 
 
 def console() -> Console:
-    """The console that results are printed on; outside a terminal it is wide enough for the tables."""
+    """Make the console that results are printed on; outside a terminal it is wide enough for the tables."""
     # Redirected output has no width of its own: 80 columns would split most tables.
     found = Console()
     return found if found.is_terminal or "COLUMNS" in os.environ else Console(width=PIPED_WIDTH)
 
 
 def program() -> str:
-    """How the user can call this program again: its name, or the path that it was called with."""
+    """Return how the user can call this program again: its name, or the path that it was called with."""
     return "jurygraph" if shutil.which("jurygraph") else sys.argv[0]
 
 
@@ -39,7 +39,7 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
     """Parse ``KEY=VALUE`` pairs to settings by name; ``inner.n=2`` sets the field ``n`` of the setting ``inner``."""
     settings: dict[str, Any] = {}
     for key, value in (_pair(pair, "--set KEY=VALUE") for pair in pairs):
-        *outer, name = key.split(".")
+        *outer, name = key.split(".")  # "wrapper.inner.n": the objects from outside to inside, then the field
         held = settings
         for part in outer:
             held = held.setdefault(part, {})
@@ -72,12 +72,13 @@ RESUMES = {
     "journal": "resumes once that is fixed",
     "disk": "resumes once there is room",
 }
-"""By the reason why a run stopped: what the same command does next."""
+"""What the same command does next, by the reason why a run stopped."""
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine to its end, on uvloop where it is installed."""
     # What is loaded by now lives until the end: frozen, it is not walked in every later collection.
+    # Collected first, since garbage that is frozen is never freed.
     gc.collect()
     gc.freeze()
     with asyncio.Runner(loop_factory=_new_loop) as runner:
@@ -104,7 +105,7 @@ def interruptible(message: str) -> Iterator[None]:
 
 
 def exit_code(stopped: str | None, failed: int) -> int:
-    """The exit code of a command, from why it stopped and how many items have no verdict."""
+    """Return the exit code of a command, by why it stopped and how many items have no verdict."""
     codes = {"budget": BUDGET_REACHED, "interrupted": INTERRUPTED}
     if stopped in codes:
         return codes[stopped]

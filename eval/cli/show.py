@@ -69,7 +69,7 @@ def _chosen(results: ResultsFile, item: str, protocol: str | None, aspect: str |
 
 
 def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
-    """The texts of an item; ``None`` if the data is no longer where the run read it."""
+    """Read the texts of an item again; return ``None`` if the data is no longer where the run read it."""
     data = manifest["data"]
     try:
         return find_item(load_again(data["name"], data["location"]), item)
@@ -87,7 +87,7 @@ BRIEF = 40
 
 
 def item_view(item: Item) -> Iterator[RenderableType]:
-    """Panels with the texts that were judged."""
+    """Make panels with the texts that were judged."""
     if isinstance(item, ScoreItem):
         yield _boxed("source", item.source)
         if item.fact:
@@ -99,7 +99,7 @@ def item_view(item: Item) -> Iterator[RenderableType]:
 
 
 def debates_view(results: Sequence[Result], width: int) -> RenderableType:
-    """Panels with the debates on one item: side by side if the width allows it, else one below the other."""
+    """Make panels with the debates on one item: side by side if the width allows it, else one below the other."""
     debates = [_debate(result) for result in results]
     column = width // max(1, len(debates)) - 1
     if len(debates) > 1 and column >= NARROWEST:
@@ -121,6 +121,7 @@ def _repeat(result: Result) -> str:
 
 
 def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableType]:
+    # A round with samples and other turns makes several groups: its heading is printed above the first of them only.
     before = None
     for (heading, sampled), group in groupby(transcript, key=lambda turn: (_heading(turn), "sample" in turn)):
         if heading != before:
@@ -134,7 +135,7 @@ def _turns(transcript: Iterable[Turn], kind_of: KindOf) -> Iterator[RenderableTy
 
 
 def _say_little(samples: Sequence[Turn]) -> bool:
-    """Whether samples are short, or all the same: then they are printed in one line."""
+    """Tell whether samples are short, or all the same: then they are printed in one line."""
     said = {turn["content"] for turn in samples}
     return len(said) == 1 or max(map(len, said)) <= BRIEF
 
@@ -150,7 +151,7 @@ def _samples(turns: Sequence[Turn], kind: RoleKind) -> RenderableType:
 
 
 def _heading(turn: Turn) -> str:
-    """The heading of a round; in wrappers also the judge of a cascade, the repeat, the order of the answers."""
+    """Write the heading of a round; in wrappers also the judge of a cascade, the repeat, the order of the answers."""
     parts = [turn.get("stage", ""), f"run {turn['repeat'] + 1}" if "repeat" in turn else ""]
     parts.append({1: "as given", 2: "answers swapped"}.get(turn.get("order", 0), ""))
     parts.append("opening" if turn["round"] == 0 else f"round {turn['round']}")
@@ -174,6 +175,7 @@ def speaker(agent: str) -> str:
     >>> speaker("tie_breaker"), speaker("referee_2"), speaker("advocate_1_3")
     ('Tie breaker', 'Referee 2', 'Advocate 1.3')
     """
+    # Between two digits ("advocate_1_3") the underscore separates a side from a number, elsewhere words.
     name = re.sub(r"(?<=\d)_(?=\d)", ".", agent).replace("_", " ")
     return name[:1].upper() + name[1:]
 
@@ -222,6 +224,6 @@ def _boxed(title: str, text: str) -> RenderableType:
 
 
 def head(manifest: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """Lines that are printed above everything about a run: its warning, if it has one."""
+    """Yield the lines printed above everything about a run: its warning, if it has one."""
     if note := manifest.get("note"):
         yield Text(f"Warning: {note}", style="yellow")

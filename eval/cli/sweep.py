@@ -153,7 +153,7 @@ def sweep(
 
 
 class _Sweeping:
-    """One call of ``jurygraph sweep``: it prints what will be done, does it, and prints what came out."""
+    """Carries out one call of ``jurygraph sweep``: prints what will be done, does it, and prints the results."""
 
     def __init__(
         self, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, out: Console
@@ -215,6 +215,7 @@ class _Sweeping:
 
         folder = self._planned.folder
         assert folder is not None
+        # Tables of one sweep share most notes: each is printed below the first table that has it.
         told: set[str] = set()
         for grid in grids(done, self._ablation).values():
             fresh = replace(grid, notes=tuple(note for note in grid.notes if note not in told))
@@ -230,6 +231,7 @@ class _Sweeping:
         try:
             if write_figures(done, folder, self._ablation):
                 self._out.print(f"figures: {folder}/figures", soft_wrap=True)
+        # Without matplotlib there are no figures; the sweep and its tables are complete all the same.
         except UsageError as error:
             self._out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
         self._out.print(
@@ -257,7 +259,7 @@ class _Sweeping:
 
 
 def plans_table() -> Table:
-    """A table of the ready-made plans: what each varies, which question it answers, where it is from."""
+    """Make a table of the ready-made plans: what each varies, which question it answers, and its source."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("plan", "protocol", "varies", "question", "source", "data"):
         table.add_column(column, no_wrap=column == "plan", overflow="fold")
@@ -269,7 +271,7 @@ def plans_table() -> Table:
 
 
 def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Table:
-    """A table of the cells, with the calls that each would take alone."""
+    """Make a table of the cells, with the calls that each would take alone."""
     table = Table(
         title=f"{len(planned.cells)} cells, {len(planned):,} verdicts",
         title_justify="left",
@@ -290,7 +292,7 @@ def plan_table(planned: SweepPlan, known: ExpectedCalls) -> Table:
 
 
 def _in_words(known: ExpectedCalls) -> list[str]:
-    """Sentences on the calls and the cost that are expected, and how that is known."""
+    """Write sentences on the calls and the cost that are expected, and how they were estimated."""
     lines = [
         f"one by one the cells take {_between(known.one_by_one)} calls, not counting repairs of unreadable replies; "
         f"sharing calls, the sweep takes no more than that and at least {known.bounds.least:,}"

@@ -1,4 +1,4 @@
-"""Datasets: what is to be judged, and what people said of it."""
+"""Load datasets: the texts to be judged, and their labels."""
 
 from .dataset import Data, Dataset, load_dataset
 from .items import CompareItem, Item, ScoreItem

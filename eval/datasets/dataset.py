@@ -1,4 +1,4 @@
-"""Datasets: bundled and published by name, files and frames of one's own; what to judge them on."""
+"""Load a dataset by its name, from a file or from a table in memory, and choose the aspects to judge."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
 
 @dataclass(frozen=True)
 class Dataset:
-    """Items of one kind, in their order. They stay in their file: iterating reads them again, one at a time.
+    """Holds items of one kind, in order. They stay in their file: each iteration reads them again, one at a time.
 
     Attributes:
-        name: as given, without folders.
-        kind: ``score`` or ``compare``.
-        labels: who made the labels: people, or the construction of the data.
-        digest: of the file's content; two people with the same digest judged the same items.
+        name: the name as given, without folders.
+        kind: the kind of task, ``score`` or ``compare``.
+        labels: the origin of the labels: people, or the construction of the data.
+        digest: the digest of the file's content; two people with the same digest judged the same items.
         location: the file, or the folder with the files; with the name, enough to load it again.
-        survey: what is remembered of all the items of the file.
-        read: reads the items, each with the line that it stands in.
-        limit: so many of the first items belong to the dataset; ``None``: all.
-        family: prefix of its aspects' full names, such as ``topical-chat``.
-        unit: what the number of an item counts: ``line``, ``row`` or ``item``.
+        survey: the counts and ranges of all items of the file.
+        read: a function that reads the items, each with its line number.
+        limit: the number of first items that belong to the dataset; ``None``: all.
+        family: the prefix of its aspects' full names, such as ``topical-chat``.
+        unit: the unit that an item's number counts: ``line``, ``row`` or ``item``.
         rule: how a comparison is measured against its labels.
 
     >>> from jurygraph.eval.datasets.items import ScoreItem
@@ -67,7 +67,7 @@ class Dataset:
     def of(
         cls, name: str, items: Iterable[Item], *, labels: Labels | None = None, family: str = "summeval"
     ) -> Dataset:
-        """A dataset of items in memory; labels are people's unless said otherwise.
+        """Make a dataset of items in memory; labels are people's unless said otherwise.
 
         Raises:
             DataError: no items, both kinds, or one id twice.
@@ -84,10 +84,10 @@ class Dataset:
         family: str = "summeval",
         max_characters: int | None = None,
     ) -> Dataset:
-        """A dataset of a table in memory: a pandas, polars or Arrow frame, or a list of dicts.
+        """Make a dataset of a table in memory: a pandas, polars or Arrow frame, or a list of dicts.
 
         The columns are the fields of an item; ``human.fluency`` is a column for one aspect. Missing cells (``None``,
-        NaN) are as if they were not there. What the frame holds now is what is judged, whatever becomes of it.
+        NaN) are as if they were not there. The rows are copied: later changes of the frame have no effect.
 
         Raises:
             DataError: names row (counted from 1) and field.
@@ -109,6 +109,7 @@ class Dataset:
         family: str,
         most_characters: int | None = None,
     ) -> Dataset:
+        # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
         held = tuple(items)
         found = profile_items(lambda: enumerate(held, start=1), name, unit, most_characters=most_characters)
         return cls(
@@ -124,7 +125,7 @@ class Dataset:
         )
 
     def __iter__(self) -> Iterator[Item]:
-        """Read the items.
+        """Read the items, one at a time.
 
         Raises:
             DataError: the file has changed since it was loaded.
@@ -136,24 +137,25 @@ class Dataset:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """All items at once. They are held in memory: to go through many, iterate over the dataset."""
+        """Read all items into memory; to go through many, iterate over the dataset instead."""
         return tuple(self)
 
     def numbered(self) -> Iterator[Numbered]:
-        """The items, each with the line that it stands in."""
+        """Read the items, each with its line number."""
         return islice(self.read(), self.limit)
 
     def aspect_names(self) -> list[str]:
-        """Aspects that have labels here, in the order in which they turn up."""
+        """Return the aspects that have labels here, in the order in which they first occur."""
+        # The survey covers the whole file: an aspect whose first label comes after ``limit`` has none here.
         return [name for name, labels in self.survey.aspects.items() if labels.first < len(self)]
 
     def first(self, limit: int | None) -> Dataset:
-        """The same with its first items only."""
+        """Return the dataset with its first items only; ``None`` keeps them all."""
         return self if limit is None else replace(self, limit=min(limit, len(self)))
 
 
 def find_item(dataset: Dataset, id: str) -> Item | None:
-    """The item of an id, or ``None``; the dataset is read as far as that item.
+    """Find the item with an id, or return ``None``; the dataset is read as far as that item.
 
     >>> find_item(load_dataset("demo"), "no such item") is None
     True
@@ -166,14 +168,16 @@ SOURCES = catalog.SOURCES
 _BUNDLED = Path(__file__).parent / "data"
 
 MAX_CHARACTERS = 100_000
-"""The longest text taken unless said otherwise: longer ones are mostly a wrong column, and cost as much as many."""
+"""Texts with more characters are refused by default: mostly they are a wrong column, and they are dear to judge."""
 
-# Where a field may be one thing or another, pydantic puts the alternative's name into the path.
+# Where a field may be one thing or another, pydantic puts the alternative's name into the path: this matches the last
+# part of ("human", "fluency", "list[float]") and the second of ("human", "function-before[...]").
 _ALTERNATIVE = re.compile(r"[\[(]|^(float|int|str)$")
 
 
 def _digest_of(items: Iterable[Item]) -> str:
     found = hashlib.sha256()
+    # Line feeds between the items: chr(10), since before Python 3.12 an f-string's braces take no backslash.
     for number, item in enumerate(items):
         found.update(f"{chr(10) if number else ''}{item.model_dump_json()}".encode())
     return found.hexdigest()[:12]
@@ -189,10 +193,11 @@ def _parsed(rows: Iterable[Row], place: str, unit: str) -> Iterator[Numbered]:
 
 
 def explain(error: ValidationError, row: Any = None) -> str:
-    """The first thing that pydantic found wrong, as one line: field, fault, value."""
+    """Describe the first error that pydantic found in one line: field, fault, value."""
     first = error.errors(include_url=False)[0]
     field = ".".join(part for part in map(str, first["loc"]) if not _ALTERNATIVE.search(part))
     message = first["msg"].removeprefix("Value error, ")
+    # A validator of our own says in its message what is wrong with the value: it need not be quoted again.
     if not field or first["type"] == "value_error":
         return f"field {field!r}: {message}" if field else message
     if first["type"] == "missing":
@@ -203,7 +208,7 @@ def explain(error: ValidationError, row: Any = None) -> str:
 
 
 Data = str | Path | Dataset | Frame
-"""What can be judged: a dataset or its name, a file, a table in memory."""
+"""Anything that can be judged: a dataset or its name, a file, a table in memory."""
 
 
 def load_dataset(
@@ -242,6 +247,7 @@ def load_dataset(
     if not source.forms:
         return _loaded(source, _one_file(_BUNDLED / f"{source.name}.jsonl"), max_characters)
     dataset = _loaded(source, find(source, data_dir or fetch(source)), max_characters)
+    # In a folder of the user's own, a part of the dataset will do; what was fetched has to be complete.
     if data_dir is None and source.items not in (None, len(dataset)):
         raise DataError(f"{dataset.location}: holds {len(dataset)} items; {source.items} were published")
     return dataset
@@ -260,18 +266,20 @@ def _place_of(file: Path | Callable[[], Path], name: str) -> Path:
 
 
 def load_again(name: str, location: str) -> Dataset:
-    """Load what a run judged, by what its manifest says of it; nothing is fetched.
+    """Load the dataset of a run again, by the name and location in its manifest; nothing is fetched.
 
     Raises:
         DataError: it is not there any more, or never was in a file.
     """
     source = catalog.find_source(name)
+    # No limit of characters: the run's own may have been higher than the default, and its texts have passed it.
     if source is None or not source.forms:
         return load_dataset(name if source else Path(location), max_characters=sys.maxsize)
     return load_dataset(name, location, max_characters=sys.maxsize)
 
 
 def _of_file(path: Path, data_dir: str | Path | None, max_characters: int) -> Dataset:
+    # Without a suffix it was meant as a name, perhaps misspelt; a missing file is reported when it is opened.
     if not path.exists() and path.suffix == "":
         raise UsageError(
             f"no dataset or file {str(path)!r}; datasets are {', '.join(catalog.dataset_names())}"
@@ -287,6 +295,7 @@ def _one_file(path: Path) -> LocatedFile:
 
 def _loaded(source: Source | None, found: LocatedFile, max_characters: int) -> Dataset:
     files = tuple(map(_text_or_rows if source else row_file, found.paths))
+    # In a dataset of several files, a line number would not say which file it is of: items are counted instead.
     unit = files[0].unit if len(found.form.files) == 1 else "item"
     read = partial(_items, found.form, files, str(found.place), unit)
     checked = profile_items(read, str(found.place), unit, most_characters=max_characters)
@@ -306,7 +315,7 @@ def _loaded(source: Source | None, found: LocatedFile, max_characters: int) -> D
 
 
 def _text_or_rows(path: Path) -> RowFile:
-    """Plain text, a row a line, is a part of published datasets only."""
+    """Return the reader of a published file, which may also be plain text with a row on each line."""
     is_text = path.name.removesuffix(".gz").endswith(".txt")
     return TextFile(path) if is_text else row_file(path)
 
@@ -321,7 +330,7 @@ def _items(form: DownloadFormat, files: Sequence[RowFile], place: str, unit: str
 
 
 def choose_aspects(dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
-    """The aspects to judge: those named, else all that the dataset has labels for.
+    """Choose the aspects to judge: those named, else all that the dataset has labels for.
 
     A name is a known aspect's or that of a YAML file with a whole aspect.
 
@@ -344,11 +353,12 @@ def choose_aspects(dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
 def _aspect(dataset: Dataset, name: str) -> Aspect:
     if name.endswith((".yaml", ".yml")):
         return _aspect_from_file(Path(name))
-    bare = name.rpartition("/")[2]
+    bare = name.rpartition("/")[2]  # "coherence" of "topical-chat/coherence"
     has = dataset.aspect_names()
     if has and bare not in has:
         raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {', '.join(has)}")
     try:
+        # An aspect of the dataset's own family comes first: families have aspects of the same name.
         return ASPECTS.get(f"{dataset.family}/{name}") or find_aspect(name)
     except ValueError as error:
         raise UsageError(f"{error}; or the name of a YAML file (name, criteria, low, high, steps)") from error
@@ -365,6 +375,7 @@ def _aspect_from_file(path: Path) -> Aspect:
 
 def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
     labels = dataset.survey.aspects.get(aspect.name)
+    # The range is known from loading: the items are read again only to name the one that is off the scale.
     if labels is None or (aspect.low <= labels.low and labels.high <= aspect.high):
         return
     for line, item in dataset.numbered():
@@ -377,7 +388,7 @@ def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:
-    """What a manifest says of the data."""
+    """Return what a manifest records of the data."""
     return {
         "name": dataset.name,
         "location": dataset.location,

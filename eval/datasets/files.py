@@ -22,7 +22,7 @@ from ...state.errors import DataError
 csv.field_size_limit(2**31 - 1)
 
 Row = tuple[int, dict[str, Any]]
-"""Line number and fields."""
+"""A row: its number and its fields."""
 _CHUNK = 1 << 18
 
 
@@ -45,9 +45,9 @@ class RowFile:
     A JSON array, which has no lines, is the exception: it is read as a whole.
 
     Attributes:
-        path: the file.
-        digest: of the decompressed content; empty before the first pass has come to the end.
-        unit: what the number of a row counts: ``line`` or ``row``.
+        path: the path of the file.
+        digest: the digest of the decompressed content; empty before the first pass has come to the end.
+        unit: the unit that a row's number counts: ``line`` or ``row``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +57,7 @@ class RowFile:
 
     @cached_property
     def unit(self) -> str:
-        """``row`` for a JSON array, whose rows are counted from 1."""
+        """Return ``row`` for a JSON array, whose rows are counted from 1, else ``line``."""
         return "row" if _is_json(self.path) and _holds_an_array(self.path) else "line"
 
     def rows(self) -> Iterator[Row]:
@@ -67,6 +67,7 @@ class RowFile:
             DataError: a file that cannot be read or has changed, a line that is no text, no JSON or no object;
                 names file and line.
         """
+        # A first pass that was broken off left a version without a digest: there is nothing to compare with yet.
         self._version = self._version if self.digest else None
         with self._content() as content:
             yield from self.parser()(self.path, content)
@@ -152,6 +153,7 @@ class _Content(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         data = self._plain.read(len(buffer))
+        # After the read: a change just before it is noticed before the bytes are handed on.
         if self.watch:
             self.watch(os.fstat(self._file.fileno()))
         self._hash.update(data)
@@ -179,13 +181,14 @@ def _holds_an_array(path: Path) -> bool:
     """Return whether a JSON file is one array, rather than an object a line."""
     try:
         with _opened(path) as content:
+            # A byte order mark and JSON's white space may stand before the bracket.
             return content.read(_CHUNK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
     except (OSError, EOFError, zlib.error):
         return False  # the error is raised when the rows are read
 
 
 class TextFile(RowFile):
-    """A text file, a row a line: ``{"text": ...}``. Blank lines are left out."""
+    """Reads a text file: each line becomes a row ``{"text": ...}``, blank lines are left out."""
 
     def parser(self) -> Parser:
         """Return the parser that keeps lines as they are."""
@@ -193,6 +196,7 @@ class TextFile(RowFile):
 
 
 def _text(content: _Content, newline: str) -> io.TextIOWrapper:
+    # "-sig" drops the byte order mark that spreadsheets write, which would become part of the first field's name.
     return io.TextIOWrapper(io.BufferedReader(content, _CHUNK), encoding="utf-8-sig", newline=newline)
 
 
@@ -217,7 +221,7 @@ def _array_rows(path: Path, content: _Content) -> Iterator[Row]:
         held = json.load(_text(content, newline="\n"))
     except (ValueError, RecursionError) as error:
         if isinstance(error, UnicodeDecodeError):
-            raise
+            raise  # it is a ValueError as well; ``_content`` finds the line it is in
         raise DataError(f"{path}: not JSON: {error}") from error
     for number, row in enumerate(held, start=1):
         if not isinstance(row, dict):
@@ -233,11 +237,13 @@ def _text_rows(_path: Path, content: _Content) -> Iterator[Row]:
 
 
 def _csv_rows(path: Path, content: _Content) -> Iterator[Row]:
+    # With newline="" the csv module itself tells line ends from those inside quoted cells.
     reader = csv.DictReader(_text(content, newline=""))
     try:
         for cells in reader:
-            if None in cells:
+            if None in cells:  # where DictReader puts the cells that have no column
                 raise DataError(f"{path}, line {reader.line_num}: more cells than columns")
+            # An empty cell is a missing value, except in these columns, where it is a text without characters.
             empty = {key: "" for key in _MAY_BE_EMPTY if key in cells}
             yield reader.line_num, {**empty, **unflattened({k: v for k, v in cells.items() if v})}
     except csv.Error as error:
@@ -262,6 +268,7 @@ def unflattened(cells: Mapping[str, Any]) -> dict[str, Any]:
         value = _json_cell(cell) if isinstance(cell, str) and key not in _TEXT_CELLS else cell
         outer, _, inner = key.partition(".")
         if not inner:
+            # A column ``human`` that holds an object is merged with columns such as ``human.fluency`` before it.
             row[key] = {**row[key], **value} if isinstance(value, dict) and key in row else value
         elif isinstance(row.setdefault(outer, {}), dict):
             row[outer][inner] = value
@@ -274,7 +281,7 @@ def _json_cell(cell: str) -> Any:
     try:
         return json.loads(cell)
     except ValueError:
-        return cell
+        return cell  # a text that merely begins with a bracket
 
 
 def unreadable(path: Path, error: Exception) -> DataError:

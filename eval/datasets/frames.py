@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 
 @runtime_checkable
 class NamedRows(Protocol):
-    """A frame as polars has it."""
+    """Describes a frame that yields its rows as dicts, as those of polars do."""
 
     def iter_rows(self, *, named: bool) -> Iterator[Any]:
         """Yield the rows, as dicts if ``named``."""
@@ -31,11 +31,11 @@ class NamedRows(Protocol):
 
 @runtime_checkable
 class TupleRows(Protocol):
-    """A frame as pandas has it."""
+    """Describes a frame that yields its rows as tuples, as those of pandas do."""
 
     @property
     def columns(self) -> Iterable[Any]:
-        """The names of the columns."""
+        """Return the names of the columns."""
 
     def itertuples(self, index: bool = ..., name: str | None = ...) -> Iterable[Any]:
         """Yield the rows, as plain tuples if ``name`` is ``None``."""
@@ -43,7 +43,7 @@ class TupleRows(Protocol):
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """A frame that exports Arrow data, as Arrow tables, DuckDB's results and many others do."""
+    """Describes a frame that exports Arrow data, as Arrow tables, DuckDB's results and many others do."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the data as a capsule."""
@@ -56,12 +56,12 @@ Frame = NamedRows | TupleRows | ArrowStream | Sequence[Mapping[str, Any]]
 def is_frame(value: object) -> bool:
     """Return whether a value is a table in memory: a frame, or a list of dicts."""
     if isinstance(value, (str, bytes, Path)):
-        return False
+        return False  # a string is a Sequence too
     return isinstance(value, (NamedRows, TupleRows, ArrowStream, Sequence))
 
 
 def not_a_frame(value: object) -> UsageError:
-    """Return the error for a value that is none."""
+    """Return the error for a value that is no table in memory."""
     return UsageError(
         f"{type(value).__name__} is no dataset: give a name, a file, a frame or a list of dicts"
     )
@@ -85,6 +85,7 @@ def frame_rows(frame: Frame) -> Iterator[Row]:
 
 
 def _named(frame: Frame) -> Iterator[Any]:
+    # Arrow comes last: frames of polars and pandas may export it as well, but their own rows need no pyarrow.
     if isinstance(frame, Sequence):
         yield from frame
     elif isinstance(frame, NamedRows):
@@ -93,6 +94,7 @@ def _named(frame: Frame) -> Iterator[Any]:
         columns = list(frame.columns)
         if repeated := [name for name, count in Counter(columns).items() if count > 1]:
             raise DataError(f"two columns are called {repeated[0]!r}")
+        # Plain tuples: in named ones pandas renames columns such as ``human.fluency``, which are no identifiers.
         for cells in frame.itertuples(index=False, name=None):
             yield dict(zip(columns, cells, strict=True))
     else:
@@ -110,7 +112,7 @@ def _arrow_rows(frame: object) -> Iterator[Any]:
 
 
 class ParquetFile(RowFile):
-    """A Parquet file, read in batches; its rows are counted from 1."""
+    """Reads a Parquet file in batches; its rows are counted from 1."""
 
     unit = "row"
 
@@ -126,12 +128,13 @@ class ParquetFile(RowFile):
 
         try:
             self._check_unchanged()
+            # Without pre-buffering, which holds the columns of a whole row group in memory; small batches likewise.
             with parquet.ParquetFile(self.path, buffer_size=_CHUNK, pre_buffer=False) as table:
                 batches = table.iter_batches(batch_size=_BATCH, use_threads=False)
                 rows = (cells for batch in batches for cells in batch.to_pylist())
                 for number, cells in enumerate(rows, start=1):
                     yield number, present(cells)
-            self._check_unchanged()
+            self._check_unchanged()  # again: it may have been written to while it was read
         except OSError as error:
             raise unreadable(self.path, error) from error
         except arrow.ArrowException as error:

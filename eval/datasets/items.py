@@ -1,4 +1,4 @@
-"""Items to be judged with people's labels, and the pass over a dataset that checks and counts them."""
+"""Define the items to be judged, with their labels, and check and count those of a dataset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class _Item(BaseModel):
-    # A dataset may carry columns of its own: they are ignored.
+    # A dataset may carry columns of its own: they are ignored. Published ids are often numbers: they become text.
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
     id: str = Field(min_length=1)
@@ -36,13 +36,13 @@ class _Item(BaseModel):
 
 
 class About(TypedDict):
-    """What a result repeats of its item, so that reading results needs no dataset.
+    """Holds what a result repeats of its item, so that reading results needs no dataset.
 
     Attributes:
-        systems: who wrote the candidate, or answer 1 and answer 2; empty where it is not known.
-        category: of the question, if it has one.
-        lengths: characters of the candidate, or of answer 1 and answer 2.
-        annotations: what each annotator said, where it is known.
+        systems: the author of the candidate, or of answer 1 and answer 2; empty where it is not known.
+        category: the category of the question, if it has one.
+        lengths: the number of characters of the candidate, or of answer 1 and answer 2.
+        annotations: the label of each annotator, where it is known.
     """
 
     systems: tuple[str, ...]
@@ -52,7 +52,7 @@ class About(TypedDict):
 
 
 class ScoreItem(_Item):
-    """A text to be rated, with people's scores by aspect where there are any.
+    """Holds a text to be rated, with people's scores by aspect where there are any.
 
     ``annotations`` holds single annotators' scores where ``human`` has their mean.
     """
@@ -96,6 +96,7 @@ def _joined(value: Any) -> Any:
 
 def _as_text(value: Any) -> Any:
     """Turn whole numbers into text; tables hold 1.0 for 1 in a column with missing cells."""
+    # Neither True, which is an int, nor NaN and infinity, which differ from their floor.
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     return f"{value:.0f}" if whole else value
 
@@ -105,7 +106,7 @@ Preference = Annotated[Winner, BeforeValidator(_as_text)]
 
 
 class CompareItem(_Item):
-    """Two answers to be compared, with people's preference where there is one."""
+    """Holds two answers to be compared, with people's preference where there is one."""
 
     category: str | None = None
     question: Joined = Field(min_length=1)
@@ -128,7 +129,7 @@ class CompareItem(_Item):
         )
 
     def label(self) -> Winner | None:
-        """Return people's preference: that of the majority, a tie without one; ``None`` without any."""
+        """Return people's preference: that of the majority, a tie if there is none; ``None`` without labels."""
         if not self.human:
             return None
         return majority(self.human) if isinstance(self.human, list) else self.human
@@ -157,7 +158,7 @@ Item = ScoreItem | CompareItem
 
 
 def parse_item(row: Mapping[str, Any]) -> Item:
-    """Make an item of a row; a question, or turns, mark a comparison.
+    """Make an item of a row; a row with a question, or with turns, is a comparison.
 
     Raises:
         pydantic.ValidationError: names the field that is wrong.
@@ -176,7 +177,7 @@ Reader = Callable[[], Iterator[Numbered]]
 
 @dataclass
 class LabelRange:
-    """The first item that has an aspect (counted from 0), and the range of the aspect's labels."""
+    """Records the first item that has an aspect (counted from 0), and the range of the aspect's labels."""
 
     first: int
     low: float = math.inf
@@ -189,13 +190,13 @@ class LabelRange:
 
 @dataclass
 class DatasetProfile:
-    """What is kept of a dataset's items after one pass.
+    """Counts the items of a dataset and records their labels' ranges, in one pass.
 
     Attributes:
         kind: the kind of task, the same for all items.
-        count: how many items there are.
+        count: the number of items.
         has_labels: whether any item has a label, by people or by the construction of the data.
-        aspects: those that have labels, in the order in which they first occur.
+        aspects: the aspects that have labels, in the order in which they first occur.
     """
 
     kind: TaskKind
@@ -220,9 +221,9 @@ def profile_items(
     """Check all items, one at a time, and return what is kept of them.
 
     Args:
-        read: reads the items.
-        name: of the file, for messages.
-        unit: what an item's number counts.
+        read: a function that reads the items.
+        name: the name of the file, for messages.
+        unit: the unit that an item's number counts.
         most_characters: the longest text that an item may have.
 
     Raises:
@@ -243,6 +244,7 @@ def profile_items(
         ids.append(digest(item.id))
     if profile is None:
         raise DataError(f"{name}: holds no items")
+    # Only now and only if need be are the items read again, for the ids behind the digests.
     if repeated := _repeated(ids):
         _refuse_repeated_id(repeated, read, name, unit)
     return profile

@@ -35,7 +35,7 @@ from ...state.tasks import TaskKind
 
 
 def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[float]:
-    """Return the usual tokens of one reply; a limit of the model is the most there can be."""
+    """Return how many tokens one reply usually has; a limit of the model is the most that it can have."""
     usual = 1.0 if bare else WORDS.get(form, WORDS["text"]) * TOKENS_A_WORD
     limit = next(filter(None, (getattr(model.chat, name, None) for name in _LIMITS)), None)
     if limit is None:
@@ -45,7 +45,7 @@ def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[flo
 
 @dataclass
 class CallSample:
-    """One call of a dry run: the ``number``-th of its role in one verdict, counted from 1."""
+    """Measures one call of a dry run: the ``number``-th of its role in one verdict, counted from 1."""
 
     role: str
     number: int
@@ -69,7 +69,7 @@ class CallSampler(CallMiddleware):
         self._stand_in = stand_in
 
     def begin(self) -> None:
-        """Start the next verdict."""
+        """Begin the next verdict: the calls of each role are numbered from 1 again."""
         self._numbers.clear()
 
     async def __call__(self, call: Call, send: Send) -> Reply:
@@ -149,18 +149,19 @@ def objecting(reply: Reply) -> Reply:
     return replace(reply, text=said, fields=fields)
 
 
+# For English: OpenAI's rule of thumb is 75 words to 100 tokens.
 TOKENS_A_WORD = 4 / 3
 
 WORDS = {"text": 150, "critique": 150, "score": 120, "pair": 150, "vote": 60, "steps": 80}
-"""Words of a usual reply by its form: what the templates allow for an argument, and for reasons before a score."""
+"""The words of a usual reply by its form: what the templates allow for an argument or the reasons for a score."""
 
 SHORTER, LONGER = 0.5, 2.0
-"""Replies of terse and of verbose models, as multiples of a usual one; hidden reasoning is not included."""
+"""The lengths of terse and verbose replies, as multiples of a usual one; hidden reasoning is not included."""
 
 
 @dataclass(frozen=True)
 class RoleProfile:
-    """How long the prompts and replies of a role are.
+    """Describes how long the prompts and replies of a role are.
 
     Attributes:
         labels: the share of each model in its calls.
@@ -183,6 +184,7 @@ class RoleProfile:
 
     def prompt(self, calls: CallRange) -> Range[float]:
         """Return the tokens of a prompt on average over the calls of one verdict."""
+        # The n-th call adds n - 1 times the growth, which is (calls - 1) / 2 times on average.
         further = Range(max(calls.least - 1, 0) / 2, max(calls.most - 1, 0) / 2)
         return Range(
             self.first + self.growth.least * further.least, self.first + self.growth.most * further.most
@@ -190,7 +192,7 @@ class RoleProfile:
 
 
 class RoleEstimate(NamedTuple):
-    """A role of a protocol: its model, the lengths of its prompts and replies, its calls in one verdict."""
+    """Holds a role's model, the lengths of its prompts and replies, and its calls in one verdict."""
 
     model: LoadedModel
     profile: RoleProfile
@@ -270,6 +272,7 @@ def _line(calls: Sequence[CallSample]) -> tuple[float, float]:
     if len(set(numbers)) == 1:
         return fmean(tokens), 0.0
     growth, first = linear_regression(numbers, tokens)
+    # A falling line would go below zero in a longer debate than the one that was measured.
     return (first, growth) if growth > 0 else (fmean(tokens), 0.0)
 
 
@@ -282,7 +285,7 @@ def _wordiness(samples: Sequence[CallSample]) -> float:
 
 
 class _Stage(NamedTuple):
-    """A protocol that is no wrapper, with the prefix of its roles' names inside the wrappers around it."""
+    """Holds a protocol that is no wrapper, with the prefix that the wrappers around it give to its roles' names."""
 
     prefix: str
     bound_judge: BoundJudge[Any]
@@ -294,6 +297,7 @@ def _stages(bound_judge: BoundJudge[Any], graph: Graph, prefix: str = "") -> Ite
         yield _Stage(prefix, bound_judge, graph)
         return
     for place, judge in bound_judge.inside.items():
+        # A cascade has "cheap.scorer" and "expensive.scorer"; a wrapper of one protocol keeps its roles' names.
         inner = f"{prefix}{place}." if len(bound_judge.inside) > 1 else prefix
         yield from _stages(judge.bound_judge, judge.slot.graph, inner)
 
@@ -304,7 +308,7 @@ async def _models(bound_judge: BoundJudge[Any]) -> dict[str, LoadedModel]:
 
 
 def _calls(bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel]) -> CallsByRole:
-    """Return the calls of each role in a verdict, and of roles that are called once."""
+    """Return the calls of each role in a verdict, those made once for all verdicts included."""
     protocol = find_protocol(bound_judge.protocol).protocol
 
     def can(role: str, what: str) -> bool:
@@ -320,9 +324,12 @@ LATIN, WIDE, OTHER = 4.0, 1.3, 2.5
 """Characters to a token. Latin script: Google's guide to Gemini's tokens, and near what GPT-4o's tokenizer makes of
 English (4.4). Chinese, Japanese and Korean: between the 1.1 and 2.0 that Cohere gives for the three in Wikipedia.
 Other scripts lie between those two, and apart from each other by model and language."""
+# Hangul letters; radicals, kana, ideographs and Hangul syllables; compatibility and full-width forms; the ideographs of
+# planes 2 and 3.
 _WIDE = re.compile(
     r"[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
 )
+# From Greek to Georgian; from Ethiopic on; from Glagolitic on; Arabic presentation forms; plane 1 with its emoji.
 _OTHER = re.compile(r"[\u0370-\u10ff\u1200-\u1dff\u2c00-\u2dff\ufb00-\ufdff\U00010000-\U0001ffff]")
 
 

@@ -32,7 +32,7 @@ from ..tables.result_tables import money
 from .dry_run import RoleEstimate, models_of, panel_of, role_estimates
 
 SAMPLED_VERDICTS = 8
-"""Verdicts of a dry run, for each protocol."""
+"""The number of verdicts that a dry run makes with each protocol."""
 
 
 def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
@@ -56,7 +56,7 @@ def estimate(plan: Plan, done: Mapping[str, int] | None = None) -> Estimate:
 async def aestimate(
     plan: Plan, done: Mapping[str, int] | None = None, most: int = SAMPLED_VERDICTS
 ) -> Estimate:
-    """Estimate as ``estimate`` does, in async code; ``most`` is the number of verdicts of each dry run."""
+    """Estimate as ``estimate`` does, in async code; ``most`` limits the verdicts of each dry run."""
     runs = {name: _runs(plan, name, done) for name in plan.graphs}
     if plan.recording is not None:  # A replay makes no calls.
         return Estimate({name: left.verdicts for name, left in runs.items()}, (), 0)
@@ -88,7 +88,7 @@ def _runs(plan: Plan, protocol: str, done: Mapping[str, int] | None) -> _Runs:
 
 
 class _Runs(NamedTuple):
-    """Verdicts to be made, and how many sets of them still need the calls that a set makes once.
+    """Counts the verdicts to be made, and the sets of them that still need the calls which a set makes once.
 
     A set is an aspect (or the comparison): where some of its verdicts exist, those calls may have been made.
     """
@@ -100,6 +100,7 @@ class _Runs(NamedTuple):
 def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, Any]]:
     """Iterate over a few tasks of a plan, spread evenly over its items, with each aspect in turn."""
     size = len(plan.dataset)
+    # A set, since the places of a small dataset coincide.
     places = {size * place // most for place in range(most)}
     chosen = (item for place, item in enumerate(plan.dataset) if place in places)
     for number, item in zip(range(len(places)), chosen, strict=False):
@@ -117,7 +118,7 @@ def _task(item: Item, aspect: Aspect | None) -> dict[str, Any]:
 def _wanted(
     bound_judge: BoundJudge[Any], kind: TaskKind, models: Mapping[str, LoadedModel], runs: _Runs
 ) -> Iterator[tuple[str, CallRange]]:
-    """Give the calls of each role for all verdicts."""
+    """Yield each role with its calls for all verdicts."""
     protocol = find_protocol(bound_judge.protocol).protocol
 
     def can(role: str, what: str) -> bool:
@@ -132,7 +133,7 @@ def _wanted(
 def _parts(
     protocol: str, wanted: Iterable[tuple[str, CallRange]], cast: Mapping[str, RoleEstimate]
 ) -> Iterator[Part]:
-    """Give the parts of one protocol, one for each model."""
+    """Yield the parts of one protocol, one for each model."""
     by_model: dict[str, list[Part]] = {}
     for role, calls in wanted:
         for part in _shares(protocol, cast[role], calls):
@@ -159,7 +160,7 @@ def _shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Ite
 
 
 def _usage(model: str, calls: int, prompt: float, output: float) -> Usage:
-    """Return what calls take that have a prompt of so many tokens each, and so many tokens of output together."""
+    """Return the usage of calls with so many tokens in each prompt and so many tokens of output in total."""
     # Priced call by call, since a long prompt may have another price than two short ones.
     price = prices.cost_usd(model, round(prompt), 0, round(output / calls) if calls else 0)
     return Usage(
@@ -172,7 +173,7 @@ def _usage(model: str, calls: int, prompt: float, output: float) -> Usage:
 
 @dataclass(frozen=True)
 class Part:
-    """The estimated usage of one model for one protocol, or of several added up.
+    """Estimates the usage of one model for one protocol, or of several added up.
 
     Attributes:
         least: what it takes at least; cached and reasoning tokens, and time, are not estimated and stand at 0.
@@ -208,7 +209,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of a run.
+    """Estimates the usage of a run.
 
     Attributes:
         verdicts: verdicts that are still to be made, by protocol.

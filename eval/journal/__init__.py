@@ -1,4 +1,4 @@
-"""Keep model calls in a journal: every finished call is on disk before it is used, and none is made twice."""
+"""Keep finished model calls in a journal: each is on disk before its reply is used, and none is made twice."""
 
 from .admin import JournalSummary, prune, summarize
 from .call_journal import Journal

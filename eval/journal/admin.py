@@ -35,18 +35,18 @@ _DAY = 86_400
 
 @dataclass(frozen=True, slots=True)
 class JournalSummary:
-    """The contents of a journal, counted.
+    """Says how many calls, replies and claims a journal holds, and what its calls took.
 
     Attributes:
-        shown: where it is, without a password.
-        version: of its format.
+        shown: the path or URL of the journal, without a password.
+        version: the version of its format.
         bytes: its size on disk.
         spent: what all its calls took.
         by_model: the same for each model.
         by_run: the same for each run.
-        replies: how many replies it still has, those of invalidated calls among them.
+        replies: how many calls still have their reply, invalidated calls among them.
         invalidated: calls whose replies could not be used.
-        claims: calls that a process is making, or was making when it was killed.
+        claims: how many calls a process is making now, or was making when it was killed.
         oldest, newest: when its first and its last call were written, in seconds since 1970.
     """
 
@@ -105,10 +105,12 @@ def prune(
 
     def action(connection: Connection) -> int:
         chosen = _chosen(connection, there, older_than_days, run, invalidated)
+        # The row stays without its reply: sums over the calls still count what it took.
         return connection.execute(update(calls).where(*chosen).values(reply=None)).rowcount
 
     pruned = _inside(there, action)
     if there.file and pruned:
+        # SQLite keeps the pages of deleted replies in the file until it is rewritten.
         # VACUUM cannot run inside a transaction.
         _inside(there, lambda connection: connection.execute(text("VACUUM")), one_statement=True)
     return pruned
@@ -164,6 +166,7 @@ def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
 
 def _bytes(connection: Connection, there: JournalLocation) -> int:
     if there.file:
+        # Until SQLite's next checkpoint, the latest calls are in the -wal file alone.
         files = (there.file, there.file.with_name(f"{there.file.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
     sizes = [func.pg_total_relation_size(table.name) for table in metadata.sorted_tables]
@@ -180,6 +183,7 @@ def _inside(there: JournalLocation, action: Callable[[Connection], T], *, one_st
         with engine.connect() as connection, connection.begin():
             if there.file and not one_statement:
                 connection.exec_driver_sql("BEGIN")
+            # A database may exist without the tables: counting or deleting must not create them.
             if not is_there(connection, there):
                 raise UsageError(f"{there.shown}: no journal there")
             return action(connection)

@@ -18,12 +18,14 @@ from .store import Store
 from .worker import Keep, Reserve, Worker
 
 T = TypeVar("T")
+# Seconds for which faults that may pass are retried, unless the caller names others.
 SQLITE_PATIENCE, POSTGRES_PATIENCE = 60.0, 600.0
+# Seconds that a program which ends without closing its journal waits for the last writes.
 _EXIT_PATIENCE = 30.0
 
 
 class Journal:
-    """One opening of a journal, for the event loop that opened it.
+    """Serves stored replies and stores new ones, for one run and the event loop that opened the journal.
 
     A journal is an SQLite file or a Postgres database. Before a call its key is reserved: the answer is the stored
     reply, or ``None``, after which the caller makes the call and keeps its reply or releases the key.
@@ -89,6 +91,7 @@ class Journal:
         worker = Worker(opening, shared=claiming, lease=lease)
         try:
             store = await worker.start()
+            # With several processes, keys that another one adds later would be missing from the filter.
             seen = None if claiming else KeyFilter()
             if seen:
                 await worker.do(lambda store: store.note_keys(seen.add))
@@ -136,11 +139,14 @@ class Journal:
         if self._seen:
             self._seen.add(key)
         self._usage += entry.usage
+        # No await before `put`: a cancelled caller cannot keep the row from being queued, and a later `reserve` of the
+        # key is queued behind it.
         row = (next(self._numbers), key, entry.model, entry.reply, *usage_values(entry.usage))
         await self._worker.put(Keep(row, self._loop.create_future()))
 
     async def release(self, key: bytes) -> None:
         """Release a reserved key whose call failed."""
+        # A journal that is not shared has no claims to free.
         if self._seen is None:
             await self._worker.free(key)
 
@@ -169,6 +175,7 @@ class Journal:
     async def close(self) -> None:
         """Write what is queued, free the claims and disconnect from the database."""
         atexit.unregister(self._finish)
+        # Before the thread is told to end: it may be retrying a transaction, which is then given up sooner.
         self._store.hurry()
         self._worker.end()
         await asyncio.to_thread(self._worker.join)
@@ -203,6 +210,8 @@ class KeyFilter:
         """Add a key."""
         bits = self._bits
         for word in _WORDS.unpack(key):
+            # The low 23 bits of each word are the number of a bit: 20 of them name the byte, the last three the bit in
+            # it.
             bits[(word & 0x7FFFFF) >> 3] |= 1 << (word & 7)
 
     def may_hold(self, key: bytes) -> bool:

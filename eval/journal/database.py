@@ -62,6 +62,7 @@ _NOTICE_LOSS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
+# Seconds that the database itself waits for a lock; the store then warns and tries again.
 _LOCK_PATIENCE = 2
 _PAGE_BYTES = 8192
 
@@ -119,16 +120,20 @@ def _postgres(url: URL) -> JournalLocation:
 
 def _postgres_engine(url: URL) -> Engine:
     unsaid = {name: value for name, value in _NOTICE_LOSS.items() if name not in url.query}
+    # No pool, since the store holds its one connection and a faulty one must really be closed. No parameters in
+    # messages, since they are whole replies.
     engine = create_engine(
         url.update_query_dict(unsaid),
         poolclass=NullPool,
         hide_parameters=True,
+        # Each statement sees what others have committed, such as a reply that came between a look and a claim.
         isolation_level="READ COMMITTED",
     )
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:
         connection.execute(f"SET lock_timeout = '{_LOCK_PATIENCE}s'")
+        # The driver began a transaction for the SET, and to roll it back would undo the setting.
         connection.commit()
 
     return engine
@@ -143,8 +148,10 @@ def _sqlite_engine(url: URL) -> Engine:
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         # The driver's own transactions would begin too late: the store begins them.
         connection.isolation_level = None
+        # Before WAL mode, in which the page size of a file can no longer be set.
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
+        # NORMAL would let a power failure take back commits, and replies are used once they are committed.
         connection.execute("PRAGMA synchronous = FULL")
 
     return engine
@@ -152,6 +159,7 @@ def _sqlite_engine(url: URL) -> Engine:
 
 VERSION = 1
 COUNTER_BITS = 32
+# "jury" in ASCII: the number of an advisory lock, which all users of a Postgres server share.
 _CREATION_LOCK = 0x6A757279
 metadata = MetaData()
 about = Table("jurygraph_journal", metadata, Column("version", Integer, nullable=False))
@@ -165,6 +173,7 @@ openings = Table(
 calls = Table(
     "jurygraph_calls",
     metadata,
+    # SQLite makes a primary key its row id only if the type is exactly INTEGER, which holds 64 bits there.
     Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
     Column("key", LargeBinary, nullable=False),
     Column("created", BigInteger, nullable=False),
@@ -180,12 +189,14 @@ calls = Table(
     Column("disowned", Boolean, key="invalidated", nullable=False, server_default=false()),
     Column("reply", LargeBinary),
 )
+# Not unique: a key whose reply was invalidated or pruned is called again and gets another row.
 Index("jurygraph_calls_key", calls.c.key)
 claims = Table(
     "jurygraph_claims",
     metadata,
     Column("key", LargeBinary, primary_key=True),
     Column("opening", Integer, nullable=False),
+    # A row is little more than its key, so that one tree is enough; with row ids there would be an index besides.
     sqlite_with_rowid=False,
 )
 batches = Table(
@@ -203,6 +214,7 @@ def now(dialect: Dialect) -> ColumnElement[int]:
     """Return an expression for the seconds since 1970 by the database's clock, which all its users share."""
     if dialect.name == "sqlite":
         return literal_column("CAST(strftime('%s', 'now') AS INTEGER)", BigInteger)
+    # now() would be the start of the transaction, however long it has waited for a lock.
     return literal_column("CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)", BigInteger)
 
 
@@ -213,6 +225,7 @@ def create(connection: Connection, place: JournalLocation) -> None:
         UsageError: the tables are of another version, or an SQLite file holds something else.
     """
     if connection.dialect.name == "postgresql":
+        # Else two processes that find no tables would both create them; the commit frees the lock.
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
     if not is_there(connection, place):
         metadata.create_all(connection)
@@ -239,6 +252,7 @@ def is_there(connection: Connection, place: JournalLocation) -> bool:
     return True
 
 
+# Calls in one INSERT: 64 rows have 704 parameters, and SQLite before 3.32 takes 999 at most.
 KEPT_AT_ONCE = 64
 
 ROW = ("number", "key", "model", "reply", *USAGE_NAMES)
@@ -249,6 +263,7 @@ WRITTEN_BY = calls.c.number.between(_FIRST, _FIRST + ((1 << COUNTER_BITS) - 1))
 """The condition that an opening wrote a call; over the primary key, so that no calls of other runs are read."""
 
 SUMS: tuple[ColumnElement[Any], ...] = (
+    # The number of calls without a price, since the count of a column passes over NULL.
     func.count(calls.c.number) - func.count(calls.c.cost_usd),
     *(func.coalesce(func.sum(calls.c[name]), 0) for name in USAGE_NAMES),
 )
@@ -298,6 +313,7 @@ class Statements:
         if rows not in self._keeps:
             row = f"({', '.join([self._placeholder] * len(ROW))}, {self._now})"
             start = f"INSERT INTO {calls.name} ({', '.join(ROW)}, created) VALUES "
+            # A retry finds its own rows if the connection was lost after the commit and before its confirmation.
             self._keeps[rows] = start + ", ".join([row] * rows) + " ON CONFLICT DO NOTHING"
         return self._keeps[rows]
 

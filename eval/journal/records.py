@@ -16,7 +16,7 @@ from ...state.usage import USAGE_FIELDS, Usage
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A finished call.
+    """Describes a finished call: its model, its reply and what it took.
 
     Attributes:
         model: the name of the model.
@@ -31,10 +31,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of calls at a provider, which may outlive the process that sent it.
+    """Describes a batch of calls at a provider, which may outlive the process that sent it.
 
     Attributes:
-        id: the provider's name for it.
+        id: the name that the provider gave it.
         run: the run that sent it.
         settled: whether all its replies are in the journal or were given up.
         created: seconds since 1970, by the database's clock.

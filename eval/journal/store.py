@@ -40,7 +40,7 @@ Row = tuple[Any, ...]
 
 
 class Store:
-    """One opening of a journal, used by one thread.
+    """Reads and writes the tables of a journal, for one opening of it and from one thread.
 
     Args:
         place: where the journal is.
@@ -64,6 +64,7 @@ class Store:
         self._place = place
         self._run = run
         self._shared = shared
+        # The first transaction asks for this already; the lasting value is set once the journal is open.
         self._retry_seconds = min(retry_seconds, _EDGE_PATIENCE)
         self._lease = lease
         self._engine = place.engine()
@@ -101,12 +102,14 @@ class Store:
         try:
             if self._connection is None:
                 self._connection = self._engine.connect()
+            # Only after connecting, which creates a file that is not there yet.
             self._check_file()
             with self._connection.begin():
                 if begin:
                     self._connection.exec_driver_sql("BEGIN")
                 return action(self._connection)
         except BaseException:
+            # After a fault the connection may be dead or inside a broken transaction: a retry begins with a new one.
             self.disconnect()
             raise
 
@@ -135,6 +138,7 @@ class Store:
         """Free the claims of this opening and disconnect."""
         self.hurry()
         if self._shared:
+            # Claims that cannot be freed now lapse with the lease.
             with suppress(JournalError):
                 mine = delete(claims).where(claims.c.opening == self.opening)
                 self.transact(lambda connection: connection.execute(mine) and None)
@@ -149,6 +153,7 @@ class Store:
     def _open(self, connection: Connection) -> int:
         create(connection, self._place)
         earlier = select(openings.c.number).where(openings.c.run == self._run)
+        # One process at a time opens a journal for a run, so that earlier openings are of processes that have ended.
         connection.execute(delete(claims).where(claims.c.opening.in_(earlier)))
         until = now(connection.dialect) + int(self._lease)
         added = connection.execute(insert(openings).values(run=self._run, alive_until=until))
@@ -186,6 +191,7 @@ class Store:
             if self._shared:
                 connection.execute(self._statements.free, {"keys": [key for _, key, *_ in rows]})
 
+        # A lone INSERT commits by itself, which saves the statements BEGIN and COMMIT.
         self.transact(action, one_statement=not self._shared)
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -320,13 +326,14 @@ def persevere(action: Callable[[], T], place: JournalLocation, retry_seconds: Ca
 
 
 def passes(error: BaseException) -> bool:
-    """Return whether a retry may help."""
+    """Tell whether a retry may help, which is so for faults that pass: locks, a full disk, a lost server."""
     if not isinstance(error, DBAPIError):
         return False
     code = _sqlite_code(error)
     if code is not None:
         return code in _PASSING_SQLITE
     state = getattr(error.orig, "sqlstate", None)
+    # A server that cannot be reached gives no SQLSTATE.
     lost = error.connection_invalidated or (state is None and _is_operational(error))
     return lost or str(state).startswith(_PASSING_POSTGRES)
 
@@ -341,10 +348,12 @@ def explain(error: DBAPIError) -> str:
 def _sqlite_code(error: DBAPIError) -> int | None:
     """Return the primary code of an SQLite fault; its higher bits only say where it occurred."""
     code = getattr(error.orig, "sqlite_errorcode", None)
+    # SQLITE_BUSY_SNAPSHOT (517) becomes SQLITE_BUSY (5), SQLITE_IOERR_FSYNC (1034) becomes SQLITE_IOERR (10).
     return None if code is None else code & 0xFF
 
 
 def _is_operational(error: DBAPIError) -> bool:
+    # By name, since psycopg is optional and its classes may not be there to compare with.
     return type(error.orig).__name__ in ("OperationalError", "InterfaceError")
 
 

@@ -17,7 +17,9 @@ from .store import Row, Store, logger
 T = TypeVar("T")
 
 CLOSED = "the journal is closed: open it again to go on"
+# Seconds between two looks for replies that other processes are about to write.
 POLL_SECONDS = 0.2
+# Requests that are served together, at most.
 AT_ONCE = 256
 # A pause this short gathers requests into one transaction, and is nothing beside the time of a model call.
 APART_SECONDS = 0.005
@@ -25,7 +27,7 @@ APART_SECONDS = 0.005
 
 @dataclass(slots=True, eq=False)
 class Reserve:
-    """A request for the reply of a key, or for the right to make its call."""
+    """Asks for the reply of a key, or for the right to make its call."""
 
     key: bytes
     done: asyncio.Future[bytes | None]
@@ -33,7 +35,7 @@ class Reserve:
 
 @dataclass(slots=True, eq=False)
 class Keep:
-    """A request to write a call."""
+    """Asks for a call to be written."""
 
     row: Row
     done: asyncio.Future[None]
@@ -41,7 +43,7 @@ class Keep:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A request for any other action of the store."""
+    """Asks for any other action of the store."""
 
     action: Callable[[Store], Any]
     done: asyncio.Future[Any]
@@ -52,7 +54,7 @@ Outcome = tuple[Request, Any]
 
 
 class Worker:
-    """The thread that owns the journal's only connection, with its queue of requests.
+    """Serves requests from a queue in the thread that owns the journal's only connection.
 
     Args:
         opening: creates the store; called in the thread.
@@ -70,6 +72,7 @@ class Worker:
         self._blocked: list[Reserve] = []
         self._fault: JournalError | None = None
         self._closed = self._ending = False
+        # A third of the lease, so that a renewal which has to wait for a lock is still in time.
         self._renewal = time.monotonic() + lease / 3
         self._served = self._polling = 0.0
         # A daemon, so that a program can end; `Journal` joins it before that.
@@ -81,7 +84,7 @@ class Worker:
         return await self._opened
 
     def put(self, request: Request) -> asyncio.Future[Any]:
-        """Queue a request; the future has its outcome."""
+        """Queue a request and return the future that gets its outcome."""
         if self._closed:
             raise JournalError(CLOSED)
         self._requests.put(request)
@@ -98,7 +101,7 @@ class Worker:
             raise JournalError(str(self._fault))
 
     def end(self) -> None:
-        """Serve what is queued and then end."""
+        """Tell the thread to serve what is queued and then end; does not wait for it."""
         self._closed = True
         self._requests.put(None)
 
@@ -121,6 +124,7 @@ class Worker:
                 self._give_up(error, requests)
         self._deliver([(request, JournalError(CLOSED)) for request in self._blocked])
         if self._fault:
+            # To free the claims would take another transaction; they lapse with the lease.
             store.disconnect()
         else:
             store.close()
@@ -156,6 +160,7 @@ class Worker:
         if self._shared and time.monotonic() >= self._renewal:
             store.renew()
             self._renewal = time.monotonic() + self._lease / 3
+        # Calls are written first: an invalidation of the same round finds their rows, and a reservation their replies.
         keeps = [request for request in requests if isinstance(request, Keep)]
         if keeps:
             store.write([keep.row for keep in keeps])
@@ -169,6 +174,7 @@ class Worker:
         elif asking:
             found = store.look_up([request.key for request in asking])
             self._deliver([(request, found.get(request.key)) for request in asking])
+        # Reads alone need no pause before the next round: only a commit waits for the disk.
         if keeps or self._shared:
             self._served = time.monotonic()
 

@@ -1,5 +1,5 @@
-"""Recorded replies scored again without a call: of any provider, or of a past run (``docs/replay.md``).
+"""Score recorded replies again without a call: those of any provider, or of a past run (``docs/replay.md``).
 
-``reading`` finds out what a file or folder is, ``lines`` and ``shapes`` read files, ``past`` reads runs; ``desk``
-answers a run's calls from what they hold.
+``recording`` defines what a recording gives, ``from_file`` reads files and ``from_run`` past runs, and
+``replay_pipeline`` answers a run's calls from what they hold.
 """

@@ -1,4 +1,4 @@
-"""Reads recorded replies from a file, in our own format or in a published one."""
+"""Read recorded replies from a file, in our own format or in a published one."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from .recording import (
 )
 
 Unit = tuple[str, str | None]
-"""An item and an aspect; a comparison has no aspect."""
+"""The id of an item and an aspect; a comparison has no aspect."""
 
 Filter = Mapping[str, str]
-"""Which lines are meant, where a file holds several judges' replies: field to value."""
+"""Selects lines by the values of their fields, where a file holds the replies of several judges."""
 
 
 class Line(BaseModel):
     """One line of a file of recorded replies.
 
-    A line with ``replies`` holds an agent's samples, one with ``reply`` a single reply. Who says nothing of the
-    speaker means the scorer; the round is then 1, or 0 for what comes before the first round of a debate.
+    A line with ``replies`` holds an agent's samples, one with ``reply`` a single reply. Without ``role`` and ``agent``
+    the agent is the scorer. The round is 1 by default, and 0 for what comes before the first round of a debate.
 
     >>> line = Line(item="a", aspect="topical-chat/coherence", replies=["3", "2"], model="gpt-4", human=2.5)
     >>> line.agent, line.round, line.unit
@@ -70,6 +70,7 @@ class Line(BaseModel):
     @classmethod
     def _speaker(cls, given: Any) -> Any:
         if isinstance(given, dict):
+            # A field that is null counts as absent, so that it gets its default.
             given = {name: value for name, value in given.items() if value is not None}
             if "role" in given:
                 given.setdefault("agent", given["role"])
@@ -89,7 +90,7 @@ class Line(BaseModel):
         return self.item, self.aspect and self.aspect.rpartition("/")[2]
 
     def said(self) -> Iterator[tuple[TurnKey, RecordedReply]]:
-        """The replies; a sample that is null becomes an empty one, which like any unreadable one is left out later."""
+        """Yield each reply with its turn; a null sample becomes an empty reply, later left out as unreadable."""
         if self.replies is None:
             several = [] if self.reply is None else [(self.sample, self.reply)]
         elif any(self.replies):
@@ -104,14 +105,14 @@ class Line(BaseModel):
 
 
 class RecordedFile(Recording):
-    """The replies recorded in a file, held in memory: the words of judges, not the texts they judged.
+    """Gives the replies recorded in a file; they are held in memory, the texts that were judged are not.
 
     Args:
         path: a file that ``RowFile`` reads.
-        only: which of its lines are meant.
+        only: selects lines of the file by the values of their fields.
 
     Raises:
-        DataError: a line that is no recording, or two that are the same voice's; names file and line.
+        DataError: a line that is no recording, or two with the same turn of a verdict; names file and line.
         UsageError: ``only`` names a field that no line has, or leaves no line.
     """
 
@@ -136,14 +137,14 @@ class RecordedFile(Recording):
         self.dataset = self._gathered.dataset(self.name, self.digest)
 
     def match(self, dataset: Dataset) -> None:
-        """See ``Recording.match``; a published dataset's items may be recorded under names that it had before."""
+        """Check as ``Recording.match`` does; items of a published dataset may be recorded under earlier names."""
         self._names = names_of(dataset)
         if not {name for name, _ in self._said} & set(self._names.values()):
             self._names = {}
             super().match(dataset)
 
     def of(self, key: Key) -> Recorded:
-        """Return what was said; a repeat of the run and one inside a repeated protocol are counted together."""
+        """Return the replies of a verdict; repeats of the run and inside a repeated protocol are counted together."""
         turn_keys = self._said.get((self._names.get(key.item, key.item), key.aspect), {})
         later = (
             (turn_key._replace(repeat=turn_key.repeat - key.repeat), said)
@@ -152,15 +153,15 @@ class RecordedFile(Recording):
         return {turn_key: (said,) for turn_key, said in later if turn_key.repeat >= 0}
 
     def has(self, item: str, aspect: str | None) -> bool:
-        """Whether any line is about the item and the aspect."""
+        """Tell whether any line is about the item and the aspect."""
         return (item, aspect) in self._said
 
     def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
-        """See ``Recording.aspects``."""
+        """Return the aspects named, else those of the lines."""
         return chosen(dataset, names, self._gathered.aspects)
 
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Take as many samples and orders as there are; lines hold no settings, so all else is the default."""
+        """Return settings for as many samples and orders as there are; lines hold no others, which stay the default."""
         heard = [turn_key for turn_keys in self._said.values() for turn_key in turn_keys]
         settings = unasked(protocol, max([1, *(turn_key.sample for turn_key in heard)]))
         one_order = self._gathered.kind == "compare" and all(turn_key.order == 1 for turn_key in heard)
@@ -262,7 +263,8 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
 
 
 def _same(path: Path, one: Row, other: Row, turn_key: TurnKey) -> DataError:
-    """Say that two lines hold the same turn, and in which fields they differ: one of these may have to be chosen."""
+    """Make the error for two lines with the same turn; it names the fields that tell them apart, to choose by."""
+    # These differ between any two lines, and say nothing of which judge a line is from.
     told = {"reply", "replies", "human", "author_score", "author_scores"}
     both = ((name, one[1].get(name), other[1].get(name)) for name in one[1] if name not in told)
     apart = [(name, new, old) for name, new, old in both if new != old and isinstance(new, str | int)]

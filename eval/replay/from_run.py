@@ -1,4 +1,4 @@
-"""Reads recorded replies from the folder of a past run, whose transcripts hold every agent's words."""
+"""Read recorded replies from the folder of a past run, whose transcripts hold every agent's words."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _FIXED = frozenset(["prompts", "temperature", "max_tokens", "structured"])
 
 
 class PastRun(Recording):
-    """The replies in the transcripts of a run; each transcript is read when its verdict is made again.
+    """Gives the replies in the transcripts of a run; each transcript is read when its verdict is made again.
 
-    What a transcript has of a reply that was asked for again is the last one. Of a structured reply it has the words
-    and the value written out.
+    Where a reply was asked for again, the transcript has the last one. Of a structured reply it has the words and the
+    value written out.
 
     Raises:
         DataError: the folder holds no run, or one without results.
@@ -63,7 +63,7 @@ class PastRun(Recording):
         self.dataset = self._dataset(folder)
 
     def of(self, key: Key) -> Recorded:
-        """Return what was said; the turns of a verdict that failed are used as far as they can be told apart.
+        """Return the replies of a verdict; those of a failed one are used as far as its turns can be told apart.
 
         Raises:
             DataError: the results were changed after they were opened.
@@ -72,6 +72,7 @@ class PastRun(Recording):
         if place is None:
             return {}
         result = self._results[place]
+        # The file may have been rewritten in place; another result would then stand at this offset.
         if result.key != key:
             raise DataError(
                 f"{self.location}: has changed since it was read; leave it alone, and start again"
@@ -85,7 +86,7 @@ class PastRun(Recording):
         return {} if result.status == "failed" and self._mixed_up(result, turn_keys) else turn_keys
 
     def has(self, item: str, aspect: str | None) -> bool:
-        """Whether the run judged the item, or tried to."""
+        """Tell whether the run judged the item, or tried to."""
         return (item, aspect) in self._units
 
     def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
@@ -130,7 +131,7 @@ class PastRun(Recording):
         return max((turn.get("sample", 1) for turn in turns), default=1)
 
     def _mixed_up(self, result: Result, turn_keys: Mapping[TurnKey, Sequence[RecordedReply]]) -> bool:
-        """Whether the turns of a failed verdict cannot be told apart: wrappers mark them only when their graph ends."""
+        """Tell whether turns of a failed verdict look alike: wrappers mark them only when their graph ends."""
         settings = self._manifest.get("protocols", {}).get(result.protocol, {})
         nested = "of" in settings or "cheap" in settings
         both_orders = result.aspect is None and settings.get("position_calibration", False)
@@ -150,7 +151,7 @@ class PastRun(Recording):
 
 
 class _Head:
-    """What is held in memory of a result: what it is about, and its human ratings."""
+    """Holds in memory what a result is about, and its human ratings."""
 
     def __init__(self, head: Mapping[str, Any]) -> None:
         self.key = Key(head["item"], head["aspect"], head["protocol"], head["repeat"])

@@ -1,4 +1,4 @@
-"""The interface of recorded replies: which items, which replies, and the keys by which calls find theirs."""
+"""Define the interface of recorded replies: items, replies, and the keys by which calls find theirs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ..run.results import Key
 
 
 class Recording(ABC):
-    """Recorded replies.
+    """Gives the replies that were recorded for each item, aspect, protocol and repeat.
 
     Attributes:
-        name: of the file or folder, for people.
-        location: of the same.
-        digest: of what it holds.
-        models: who wrote the replies.
+        name: the name of the file or folder, for people.
+        location: the path of the file or folder.
+        digest: a hash of what it holds.
+        models: the models that wrote the replies.
         dataset: the items that are recorded; without texts where it holds none.
     """
 
@@ -41,11 +41,11 @@ class Recording(ABC):
 
     @abstractmethod
     def of(self, key: Key) -> Recorded:
-        """Return what was said in a verdict; nothing where none is recorded."""
+        """Return the replies recorded for a verdict, by turn; empty where there are none."""
 
     @abstractmethod
     def has(self, item: str, aspect: str | None) -> bool:
-        """Whether anything is recorded of an item."""
+        """Tell whether any reply is recorded for an item and an aspect."""
 
     @abstractmethod
     def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
@@ -84,7 +84,7 @@ class Recording(ABC):
 
     @property
     def signature(self) -> str:
-        """What a run's signature says of the recording."""
+        """The recording's part of a run's signature: its name and its digest."""
         return f"{self.name}@{self.digest}"
 
     def described(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Recording(ABC):
 
     @property
     def note(self) -> str:
-        """The warning at the head of all that is printed about the run."""
+        """The warning that is printed above everything about the run."""
         offline = [DISCLOSURE] if "offline" in self.models else []
         by = f" by {', '.join(self.models)}" if self.models else ""
         return " ".join(
@@ -103,7 +103,7 @@ class Recording(ABC):
 
 
 def unasked(protocol: str, samples: int) -> dict[str, Any]:
-    """Give the settings with which a protocol asks for nothing that a recording lacks.
+    """Return the settings with which a protocol asks for nothing that a recording lacks.
 
     No reply is asked for again, there are as many samples as were recorded, and nothing is planned.
     """
@@ -118,7 +118,7 @@ def chosen(
 
 
 class TurnKey(NamedTuple):
-    """One contribution to a verdict, as the turns of a transcript name it (see ``Turn``).
+    """Identifies a turn within a verdict by the fields that turns of a transcript have (see ``Turn``).
 
     ``sample`` is 0 where the agent was asked once; ``repeat`` counts the runs inside a repeated protocol.
     """
@@ -147,11 +147,11 @@ class RecordedReply(NamedTuple):
 
 
 Recorded = Mapping[TurnKey, Sequence[RecordedReply]]
-"""What was said in one verdict; an agent that spoke several times in a round has its replies in order."""
+"""The replies of one verdict by turn; an agent with several turns in a round has its replies in their order."""
 
 
 class RequestedTurn(NamedTuple):
-    """The turn that a call asks for.
+    """Names the turn that a call asks for.
 
     ``nth`` is above 0 where a calibrated protocol is held in both orders inside another one that is: the turns of
     such a transcript share their names two by two.
@@ -165,6 +165,7 @@ def requested_turn(call: Call) -> RequestedTurn:
     """Find which turn a call asks for; order, stage and repeat follow from where in the graph it was made."""
     config = var_child_runnable_config.get() or {}
     marks = config.get("metadata") or {}
+    # For example "swapped:3f2a|cheap:77b0|score:91cc": the nodes from the outermost graph inwards, each with a task id.
     nodes = [part.partition(":")[0] for part in str(marks.get("langgraph_checkpoint_ns", "")).split("|")]
     flips = [name == "swapped" for name in nodes if name in ("straight", "swapped")]
     about = call.metadata
@@ -172,6 +173,7 @@ def requested_turn(call: Call) -> RequestedTurn:
         agent=str(about["agent"]),
         round=int(about["round"]),
         sample=int(about.get("sample", 0)),
+        # Answers that are swapped twice, by one graph inside another, are in their first order again.
         order=1 + sum(flips) % 2,
         repeat=int(marks.get("repeat", 0)),
         stage=".".join(name for name in nodes if name in ("cheap", "expensive")),
@@ -179,6 +181,7 @@ def requested_turn(call: Call) -> RequestedTurn:
     return RequestedTurn(turn_key, sum(flip << place for place, flip in enumerate(reversed(flips[:-1]))))
 
 
+# Samples are numbered from 1; 0 stands for a call that asks for a single reply.
 _ALIKE = {0: (0, 1), 1: (1, 0)}
 
 

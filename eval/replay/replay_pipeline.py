@@ -1,4 +1,4 @@
-"""Answers a run's calls from a recording; nothing is sent to a provider."""
+"""Answer a run's calls from a recording; nothing is sent to a provider."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ReplayPipeline(CallPipeline):
         self._stop = stop
 
     def repeat_mark(self, key: Key) -> int:
-        """Always 0: the reply is looked up by the whole key, and repeats inside the verdict are counted from 0."""
+        """Return 0: replies are looked up by the whole key, and repeats inside the verdict are counted from 0."""
         return 0
 
     async def __call__(self, call: Call, send: Send) -> Reply:
@@ -77,7 +77,7 @@ class ReplayPipeline(CallPipeline):
 
 
 _RECORDED = "recorded"
-"""Where the notes of a judgement hold the replies of its verdict, so that they are looked up once."""
+"""The key under which the notes of a judgement hold the replies of its verdict, so that they are read once."""
 
 
 def _free_reply(found: RecordedReply) -> Reply:

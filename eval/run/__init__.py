@@ -1,1 +1,1 @@
-"""What the calls of a run go through: nothing twice, nothing beyond what is allowed, nothing lost."""
+"""Carry out a run: answer its calls within its limits, store its results, and log, trace and end it."""

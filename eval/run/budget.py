@@ -1,4 +1,4 @@
-"""The budget of a run: calls, tokens and dollars, estimated before each call and corrected after it."""
+"""Keep the budget of a run: calls, tokens and dollars are estimated before each call and corrected after it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .config import RunConfig
 from .shutdown import StopSignal
 
 TOKENS_PER_CHARACTER = 0.25
-"""Of a prompt, until the first reply says how many there were."""
+"""Estimates the tokens of a prompt until the first reply says how many there were: four characters each."""
 
 TOKENS_PER_REPLY = 200
-"""Of a reply, until there is one to go by."""
+"""Estimates the tokens of a reply until the first one has come."""
 
 
 @dataclass
 class _Estimate:
-    """What calls are estimated to take."""
+    """Adds up what calls are estimated to take."""
 
     calls: int = 0
     tokens: float = 0
@@ -34,7 +34,7 @@ class _Estimate:
 
 @dataclass
 class _Observed:
-    """Counts what calls of this run took, from which the next are estimated."""
+    """Counts what the calls of this run took, so that the next ones can be estimated from it."""
 
     characters: int = 0
     input_tokens: int = 0
@@ -69,7 +69,7 @@ class BudgetTracker:
         config: the limits.
         spent: what earlier starts of the run have taken.
         stop: ends the run when a limit is reached.
-        discount: what a call costs, as a share of its price.
+        discount: the share of its usual price that a call costs.
 
     Attributes:
         refused_by: the limit for which ``try_reserve`` last refused a call, in words.
@@ -80,6 +80,7 @@ class BudgetTracker:
         self._config = config
         self._discount = discount
         self._stop = stop
+        # An unknown cost counts as none: `RunConfig.check_prices` refuses a limit on cost with models of unknown price.
         self._calls, self._tokens, self._cost = spent.calls, spent.tokens, spent.cost_usd or 0.0
         self._in_flight = _Estimate()
         self._released = asyncio.Event()
@@ -101,6 +102,7 @@ class BudgetTracker:
         cost = self._estimate_cost(call, tokens)
         wanted = _Estimate(1, tokens, cost)
         while self._exceeded_limit(wanted, self._in_flight):
+            # Too much even if the calls in flight took nothing: waiting cannot help.
             if limit := self._exceeded_limit(wanted, _Estimate()):
                 self._stop.ask("budget", f"the budget is reached: at most {limit}")
                 break
@@ -141,6 +143,7 @@ class BudgetTracker:
         if self._config.max_cost is None:
             return 0.0
         output = self._observed.tokens_per_reply
+        # `tokens` includes the reply that `estimate_tokens` assumed, and output has a price of its own.
         cost = prices.cost_usd(call.model.label, tokens - output, 0, output) or 0.0
         return self._discount * cost
 

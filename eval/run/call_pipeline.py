@@ -1,4 +1,4 @@
-"""What every model call of a run goes through.
+"""Answer every model call of a run, from the journal or from its model, within the limits of the run.
 
 the same call in flight?  -> its reply, when it comes
 kept in the journal?      -> that reply
@@ -48,14 +48,14 @@ class CallPipeline(CallMiddleware):
         await judge_open_items()
 
     def repeat_mark(self, key: Key) -> int:
-        """The number that the calls of a verdict are marked with, so that repeats get replies of their own."""
+        """Return the number that marks the calls of a verdict, so that repeats get replies of their own."""
         return key.repeat
 
     async def drain(self, seconds: float) -> None:
         """Let calls in flight finish for so many seconds, then cancel them."""
 
     async def finish(self) -> None:
-        """Have everything written, as far as it can be."""
+        """Write everything that is still to be written, as far as it can be."""
 
 
 class LivePipeline(CallPipeline):
@@ -86,7 +86,7 @@ class LivePipeline(CallPipeline):
             )
 
     async def __call__(self, call: Call, send: Send) -> Reply:
-        """Answer a call, which is paid for once.
+        """Answer a call; the same call made again gets the same reply and is not paid for again.
 
         Raises:
             ModelCallError: the call failed for good.
@@ -120,6 +120,7 @@ class LivePipeline(CallPipeline):
             try:
                 return await self._call_model(key, call, send)
             except BaseException:
+                # Cancellations included: else another process would wait for this call until the lease is over.
                 await self._journal.release(key)
                 raise
         except JournalError as error:
@@ -137,6 +138,8 @@ class LivePipeline(CallPipeline):
     async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
         model = call.model.label
         rate_limiter = self._rate_limiter(model)
+        # The time limit is for the request alone: neither waiting for the rate limiter nor writing to the journal
+        # counts.
         send_in_time = with_timeout(send, self._retry_policy.timeout)
         tokens = self._budget.estimate_tokens(call)
         cost = await self._budget.reserve(call, tokens)
@@ -152,6 +155,7 @@ class LivePipeline(CallPipeline):
         finally:
             self._budget.release(tokens, cost)
         self._circuit_breaker.record_success(model)
+        # No await since the release above: other calls would see too much budget left meanwhile.
         self._budget.charge(call, reply)
         self._counts.paid(reply.usage)
         return reply
@@ -165,6 +169,7 @@ class LivePipeline(CallPipeline):
         except ModelCallError as error:
             self._sent.discard(key)
             if error.retryable:
+                # Not retried where the run is to end: the pause before the next attempt would only delay that.
                 self._stop.check()
             raise
         await self._journal.keep(key, journal_entry(call, reply))
@@ -192,6 +197,7 @@ class LivePipeline(CallPipeline):
 
     async def drain(self, seconds: float) -> None:
         """Let calls that were sent finish for so many seconds, then cancel them; cancel those that wait at once."""
+        # A copy, since calls that end are taken out while the others are waited for.
         in_flight = dict(self._in_flight)
         sent = [task for key, task in in_flight.items() if key in self._sent]
         for key, task in in_flight.items():
@@ -216,7 +222,7 @@ def journal_entry(call: Call, reply: Reply) -> Entry:
 
 
 MAX_FAILURES = 10
-"""After so many failed calls of one model in a row the run ends."""
+"""The run ends after so many failed calls of one model in a row."""
 
 _NOT_THE_CALLS_FAULT = {401, 402, 403, 404, 429}
 """Statuses that say something of the key, the account or the model; 429 where the quota is spent."""

@@ -1,4 +1,4 @@
-"""The limits of a run: how many calls at a time, how long to wait, what it may cost, and where replies are stored."""
+"""Define the limits of a run: calls at a time, waiting times and cost, and where replies are stored."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...nodes.models.retry import DEFAULT_RETRY_POLICY, RetryPolicy
 from ...state.errors import UsageError
 
 Group = Literal["speed", "budget", "storage"]
-"""Under which heading an option stands in the help of the command line."""
+"""Names the heading under which the command line's help lists an option."""
 
 
 def _help(
     group: Group, description: str, *, may_be_zero: bool = False, metavar: str | None = None
 ) -> dict[str, Any]:
-    """Say what the command line prints of a field, and whether 0 is allowed."""
+    """Make the metadata of a field: its place and words in the command line's help, and whether 0 is allowed."""
     return {"group": group, "description": description, "may_be_zero": may_be_zero, "metavar": metavar}
 
 
@@ -30,7 +30,7 @@ OLD_NAMES = {"replace": "overwrite"}
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """How a run is carried out; ``evaluate``, ``sweep`` and both commands take these fields by name.
+    """Says how a run is carried out; ``evaluate``, ``sweep`` and both commands take these fields by name.
 
     Limits hold for the whole run, from its first start to its end; ``None`` means no limit.
 
@@ -108,6 +108,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
+            # In Python a bool is an int; those fields have no bounds.
             if isinstance(value, int | float) and not isinstance(value, bool):
                 _check_number(one, value)
 
@@ -130,12 +131,12 @@ class RunConfig:
 
     @property
     def rate_limits(self) -> RateLimits:
-        """What may go to one model."""
+        """The limits on what goes to one model at a time and in a minute."""
         return RateLimits(self.concurrency, self.requests_per_minute, self.tokens_per_minute)
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        """How long to wait for a reply, and how often to ask again."""
+        """The time limit of one attempt at a call, and how many attempts there may be."""
         return RetryPolicy(attempts=self.attempts, timeout=self.timeout)
 
     def check_prices(self, models: Iterable[str]) -> None:
@@ -147,6 +148,7 @@ class RunConfig:
         Raises:
             UsageError: the cost is limited, and the price of a model is unknown.
         """
+        # The offline judge is not in the list of prices, and costs nothing.
         unpriced = [name for name in models if name != "offline" and not prices.is_priced(name)]
         if self.max_cost is not None and unpriced:
             raise UsageError(

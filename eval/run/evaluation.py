@@ -54,22 +54,22 @@ class UsageTotals:
 
     @property
     def calls_each(self) -> float | None:
-        """Model calls a judgement."""
+        """Model calls per judgement."""
         return self._each(self.total.calls)
 
     @property
     def tokens_each(self) -> float | None:
-        """Tokens a judgement."""
+        """Tokens per judgement."""
         return self._each(self.total.tokens)
 
     @property
     def cost_each(self) -> float | None:
-        """US dollars a judgement."""
+        """US dollars per judgement."""
         return self._each(self.total.cost_usd)
 
     @property
     def seconds_each(self) -> float | None:
-        """Seconds a judgement."""
+        """Seconds per judgement."""
         return self._each(self.total.seconds)
 
     def __add__(self, other: UsageTotals) -> UsageTotals:
@@ -81,7 +81,7 @@ class UsageTotals:
 
 @dataclass
 class Overview:
-    """The outcome of one protocol on one aspect: verdicts, means and usage.
+    """Sums up one protocol on one aspect: verdicts, means and usage.
 
     Attributes:
         judged: results with a verdict.
@@ -112,7 +112,7 @@ class Overview:
 
 
 class RunSummary:
-    """The statistics of one pass over the fields of results; a few numbers of each result are kept.
+    """Computes the statistics of a run in one pass over its results; a few numbers of each result are kept.
 
     Attributes:
         overviews: by protocol and aspect, in the order in which they occur.
@@ -124,6 +124,8 @@ class RunSummary:
         self.overviews: dict[tuple[str, str | None], Overview] = {}
         self.rows: dict[str, RowsByAspect] = {}
         self.liveliest: int | None = None
+        # False sorts before True: any debate that changed its score comes before all that did not, whatever their
+        # length.
         most = (False, -1)
         for place, row in enumerate(rows):
             protocol, by_round = row["protocol"], row["score_by_round"]
@@ -167,7 +169,7 @@ class Evaluation:
 
     @property
     def rule(self) -> TiePolicy:
-        """How its comparisons are measured against people, unless said otherwise: the data's own rule."""
+        """The rule by which its comparisons are measured against people, unless said otherwise: the data's own."""
         return TiePolicy.of(self.manifest)
 
     def agreement(
@@ -178,10 +180,10 @@ class Evaluation:
         ties: Ties | None = None,
         votes: Votes | None = None,
     ) -> dict[str, ScoreAgreement | PreferenceAgreement]:
-        """Agreement with people by aspect, of one protocol (the only one, unless named).
+        """Measure the agreement of one protocol with people, by aspect; the protocol is named if there are several.
 
         Args:
-            protocol: whose verdicts.
+            protocol: the protocol whose verdicts are compared.
             resampling: how intervals are made.
             ties: of comparisons, what a human tie is; by default what the data's rule says (see ``TiePolicy``).
             votes: whether people's majority counts or each of their votes; likewise.
@@ -200,7 +202,7 @@ class Evaluation:
     def agreement_over_repeats(
         self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
     ) -> dict[str, RepeatedAgreement]:
-        """How agreement varies between repeats, by aspect; nothing where there was one. See ``agreement``."""
+        """Measure how agreement varies between repeats, by aspect; empty where there was one. See ``agreement``."""
         rule = self.rule.override(ties, votes)
         return {
             name: found

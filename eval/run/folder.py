@@ -1,4 +1,4 @@
-"""The folder of a run: its lock, and run.json read, written and compared."""
+"""Open and lock the folder of a run, and read, write and compare its run.json."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RunFolder:
     Without a folder of its own the run has a journal in a temporary one, and writes no results.
 
     Attributes:
-        manifest: of this run, as of its first start.
+        manifest: the manifest of this run, as of its first start.
         results: the file; ``None`` without a folder.
         steps: evaluation steps written so far.
         journal: finished calls.
@@ -109,7 +109,9 @@ async def run_folder(
         journal = await Journal.open(
             config.journal or folder / JOURNAL,
             run=manifest["run"],
+            # As of the first start: a run that was begun fresh must not be served older replies when it resumes.
             fresh=manifest.get("fresh", config.fresh),
+            # The lock on the folder keeps others from the journal inside; one that is named may have other users.
             shared=config.journal is not None,
         )
         try:
@@ -194,6 +196,7 @@ def rename_results(folder: Path) -> None:
     """Rename the files of the run that is in a folder, if any; its journal stays, for its calls may serve again."""
     there = [folder / name for name in (RESULTS, FILE) if (folder / name).exists()]
     for mark in _marks(folder) if there else ():
+        # The files of one run get the same mark, so that they can be told to belong together.
         renamed = [path.with_name(f"{path.stem}.{mark}{path.suffix}") for path in there]
         if not any(path.exists() for path in renamed):
             for path, new in zip(there, renamed, strict=True):
@@ -202,7 +205,7 @@ def rename_results(folder: Path) -> None:
 
 
 def _marks(folder: Path) -> Iterator[str]:
-    """Suggest marks for the files of an earlier run: its date, then the date with a number."""
+    """Yield marks for the files of an earlier run: its date, then the date with a number."""
     try:
         created = str(read_manifest(folder)["created"]).replace(":", "")
     except (DataError, KeyError):
@@ -285,4 +288,5 @@ def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str
 
 
 def _parts(signed: str) -> dict[str, str]:
+    # For example "protocol:debate|data:demo@3f2a|n:2"; a value may itself hold a colon, as models do.
     return {name: value for name, _, value in (part.partition(":") for part in signed.split("|"))}

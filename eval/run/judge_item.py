@@ -1,4 +1,4 @@
-"""Judging one item: a graph is run on it, and its verdict, or what went wrong, becomes a result."""
+"""Judge one item: run a graph on it, and make a result of its verdict or of what went wrong."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ JudgeItem = Callable[[Graph, Key, Item, Aspect | None], Awaitable[Result | None]
 
 @dataclass
 class JudgementContext:
-    """The verdict that is being made.
+    """Describes the verdict that is being made.
 
     Attributes:
         key: its item, aspect, protocol and repeat.
-        notes: for the pipeline that answers its calls; dropped when the verdict is made.
+        notes: notes of the pipeline that answers its calls; dropped when the verdict is made.
     """
 
     key: Key
@@ -53,9 +53,9 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
 
     Args:
         graph: the compiled protocol.
-        key: what the result is filed under.
-        item: what is judged.
-        aspect: what it is scored for; ``None`` for comparisons.
+        key: identifies the result.
+        item: the item to judge.
+        aspect: the aspect that it is scored for; ``None`` for comparisons.
         repeat: the number that its calls are marked with, so that repeats ask for replies of their own.
 
     Returns:
@@ -66,12 +66,16 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     problem = ""
     with judgement_scope(key):
         try:
+            # A generator that is left early would otherwise be closed by the garbage collector, at some later time.
             async with aclosing(_stream(graph, item, aspect, repeat)) as events:
                 async for where, mode, event in events:
                     if mode == "custom":
                         spoken.add(event["turn"], event["problem"], where)
+                    # Sub-graphs have verdicts as well; the item's is that of the outermost graph.
                     elif not where and event.get("verdict"):
                         verdict = Verdict.of(event)
+                        # Wrappers mark turns with their order, repeat or stage only when they end: the streamed ones
+                        # lack that.
                         spoken.replace(event["transcript"])
         except (StoppedError, JournalError):
             # Nothing is wrong with the item: its calls are in the journal, and the next start judges it.
@@ -105,7 +109,7 @@ class _TurnsSoFar:
 
 
 Event = tuple[tuple[str, ...], str, Any]
-"""In which sub-graph (the outermost graph is an empty tuple), in which stream mode, what."""
+"""Holds the path of the sub-graph (empty for the outermost graph), the stream mode, and what was streamed."""
 
 
 async def _stream(
@@ -115,6 +119,7 @@ async def _stream(
     given = {"task": task.model_dump(mode="json")}
     async for event in graph.astream(
         given,
+        # The first repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
         {"metadata": {"repeat": repeat}} if repeat else None,
         stream_mode=["custom", "values"],
         subgraphs=True,

@@ -1,4 +1,4 @@
-"""Makes OpenTelemetry spans of a run, its verdicts and their model calls; prompts and replies only if asked for.
+"""Make OpenTelemetry spans of a run, its verdicts and their model calls; prompts and replies only if asked for.
 
     run                      protocols, data; at its end what it came to
     └── verdict              item, aspect, protocol, repeat; score or winner, rounds, cost
@@ -33,6 +33,7 @@ from .results import Key, Result
 from .run_log import redact
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+# The values of that variable that put prompts and replies on spans; "event_only" would put them on events.
 _WITH_WORDS = {"true", "span_only", "span_and_event"}
 
 
@@ -58,7 +59,7 @@ class Spans:
                 _tell(span, counts.summary())
 
     def verdicts(self, judge: JudgeItem) -> JudgeItem:
-        """Wrap what judges an item, with a span around each verdict."""
+        """Wrap the function that judges an item, so that each verdict has a span around it."""
 
         async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
             with self._span(f"verdict {key.protocol}", key._asdict()) as span:
@@ -70,12 +71,13 @@ class Spans:
         return traced
 
     def calls(self, around: CallMiddleware) -> CallMiddleware:
-        """Wrap the middleware of calls, with a span around each call."""
+        """Wrap the middleware of calls, so that each call has a span around it."""
         return _TracedCalls(self, around)
 
     @contextmanager
     def chat(self, call: Call) -> Iterator[Span]:
         """Open the span of a model call, with all its attempts."""
+        # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
         provider, _, model = call.model.label.partition("?")[0].rpartition(":")
         with self._span(f"chat {model}", _asked_by(call), SpanKind.CLIENT) as span:
             if span.is_recording():
@@ -250,6 +252,7 @@ def _words_out(reply: Reply) -> dict[str, AttributeValue]:
 
 
 def _part(text: str) -> dict[str, str]:
+    # A model may write half of a surrogate pair, which cannot be encoded as UTF-8.
     return {"type": "text", "content": str(text).encode(errors="replace").decode()}
 
 

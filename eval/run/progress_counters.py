@@ -17,7 +17,7 @@ class ProgressCounters:
         resumed: verdicts that were there at the start.
         judged: verdicts that are there now, ``resumed`` included.
         failed: items without a verdict since the start.
-        rounds: of the verdicts since the start.
+        rounds: rounds of all verdicts since the start.
         usage: what all calls took, earlier starts included.
         served: calls since the start that were answered without a request: by the journal, or by a like one in flight.
         made: requests since the start.

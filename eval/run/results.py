@@ -27,7 +27,7 @@ _BLOCK = 1 << 16
 
 
 class Key(NamedTuple):
-    """What identifies a result within a run."""
+    """Identifies a result within a run."""
 
     item: str
     aspect: str | None
@@ -36,7 +36,7 @@ class Key(NamedTuple):
 
 
 class Result(BaseModel, Usage):
-    """The outcome of judging one item: a verdict or an error, the label by people, and the transcript.
+    """Holds the outcome of judging one item: a verdict or an error, the label by people, and the transcript.
 
     ``systems``, ``category``, ``lengths`` and ``annotations`` are the item's (see ``About``).
     """
@@ -89,6 +89,7 @@ class Result(BaseModel, Usage):
         return json.dumps(ordered, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
+# The long fields come last, so that `_head` can stop before them.
 _ORDER = (
     *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
     *("stop_reason", "score_by_round", "repeat", *USAGE_FIELDS, "error", "position_consistent"),
@@ -152,6 +153,7 @@ class StoredResults(Sequence[Result]):
 
     def _opened(self) -> BinaryIO:
         file = self._path.open("rb")
+        # `ResultsFile.finish` puts a new file in the place of the old one, in which these offsets mean nothing.
         if os.fstat(file.fileno()).st_ino != self._file_number:
             file.close()
             raise DataError(
@@ -190,6 +192,7 @@ class ResultsFile:
         Raises:
             OSError: it could not be written whole; the file is as it was before.
         """
+        # The index is made of the file before this line is in it, or it would count the line twice.
         index, file, line = self._index(), self._appending(), result.line()
         _write_whole(file, line)
         index.add(digest(*result.key), result.status == "ok", len(line))
@@ -267,6 +270,7 @@ class ResultsFile:
     def _appending(self) -> FileIO:
         if self._file is None:
             _cut_off_half_line(self.path)
+            # Unbuffered: a line that is written outlives the process.
             self._file = FileIO(self.path, "a")
             finalize(self, self._file.close)
         return self._file
@@ -274,6 +278,7 @@ class ResultsFile:
     def _rearrange(self, lines: Lines) -> None:
         index = self._index()
         size = self.path.stat().st_size if self.path.exists() else 0
+        # The sizes differ if half a line is left at the end; such a file is rewritten in any case.
         if size == index.end and np.array_equal(lines, np.arange(len(index))):
             return
         fresh = self.path.with_suffix(".tmp")
@@ -337,6 +342,7 @@ def _about(line: bytes, path: Path, offset: int) -> tuple[Key, bool]:
         key = Key(row["item"], row["aspect"], row["protocol"], row["repeat"])
         return key, row["status"] == "ok"
     except (ValueError, LookupError, TypeError):
+        # A field with a default may be absent; a line that is no result at all gets its error message here.
         result = _parsed(line, path, offset)
         return result.key, result.status == "ok"
 

@@ -31,7 +31,7 @@ class LineIndex:
     """The lines of a file in their order.
 
     Attributes:
-        digests: of the key of each line's result.
+        digests: the digest of each line's key.
         offsets: where each line begins, in bytes.
         ok: 1 for each line with a verdict, else 0.
         end: where the next line will begin.
@@ -74,6 +74,7 @@ class LineIndex:
         order = np.argsort(known)
         asked = np.fromiter(wanted, dtype=np.uint64)
         places = np.searchsorted(known, asked, sorter=order)
+        # A digest above all known ones is placed past the end.
         there = places < len(known)
         candidates = order[places[there]]
         found: Lines = latest[candidates[known[candidates] == asked[there]]]
@@ -82,6 +83,7 @@ class LineIndex:
     def rearranged(self, lines: Lines) -> LineIndex:
         """Return the index of a file that has these lines in this order."""
         fresh = LineIndex()
+        # A slice of an array is a copy: `offsets` itself does not grow.
         ends = self.offsets[1:]
         ends.append(self.end)
         for line in lines:

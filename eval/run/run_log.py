@@ -1,4 +1,4 @@
-"""Writes the log of a run, with secrets and control characters taken out of what others said."""
+"""Write the log of a run; secrets and control characters are taken out of all text."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class _BrokenPipeSafeHandler(logging.Handler, ABC):
 
 
 class _LogFile(_BrokenPipeSafeHandler):
-    """Whole lines only: whoever reads the file, also after a crash or a full disk, can read every line but that one."""
+    """Writes events as lines of JSON; a line that a crash or a full disk cuts off leaves all others readable."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -125,6 +125,7 @@ class _LogFile(_BrokenPipeSafeHandler):
         line = self.format(record).encode() + b"\n"
         if self._file is None:
             self._file = self._open()
+        # The newline ends the half line before it, so that this one stands alone.
         whole = b"\n" + line if self._torn else line
         written = self._file.write(whole)
         self._torn = written < len(whole)
@@ -134,6 +135,7 @@ class _LogFile(_BrokenPipeSafeHandler):
     def _open(self) -> FileIO:
         """Open the file with the first record, so that a run that is refused leaves none behind."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        # In mode "a" every write goes to the end, wherever the check of the last byte has left the position.
         file = self._path.open("a+b", buffering=0)
         if file.tell():
             file.seek(-1, 2)
@@ -142,6 +144,7 @@ class _LogFile(_BrokenPipeSafeHandler):
 
 
 _STYLES = {logging.DEBUG: "dim", logging.INFO: "cyan", logging.WARNING: "yellow"}
+# The attributes that every record has, and the two that formatters add; others were given as `extra`.
 _NO_FIGURES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
@@ -178,14 +181,21 @@ def _safe(value: Any) -> Any:
 LONGEST = 1000
 KEPT_AT_THE_END = 300
 HIDDEN = "***"
+# OPENAI_API_KEY, HF_TOKEN, AWS_CREDENTIALS
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
+# Shorter values occur in ordinary words, which hiding them would make unreadable.
 _SHORTEST_SECRET = 8
 _SECRETS = (
+    # postgresql://me:secret@host
     re.compile(r"(?<=://)[^/\s@]+(?=@)"),
+    # Authorization: Bearer eyJhbGci
     re.compile(r"(?i)(?<=\bbearer )[\w.~+/=-]+"),
+    # https://host/v1beta/models?key=abc
     re.compile(r"(?i)(?<=[?&]key=)[^&\s'\"]+"),
+    # sk-proj-abcdefgh, lsv2_pt_abcdefgh, AIzaSyAbcdefgh
     re.compile(r"\b(?:sk|pk|lsv2|gsk|xai)[-_][\w-]{8,}|\bAIza[\w-]{10,}"),
 )
+# The words before the reply that `ReplyError` quotes at the end of its message.
 _RAW_REPLY = " Raw reply: "
 
 

@@ -1,4 +1,4 @@
-"""Ends a run early: nothing new begins, and calls in flight finish and are kept."""
+"""End a run early: nothing new begins, and calls in flight finish and are kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StopSignal:
 
     Attributes:
         reason: ``None`` while the run goes on.
-        explanation: the same, as a sentence for people.
+        explanation: the reason as a sentence for people.
     """
 
     def __init__(self) -> None:
@@ -69,6 +69,7 @@ class StopSignal:
         try:
             await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # This ends the waiting alone: `asyncio.wait` leaves the work itself running when it is cancelled.
             for waiting in either:
                 waiting.cancel()
 
@@ -101,6 +102,7 @@ def signals_stop(stop: StopSignal) -> Iterator[None]:
         if again:
             stop.at_once()
             for number in _SIGNALS:
+                # For SIGINT the loop puts back Python's handler, which raises KeyboardInterrupt and kills nothing.
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_DFL)
 

@@ -1,4 +1,4 @@
-"""Sends traces of a run to OpenTelemetry and LangSmith, where the process or the environment asks for them."""
+"""Send traces of a run to OpenTelemetry and LangSmith, where the process or the environment asks for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 exporting: ContextVar[TracerProvider | None] = ContextVar("exporting", default=None)
-"""The provider that exports the spans of runs made inside, apart from the one of the whole process."""
+"""Holds the provider that exports the spans of runs made inside, apart from the one of the whole process."""
 
 
 @contextmanager
@@ -39,15 +39,16 @@ def traced(
     Yields the middleware and the judging function, wrapped with spans; both unchanged if nobody listens.
 
     Args:
-        manifest: of the run.
-        counts: how far it has come, when it ends.
-        calls: what every model call goes through.
-        judge: what makes a verdict.
+        manifest: the manifest of the run.
+        counts: the progress of the run, which its span gets when it ends.
+        calls: the middleware that every model call goes through.
+        judge: the function that judges an item.
     """
     with ExitStack() as stack:
         if langsmith_listens():
             judge = _named(judge)
         if provider := exporting.get() or process_provider():
+            # This imports OpenTelemetry, which is installed wherever there is a provider.
             from .otel_spans import Spans
 
             spans = Spans(provider)
@@ -66,7 +67,7 @@ def process_provider() -> TracerProvider | None:
 
 
 def langsmith_listens() -> bool:
-    """Whether LangChain sends traces to LangSmith."""
+    """Tell whether LangChain sends traces to LangSmith."""
     from langsmith.utils import tracing_is_enabled
 
     return bool(tracing_is_enabled())
@@ -91,7 +92,7 @@ LAST_TRACES = 5.0
 """Seconds to wait at the end for what is left to be sent."""
 
 ROOM = 32_768
-"""Spans that may wait for a collector that is slow or away; further ones are dropped."""
+"""The number of spans that may wait for a collector that is slow or away; further ones are dropped."""
 
 
 @contextmanager
@@ -167,7 +168,9 @@ def _provider() -> SdkTracerProvider:
             "an OpenTelemetry endpoint is set, but the packages for it are not there: "
             'pip install "jurygraph[otel]", or set OTEL_TRACES_EXPORTER=none'
         ) from error
+    # `_to_a_collector` shuts it down within a limit of time; at exit it would be done without that limit.
     provider = SdkTracerProvider(resource=Resource.create(_about_us()), shutdown_on_exit=False)
+    # With None the SDK reads that variable itself.
     room = None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else ROOM
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), max_queue_size=room))
     return provider
@@ -182,6 +185,7 @@ def _about_us() -> dict[str, str]:
 
 def _in_time(send: Callable[[], None]) -> None:
     """Send what is left, but do not wait long for a server that is not there."""
+    # A daemon, so that a server which never answers does not keep the process from ending.
     sending = Thread(target=send, name="jurygraph-last-traces", daemon=True)
     sending.start()
     sending.join(LAST_TRACES)

@@ -1,4 +1,4 @@
-"""What the turns of a result do to its verdict, as the result's protocol says (``Protocol.role_kinds``)."""
+"""Find out what the turns of a result do to its verdict, from the result's protocol (``Protocol.role_kinds``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KindOf = Callable[[Turn], RoleKind]
 
 
 def kind_of_turns(result: Result) -> KindOf:
-    """Give the function that tells what a turn of this result does to the verdict; a role unheard of ``scores``.
+    """Return the function that tells what a turn of this result does to the verdict; an unknown role ``scores``.
 
     >>> turn = {"role": "critic", "agent": "critic", "round": 1, "value": False}
     >>> kind_of_turns(Result(item="a", protocol="debate", status="ok"))(turn)

@@ -1,4 +1,4 @@
-"""Tables: a ``Grid`` holds what a table says, and each format writes it down."""
+"""Write tables: a ``Grid`` holds the values of a table, and each format lays it out."""
 
 from .formats import to_csv, to_latex, to_lines, to_markdown, to_rich
 from .grid import CellValue, Column, Grid, text_column

@@ -1,4 +1,4 @@
-"""A table in four formats: for a terminal (rich), as Markdown, CSV and LaTeX."""
+"""Write a table in four formats: for a terminal (rich), as Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from .grid import CellValue, Column, Grid, Written, printable
 
 
 def to_lines(grid: Grid, width: int | None = None) -> Group:
-    """A table for a terminal of this width, its title and notes as wide as the terminal.
+    """Lay out a table for a terminal of this width, its title and notes as wide as the terminal.
 
     A table that is too wide loses its intervals first; if that is not enough, it is split into several tables that
     repeat the first columns. No value is ever cut.
     """
     tables = [to_rich(part, width) for part in ([grid] if width is None else _fitting(grid, width))]
+    # Taken out of the tables, since rich breaks a title and a caption at the width of their table.
     title, notes = tables[0].title, tables[-1].caption
     for table in tables:
         table.title = table.caption = None
@@ -31,7 +32,8 @@ def to_lines(grid: Grid, width: int | None = None) -> Group:
 
 
 def to_rich(grid: Grid, width: int | None = None) -> Table:
-    """A table for a terminal: notes below it; intervals where their column wants them and the width allows it."""
+    """Lay out a table for a terminal, notes below it; intervals if their column wants them and the width allows it."""
+    # A table that is too wide loses first what is missed least: intervals, then space, then unbroken long words.
     rows, notes, gap = list(grid.written()), grid.notes, 2
     if width is not None and _width(grid, rows, gap) > width:
         if any(cell.interval for row in rows for cell in row):
@@ -63,16 +65,17 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
 
 
 _SHORT = 28
-"""The longest text that is kept on one line."""
+"""The most characters of a text that is kept on one line."""
 _NO_ROOM = "intervals are left out: the terminal is too narrow for them"
 
 
 def _fitting(grid: Grid, width: int) -> list[Grid]:
-    """The table, or if it is too wide without intervals its columns in several tables, each with the first columns."""
+    """Split a table that is too wide even without intervals into several, each with the first columns of text."""
     rows = [tuple(cell._replace(interval="") for cell in row) for row in grid.written()]
     widths = [
         _least_width(column, [row[place].text for row in rows]) for place, column in enumerate(grid.columns)
     ]
+    # The columns of text before the first number name a row, or the first of all: every part repeats them.
     names = next((place for place, column in enumerate(grid.columns) if column.align == "right"), 1)
     # A terminal's table has one character more than its columns: its left edge.
     room = width - 1 - sum(widths[:names])
@@ -90,7 +93,7 @@ def _fitting(grid: Grid, width: int) -> list[Grid]:
 
 
 def _with_columns(grid: Grid, places: list[int], last: bool) -> Grid:
-    """Some columns of a table, without intervals; the notes stand under the last part."""
+    """Make a table of some columns of another, without intervals; the notes stand under the last part."""
     had_intervals = any(cell.interval for row in grid.written() for cell in row)
     notes = (
         *(note for note in grid.notes if not note.startswith("[ ]")),
@@ -105,7 +108,7 @@ def _with_columns(grid: Grid, places: list[int], last: bool) -> Grid:
 
 
 def _least_width(column: Column, texts: list[str]) -> int:
-    """How narrow a column can be, with a space beside it, before a value is cut: long texts may be folded."""
+    """Return how narrow a column can be, with a space beside it, before a value is cut: long texts may be folded."""
     longest = max(map(len, texts), default=0)
     if column.align == "left" and longest > _SHORT:
         longest = max((len(word) for text in texts for word in _with_breaks(text).split()), default=0)
@@ -113,12 +116,12 @@ def _least_width(column: Column, texts: list[str]) -> int:
 
 
 def _with_breaks(text: str) -> str:
-    """Long words may be broken at their commas: a sweep's cells have names such as ``n=1,persona=plain``."""
+    """Put spaces after the commas of a long text: ``n=1,persona=plain`` may be broken, ``1,234`` stays as it is."""
     return re.sub(r",(?=[^\s\d])", ", ", text) if len(text) > _SHORT else text
 
 
 def width_of(grid: Grid, gap: int = 2) -> int:
-    """How many characters wide a table is, with all intervals that its columns want."""
+    """Return how many characters wide a table is, with all intervals that its columns want."""
     return _width(grid, list(grid.written()), gap)
 
 
@@ -190,6 +193,7 @@ def _values(cell: CellValue, wide: bool) -> Iterator[str | int | float | None]:
     if isinstance(cell, Statistic):
         yield from (cell.value, cell.low, cell.high)
     else:
+        # Some readers of CSV refuse a NUL, Python's own module before 3.11 among them.
         yield cell.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(cell, str) else cell
         yield from (None, None) if wide else ()
 
@@ -199,6 +203,7 @@ def to_latex(grid: Grid) -> str:
 
     The document needs the packages ``booktabs`` and ``graphicx``.
     """
+    # \resizebox makes the table smaller if it is wider than the text, and leaves it alone otherwise.
     lines = [
         r"\begin{table}[t]",
         r"\centering",
@@ -221,6 +226,7 @@ def to_latex(grid: Grid) -> str:
 
 def _breakable(text: str) -> str:
     """Let a signature, which is one long word, be broken between its parts."""
+    # A "|" of the signature is \textbar{} by now: "n:4\textbar{}k:1+2" may be broken after it and after the "+".
     return re.sub(r"\\textbar\{\}|[+,]", r"\g<0>\\allowbreak{}", text)
 
 
@@ -232,6 +238,7 @@ def _latex_cell(cell: Written) -> str:
     if cell.text == "-":  # a missing value: an en dash is not taken for a minus
         return "--"
     text = latex_text(cell.text)
+    # A hyphen before a number, as in "-0.12", is set as a minus; one inside a name stays a hyphen.
     text = re.sub(r"^-(?=[\d.])", "$-$", text)
     text = rf"\textbf{{{text}}}" if cell.best else text
     interval = latex_text(cell.interval).replace("-", "$-$")
@@ -250,6 +257,7 @@ _LATEX = {
     # Greek and arrows are not in the fonts that pdfLaTeX takes text from.
     "Δ": r"$\Delta$",
     "→": r"$\to$",
+    # At the beginning of a row, "[" would be taken for the optional argument of the "\\" that ends the row before.
     "[": "{[}",
     "]": "{]}",
 }

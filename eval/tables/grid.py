@@ -1,4 +1,4 @@
-"""A table independent of its format: values in rows and columns, which every format lays out alike.
+"""Define a table independently of its format: values in rows and columns, which every format lays out alike.
 
 Values are computed elsewhere. This file says how they are written: digits, intervals, money, a dash for a missing one.
 """
@@ -19,7 +19,7 @@ NONE = "-"
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds, and how its values are written.
+    """Describes what a column holds, and how its values are written.
 
     Attributes:
         name: its heading.
@@ -42,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: a title, columns, rows with a cell for each column, and notes below it.
+    """Holds a table: a title, columns, rows with a cell for each column, and notes below it.
 
     Raises:
         ValueError: a row has more or fewer cells than there are columns.
@@ -65,7 +65,7 @@ class Grid:
                 )
 
     def written(self) -> Iterator[tuple[Written, ...]]:
-        """The rows as text: each cell's text, its interval, and whether it is the best of its column."""
+        """Write the rows as text: each cell's text, its interval, and whether it is the best of its column."""
         best = [self._best(place) for place in range(len(self.columns))]
         for row in self.rows:
             yield tuple(
@@ -74,7 +74,7 @@ class Grid:
             )
 
     def _best(self, place: int) -> float | None:
-        """The best value of a column; ``None`` if the column has fewer than two distinct values."""
+        """Return the best value of a column; ``None`` if the column has fewer than two distinct values."""
         column = self.columns[place]
         values = [value for row in self.rows if (value := _value(row[place])) is not None]
         if column.best is None or len(set(values)) < 2:
@@ -83,7 +83,7 @@ class Grid:
 
 
 class Written(NamedTuple):
-    """A cell as text."""
+    """Holds a cell as text."""
 
     text: str
     interval: str = ""
@@ -91,7 +91,7 @@ class Written(NamedTuple):
 
 
 def text_column(name: str, about: str = "") -> Column:
-    """A column of text, aligned to the left."""
+    """Make a column of text, aligned to the left."""
     return Column(name, align="left", about=about)
 
 

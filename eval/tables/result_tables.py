@@ -1,4 +1,4 @@
-"""Tables and JSON of a run: its verdicts, and their agreement with the labels."""
+"""Make tables and JSON of a run: its verdicts, and their agreement with the labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VOTES = {
 
 
 def as_json(found: Agreements, repeats: Mapping[str, RepeatedAgreement]) -> dict[str, Any]:
-    """Agreement by aspect as plain JSON; with several repeats, each aspect has their mean and deviation."""
+    """Write agreement by aspect as plain JSON; with several repeats, each aspect has their mean and deviation."""
     plain: dict[str, Any] = {}
     for name, one in found.items():
         plain[name] = _scores(one) if isinstance(one, ScoreAgreement) else _preferences(one)
@@ -43,6 +43,7 @@ def _scores(found: ScoreAgreement) -> dict[str, Any]:
         name: {**_statistic(one), "groups": one.groups, "skipped": one.skipped}
         for name, one in found.per_group.items()
     }
+    # Without groups the same keys stand there with null, so that a reader of the JSON need not ask which there are.
     none = {**_statistic(Statistic(None)), "groups": 0, "skipped": 0}
     return {
         "n": found.n,
@@ -91,7 +92,7 @@ def _repeats(found: RepeatedAgreement) -> dict[str, Any]:
 def grids(
     found: Mapping[str, Agreements], repeats: Mapping[str, Mapping[str, RepeatedAgreement]], title: str
 ) -> Iterator[Grid]:
-    """Tables of agreement: over rows, within groups, of preferences, between repeats; empty ones are left out.
+    """Make tables of agreement: over rows, within groups, of preferences, between repeats; empty ones are left out.
 
     Args:
         found: agreement by protocol and aspect; with several protocols, a column names each as the judge.
@@ -114,7 +115,7 @@ def grids(
 
 
 Name = tuple[str, ...]
-"""An aspect, or a protocol and an aspect."""
+"""The name of a row: an aspect, or a protocol and an aspect."""
 Some = TypeVar("Some")
 
 
@@ -145,6 +146,7 @@ def _within(title: str, heads: Heads, scores: Mapping[Name, ScoreAgreement]) -> 
     columns = *heads, Column("groups"), Column("skipped"), *_figures()
     rows: list[tuple[CellValue, ...]] = []
     for name, one in scores.items():
+        # All correlations are over the same groups: the first of them says how many there are.
         first = next(iter(one.per_group.values()))
         rows.append((*name, first.groups, first.skipped, *one.per_group.values()))
     notes = ("skipped: groups of one row, or in which the judge or the humans give every row the same score",)
@@ -187,7 +189,7 @@ def _scale(found: Range | None) -> str:
 
 
 def _constant(name: Name, found: ScoreAgreement) -> str:
-    """Why there is no correlation over rows; empty if there is one."""
+    """Say why there is no correlation over rows; empty if there is one."""
     if found.n == 1:
         return f"{_called(name)}: no correlation, since there is one row only"
     sides = {"judge": found.judged, "humans": found.human}
@@ -198,7 +200,7 @@ def _constant(name: Name, found: ScoreAgreement) -> str:
 
 
 def _left_out(found: Mapping[Name, Agreement]) -> Iterator[str]:
-    """How many rows were left out, and why."""
+    """Say for each aspect how many rows were left out, and why."""
     for name, one in found.items():
         if one.left_out:
             yield f"{_called(name)}: left out {listed(one.left_out)}"
@@ -209,7 +211,7 @@ def _called(name: Name) -> str:
 
 
 def listed(left_out: Mapping[str, int]) -> str:
-    """Reasons with their counts.
+    """Write reasons with their counts.
 
     >>> listed({"failed": 1200, "no label": 2})
     '1,200 failed, 2 no label'
@@ -218,7 +220,7 @@ def listed(left_out: Mapping[str, int]) -> str:
 
 
 def _intervals(found: Mapping[Name, Agreement]) -> Iterator[str]:
-    """How intervals were computed, and why some rows have none."""
+    """Say how intervals were computed, and why some rows have none."""
     how = next(iter(found.values())).resampling
     sizes = sorted({one.units for one in found.values() if one.units > 1})
     if sizes and how.resamples:
@@ -236,7 +238,7 @@ def _intervals(found: Mapping[Name, Agreement]) -> Iterator[str]:
 
 
 def nothing_counts(found: Sequence[Agreement]) -> bool:
-    """Whether there is no row at all from which agreement could be computed."""
+    """Tell whether there is no row at all from which agreement could be computed."""
     return not any(one.n for one in found)
 
 
@@ -250,7 +252,7 @@ __all__ = [
     "overview_table",
 ]
 LABELS = {"people": "humans", "construction": "synthetic labels", "none": "no labels"}
-"""What a dataset's labels are, for titles such as ``Agreement with humans``."""
+"""The names of labels by their origin, for titles such as ``Agreement with humans``."""
 _HOW = (
     "r: Pearson, rho: Spearman, tau: Kendall's tau-b, over all rows; r/g, rho/g, tau/g: mean within groups; "
     "groups in which either side is constant are skipped"
@@ -263,17 +265,17 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def agreement_tables(evaluation: Evaluation, width: int | None = None) -> Iterator[Group]:
-    """Agreement with the labels as tables for a terminal: one for scores, one for preferences."""
+    """Make tables of agreement with the labels for a terminal: one for scores, one for preferences."""
     return (to_lines(grid, width) for grid in agreement_grids(evaluation))
 
 
 def overview_table(evaluation: Evaluation, width: int | None = None) -> Group:
-    """Verdicts, rounds and usage as a table for a terminal."""
+    """Make a table of verdicts, rounds and usage for a terminal."""
     return to_lines(overview_grid(evaluation), width)
 
 
 def agreement_grids(evaluation: Evaluation) -> Iterator[Grid]:
-    """Agreement with the labels: a table for scores and one for preferences, without empty ones."""
+    """Make a table of agreement with the labels for scores and one for preferences, without empty ones."""
     title = f"Agreement with {LABELS[evaluation.manifest['data']['labels']]}"
     scores: list[tuple[CellValue, ...]] = []
     preferences: list[tuple[CellValue, ...]] = []
@@ -296,7 +298,7 @@ def agreement_grids(evaluation: Evaluation) -> Iterator[Grid]:
 
 
 def overview_grid(evaluation: Evaluation) -> Grid:
-    """Verdicts, rounds and usage, a row for each judge and aspect."""
+    """Make a table of verdicts, rounds and usage, with a row for each judge and aspect."""
     return Grid(
         "Verdicts",
         (
@@ -324,7 +326,7 @@ def _score_cells(found: ScoreAgreement) -> Iterator[CellValue]:
 
 
 def _value(figure: Any) -> float | None:
-    """The value without its interval: the tables at the end of a run are short."""
+    """Return a value without its interval: the tables at the end of a run are short."""
     value: float | None = getattr(figure, "value", figure)
     return value
 

@@ -1,1 +1,1 @@
-"""Published datasets: where they come from, and how their rows become items."""
+"""Fetch published datasets, and turn their rows into items."""

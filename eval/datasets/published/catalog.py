@@ -1,7 +1,7 @@
-"""The datasets that have a name, and what to cite for them.
+"""List the datasets that have a name, with their sources and what to cite for them.
 
-The counts, scales and terms are those of the homes named here. A commit fixes what is fetched; what it is checked
-against is in ``fetching``.
+The counts, scales and terms are those of the homes named here. A commit fixes what is fetched; ``fetch`` says what it
+is checked against.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _JUDGEBENCH_FILES = (
     "data/dataset=judgebench,response_model=gpt-4o-2024-05-13.jsonl",
     "data/dataset=judgebench,response_model=claude-3-5-sonnet-20240620.jsonl",
 )
+# In the order in which ``pair_readers.faireval_repository`` takes them.
 _FAIREVAL_FILES = (
     "question.jsonl",
     "answer/answer_gpt35.jsonl",
@@ -377,13 +378,13 @@ _KNOWN = (
 )
 
 SOURCES = {source.name: source for source in _KNOWN}
-"""The datasets that have a name."""
+"""The datasets of this package, by name."""
 
 _GROUP: Group = "jurygraph.datasets"
 
 
 def dataset_names() -> tuple[str, ...]:
-    """Give the names of the package's datasets, then of those that other packages register.
+    """Return the names of the package's datasets, then of those that other packages register.
 
     >>> dataset_names()[:2]
     ('demo', 'demo-pairs')
@@ -392,7 +393,7 @@ def dataset_names() -> tuple[str, ...]:
 
 
 def find_source(name: str) -> Source | None:
-    """Find what is known of a dataset by its name; ``None`` where no dataset has it.
+    """Find the description of a dataset by its name; ``None`` if no dataset has it.
 
     Raises:
         UsageError: what a package registers under ``jurygraph.datasets`` cannot be loaded, or is no ``Source`` of

@@ -29,7 +29,7 @@ from .source import GitHub, HuggingFace, Source
 
 
 def fetch(source: Source) -> Path:
-    """The folder that holds a dataset's published files, fetched if they are not there yet.
+    """Fetch a dataset's published files if they are not there yet, and return the folder that holds them.
 
     Raises:
         UsageError: a package that is needed is not installed.
@@ -79,12 +79,14 @@ def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
     for name, known in zip(files, home.sha256, strict=True):
         path = Path(_hub_file(home, name))
         if (found := sha256(path)) != known:
+            # The Hub's cache keeps a link for each revision to the content: both go, else the content stays.
             path.resolve().unlink()
             path.unlink(missing_ok=True)
             raise DataError(
                 f"{name} of {home.repository}: has the SHA-256 {found[:12]}... and should have {known[:12]}...; "
                 "it was removed from the cache"
             )
+        # Up from the file by as many steps as its name has parts: the folder of the revision, the same for all files.
         folders.add(path.parents[len(PurePosixPath(name).parts) - 1])
     return folders.pop()
 
@@ -107,7 +109,7 @@ def _hub_file(home: HuggingFace, name: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """What it came down to, as one line: clients wrap what happened in words of their own, often several times."""
+    """Describe an error's innermost cause in one line: clients wrap it in errors of their own, often in several."""
     while deeper := error.__cause__ or error.__context__:
         error = deeper
     if isinstance(error, OSError) and error.strerror:
@@ -121,19 +123,20 @@ SUMS = "SHA256SUMS"
 
 
 def cache_folder() -> Path | None:
-    """The folder that ``JURYGRAPH_CACHE`` names; ``None`` for the fetching packages' own."""
+    """Return the folder that ``JURYGRAPH_CACHE`` names; ``None`` for the fetching packages' own."""
     named = os.environ.get(CACHE)
     return Path(named).expanduser() if named else None
 
 
 def sha256(path: Path) -> str:
-    """Of a file's content, in hexadecimal digits."""
+    """Return the SHA-256 of a file's content in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def git_blob(path: Path) -> str:
-    """The name that git gives a file's content: the SHA-1 of a short header and the content."""
+    """Return the id that git gives a file's content: the SHA-1 of a short header and the content."""
+    # Declared as no security measure, since Python builds with restricted cryptography refuse SHA-1 otherwise.
     found = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
@@ -142,7 +145,7 @@ def git_blob(path: Path) -> str:
 
 
 class Sums:
-    """The files of a folder that were checked, in the form that ``sha256sum --check`` reads."""
+    """Records the checked files of a folder with their digests, in the form that ``sha256sum --check`` reads."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -151,7 +154,7 @@ class Sums:
         self._known = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
     def holds(self, name: str) -> bool:
-        """Whether a file is there and is what it was when it was checked.
+        """Tell whether a file is there and is what it was when it was checked.
 
         Raises:
             DataError: it is there and is something else.
@@ -167,7 +170,7 @@ class Sums:
         return True
 
     def add(self, name: str) -> None:
-        """A file has been checked.
+        """Record a file that has been checked.
 
         Raises:
             DataError: one of that name was checked before, and held something else.
@@ -179,7 +182,8 @@ class Sums:
                 f"(SHA-256 {found[:12]}..., was {known[:12]}...)"
             )
         self._known[name] = found
-        fresh = self._file.with_name(f"{SUMS}.{uuid4().hex}")  # somebody else may be fetching the same
+        # A name of its own, since another process may be fetching the same; then put in place at once.
+        fresh = self._file.with_name(f"{SUMS}.{uuid4().hex}")
         lines = (f"{digest}  {held}\n" for held, digest in self._known.items())
         fresh.write_text("".join(lines), encoding="utf-8")
         fresh.replace(self._file)
@@ -191,7 +195,7 @@ log = logging.getLogger("jurygraph.data")
 
 @dataclass(frozen=True)
 class DownloadRetries:
-    """How often a download is attempted, and how long it waits in between, in seconds."""
+    """Says how often a download is attempted, and how long it waits in between, in seconds."""
 
     attempts: int = 3
     first_wait: float = 1.0
@@ -203,7 +207,9 @@ PATIENCE = DownloadRetries()
 
 
 def fetch_from_github(home: GitHub, files: Sequence[str]) -> Path:
-    """The folder that holds a commit's files, laid out as in the repository; no network where all are there.
+    """Fetch the missing files of a commit, and return their folder, laid out as in the repository.
+
+    If all files are there, nothing is asked of the network.
 
     Raises:
         DataError: a file that the commit does not have, or whose content is not the commit's.
@@ -238,7 +244,10 @@ def _check(path: Path, blob: str, home: GitHub) -> None:
 
 
 def _blobs(home: GitHub) -> dict[str, str]:
-    """Path to content address of all files of the commit; a commit never changes, so it is asked for once."""
+    """Return the content address of each file of a commit by its path.
+
+    A commit never changes: the answer is kept in a file and asked for once.
+    """
     path = _commits() / home.repository / f"{home.commit}.tree.json"
     base = os.environ.get(API, "https://api.github.com").rstrip("/")
     _download(f"{base}/repos/{home.repository}/git/trees/{home.commit}?recursive=1", path)
@@ -246,7 +255,7 @@ def _blobs(home: GitHub) -> dict[str, str]:
         entries = json.loads(path.read_bytes())["tree"]
         return {entry["path"]: entry["sha"] for entry in entries if entry["type"] == "blob"}
     except (ValueError, KeyError, TypeError) as error:
-        path.unlink()
+        path.unlink()  # else the same answer would be read again next time
         raise DataError(f"{base}: is no GitHub API: cannot tell the files of {home.repository}") from error
 
 
@@ -259,6 +268,7 @@ def _download(url: str, path: Path) -> None:
     """Fetch a file unless it is there; a file is there as a whole or not at all."""
     import pooch
 
+    # With no known hash, pooch logs each download and its hash: the caller checks the content, and we log below.
     pooch.get_logger().setLevel("WARNING")
     if not path.exists():
         log.info("fetching", extra={"url": url})
@@ -274,7 +284,7 @@ def _download(url: str, path: Path) -> None:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether the same download may succeed later: no answer, too many requests, a server in trouble."""
+    """Tell whether a download may succeed later: no answer, too many requests, or a server in trouble."""
     import requests
 
     if not isinstance(error, requests.RequestException):
@@ -283,8 +293,9 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _wait(state: RetryCallState) -> float:
-    """What the server asks for, if that is not long, else twice as long each time."""
+    """Return the seconds to wait: as the server asks, else twice as long each time; at most the longest wait."""
     response: Any = getattr(state.outcome.exception() if state.outcome else None, "response", None)
+    # Retry-After may also be a date, which is not read.
     asked = response.headers.get("Retry-After", "") if response is not None else ""
     wait = float(asked) if asked.isdigit() else PATIENCE.first_wait * 2 ** (state.attempt_number - 1)
     return min(wait, PATIENCE.longest_wait)

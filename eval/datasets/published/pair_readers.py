@@ -1,4 +1,4 @@
-"""Readers of published comparisons."""
+"""Read published comparisons: FairEval, LLMBar, JudgeBench, PandaLM and MT-Bench."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from ....state.errors import DataError
 from ..files import Row, RowFile, checked, digest_of
 
 GPT35, VICUNA = "gpt35", "vicuna-13b"
+# The verdicts as the repository's review file and as faireval.jsonl write them.
 _VERDICTS = {"CHATGPT": "1", "VICUNA13B": "2", "TIE": "tie", GPT35: "1", VICUNA: "2", "tie": "tie"}
 _OBJECTIVE = {"A>B": "1", "B>A": "2"}
 
 
 def faireval(files: Sequence[RowFile]) -> Iterator[Row]:
-    """One row a question of the Vicuna benchmark: gpt35's answer first, vicuna-13b's second."""
+    """Read one row for each question of the Vicuna benchmark: gpt35's answer first, vicuna-13b's second."""
     for line, row in checked(files[0], "question_id", "question", "answers", "human_label"):
         if missing := [model for model in (GPT35, VICUNA) if model not in row["answers"]]:
             raise DataError(f"{files[0].path}, line {line}: field 'answers' has none of {missing[0]!r}")
@@ -25,7 +26,7 @@ def faireval(files: Sequence[RowFile]) -> Iterator[Row]:
 
 
 def faireval_repository(files: Sequence[RowFile]) -> Iterator[Row]:
-    """Questions, two files of answers, and a file of verdicts, one a line in the order of the questions."""
+    """Read a file of questions, two of answers, and one of verdicts, one on each line in the order of the questions."""
     asked, first, second, review = files
     answers = [
         {row["question_id"]: row["text"] for _, row in checked(file, "question_id", "text")}
@@ -33,6 +34,7 @@ def faireval_repository(files: Sequence[RowFile]) -> Iterator[Row]:
     ]
     verdicts = [row["text"].strip() for _, row in review.rows()]
     rows = checked(asked, "question_id", "text")
+    # The verdicts carry no ids: one too few would shift all that follow it, so both must end together.
     for verdict, numbered in zip_longest(verdicts, rows):
         if numbered is None or verdict is None:
             questions = sum(1 for _ in asked.rows())
@@ -50,23 +52,25 @@ def _question(row: dict[str, Any], question: str, answers: Sequence[str], verdic
         "category": row.get("category"),
         "question": question,
         **{"answer_1": answers[0], "answer_2": answers[1], "model_1": GPT35, "model_2": VICUNA},
+        # An unknown verdict is passed on as it is: the item's own check refuses it and names the line.
         "human": _VERDICTS.get(verdict, verdict),
     }
 
 
 def llmbar(files: Sequence[RowFile]) -> Iterator[Row]:
-    """One row an instruction with two outputs; the subset is its category."""
+    """Read one row for each instruction with two outputs; the subset is its category."""
     for line, row in checked(files[0], "item_id", "instruction", "output_1", "output_2", "label"):
         yield line, _instruction(row["item_id"], row.get("subset"), row["instruction"], row)
 
 
 def llmbar_repository(files: Sequence[RowFile]) -> Iterator[Row]:
-    """The eight ``dataset.json``; a subset is called after its folder."""
+    """Read the eight ``dataset.json``; a subset is called after its folder."""
     numbers = count(1)
     for file in files:
         folder, above = file.path.parent.name, file.path.parent.parent.name
         subset = f"{above}-{folder}" if above == "Adversarial" else folder
         for line, row in checked(file, "input", "output_1", "output_2", "label"):
+            # Ids count from 0 within a subset, the items' own numbers from 1 over all files.
             yield next(numbers), _instruction(f"{subset}-{line - 1:03d}", subset, row["input"], row)
 
 
@@ -76,7 +80,7 @@ def _instruction(id: str, subset: str | None, instruction: str, row: dict[str, A
 
 
 def judgebench(files: Sequence[RowFile]) -> Iterator[Row]:
-    """One row a pair of responses of one model; several pairs may share a question, which is their group."""
+    """Read one row for each pair of responses of a model; several pairs may share a question, which is their group."""
     numbers = count(1)
     for file in files:
         fields = ("pair_id", "source", "question", "response_A", "response_B", "label")
@@ -96,7 +100,7 @@ def judgebench(files: Sequence[RowFile]) -> Iterator[Row]:
 
 
 def pandalm(files: Sequence[RowFile]) -> Iterator[Row]:
-    """One row a pair of responses; the three annotators' votes are the label, an instruction is a group."""
+    """Read one row for each pair of responses; three annotators' votes are its label, the instruction is its group."""
     fields = ("idx", "cmp_key", "instruction", "response1", "response2")
     votes = ("annotator1", "annotator2", "annotator3")
     for line, row in checked(files[0], *fields, *votes):
@@ -111,6 +115,7 @@ def pandalm(files: Sequence[RowFile]) -> Iterator[Row]:
                 "question": question,
                 "answer_1": _text(row["response1"]),
                 "answer_2": _text(row["response2"]),
+                # If a model's name has an underscore of its own, it is unclear where the second begins: none is named.
                 **(dict(zip(("model_1", "model_2"), models, strict=True)) if len(models) == 2 else {}),
                 "human": ["tie" if row[vote] == 0 else row[vote] for vote in votes],
             },
@@ -118,7 +123,7 @@ def pandalm(files: Sequence[RowFile]) -> Iterator[Row]:
 
 
 def _text(value: Any) -> str:
-    """The published file went through a table: NaN is no text, and the responses `True` and `7` are no strings."""
+    """Turn a cell back into text: the published file holds NaN for no text, and `True` and `7` that are no strings."""
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
 
 
@@ -129,7 +134,7 @@ _OTHER = {"1": "2", "2": "1", "tie": "tie"}
 
 
 def human_votes(files: Sequence[RowFile]) -> Iterator[Row]:
-    """One row a pair of answers, both turns shown; its label is the list of the experts' votes on either turn.
+    """Read one row for each pair of answers, both turns shown; its label lists the experts' votes on either turn.
 
     The votes of the benchmark's authors are left out.
     """
@@ -139,11 +144,13 @@ def human_votes(files: Sequence[RowFile]) -> Iterator[Row]:
             continue
         models, sides = (vote["model_a"], vote["model_b"]), ("conversation_a", "conversation_b")
         winner = _winner(files[0], line, vote)
+        # The same two models may have been shown in the other order: such a vote is turned to the pair's own order.
         if (vote["question_id"], *models[::-1]) in pairs:
             models, sides, winner = models[::-1], sides[::-1], _OTHER[winner]
         key = vote["question_id"], *models
         _, pair = pairs.setdefault(key, (line, {**_pair(key), "question": [], "human": []}))
         shown = _shown(*(vote[side] for side in sides))
+        # The item shows as many turns as the longest conversation that was voted on.
         if len(shown["question"]) > len(pair["question"]):
             pair.update(shown)
         pair["human"].append(winner)
@@ -154,7 +161,7 @@ _FIELDS = ("question_id", "model_a", "model_b", "winner", "judge", "conversation
 
 
 def _winner(file: RowFile, line: int, vote: dict[str, Any]) -> str:
-    """A tie has also been published as "tie (inconsistent)"."""
+    """Read the winner of a vote; a tie has also been published as "tie (inconsistent)"."""
     winner = str(vote["winner"])
     if winner in ("model_a", "model_b"):
         return "1" if winner == "model_a" else "2"
@@ -177,7 +184,7 @@ def _pair(key: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _category(question: Any) -> str | None:
-    """The 80 questions, numbered from 81, are ten a category."""
+    """Return the category of a question: the 80 questions, numbered from 81, are ten to a category."""
     place = (int(question) - FIRST_QUESTION) // OF_A_CATEGORY
     return CATEGORIES[place] if 0 <= place < len(CATEGORIES) else None
 
@@ -195,9 +202,10 @@ def _said(conversation: Sequence[dict[str, str]], role: str) -> list[str]:
 
 
 def all_pairs(files: Sequence[RowFile]) -> Iterator[Row]:
-    """Questions with several models' answers and no votes: every two models are a pair, without a label."""
+    """Read questions with several models' answers and no votes: every two models are a pair, without a label."""
     numbers = count(1)
     for _, row in checked(files[0], "question_id", "turns", "answers"):
+        # Sorted, so that two models have the same order, and their pair the same id, whatever the order in the file.
         for first, second in combinations(sorted(row["answers"]), 2):
             pair = _pair((row["question_id"], first, second))
             yield (

@@ -1,4 +1,4 @@
-"""Published ratings: SummEval, Topical-Chat and HANNA, in their published forms and as one JSON object a line."""
+"""Read published ratings: SummEval, Topical-Chat and HANNA, as published and as one JSON object on each line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
 
 
 def topical_chat(files: Sequence[RowFile]) -> Iterator[Row]:
-    """One row a response; grouped by dialogue context."""
+    """Read one row for each response, grouped by dialogue context; those of a context must follow one another."""
     rows = checked(files[0], "item_id", "context_id", "dialogue_history", "response", "human")
     for _, context in groupby(rows, key=lambda row: row[1]["context_id"]):
         held = list(context)
@@ -29,8 +29,9 @@ def topical_chat(files: Sequence[RowFile]) -> Iterator[Row]:
 
 
 def topical_chat_of_unieval(files: Sequence[RowFile]) -> Iterator[Row]:
-    """UniEval's copy of USR's annotations: one row a response, the six of a context one after the other."""
+    """Read UniEval's copy of USR's annotations: one row for each response, the six of a context one after the other."""
     rows = checked(files[0], "source", "system_id", "system_output", "scores")
+    # This copy has no ids: rows of one context follow one another with the same dialogue and fact.
     contexts = groupby(rows, key=lambda row: (row[1]["source"], row[1].get("context")))
     for number, (_, context) in enumerate(contexts):
         held = list(context)
@@ -48,19 +49,20 @@ def _response(
     human: Mapping[str, float],
     truth: Sequence[str],
 ) -> dict[str, Any]:
-    """What people really said next is the reference of the other responses, and has none itself."""
+    """Make an item's fields; what people really said next is the other responses' reference, and has none itself."""
     source, response, fact = texts
     return {
         "source": source.strip(),
         "candidate": response.strip(),
         "fact": (fact or "").strip() or None,
         "references": [] if system == TRUTH else truth,
+        # The overall rating has a scale of its own, 1 to 5, and is of no single aspect.
         "human": {name: value for name, value in human.items() if name != "overall"},
     }
 
 
 def summeval(files: Sequence[RowFile]) -> Iterator[Row]:
-    """One row a summary; grouped by article; its references are in a file beside it, if there."""
+    """Read one row for each summary, grouped by article; references are in a file beside it, which may be missing."""
     references = _references(files[1]) if len(files) > 1 else {}
     for line, row in checked(files[0], "item_id", "article_id", "source", "summary", "human"):
         yield (
@@ -83,7 +85,7 @@ def _references(file: RowFile) -> dict[str | None, list[str]]:
 
 
 def summeval_paired(files: Sequence[RowFile]) -> Iterator[Row]:
-    """The authors' ``model_annotations.aligned.paired.jsonl``: single ratings, systems, articles, references."""
+    """Read the authors' ``model_annotations.aligned.paired.jsonl``: single ratings, systems, articles, references."""
     for line, row in checked(files[0], "id", "decoded", "expert_annotations"):
         if "text" not in row:
             raise DataError(
@@ -107,7 +109,7 @@ def summeval_paired(files: Sequence[RowFile]) -> Iterator[Row]:
 
 
 def summeval_of_mteb(files: Sequence[RowFile]) -> Iterator[Row]:
-    """MTEB's copy: one row an article, with lists of its summaries and of their mean ratings."""
+    """Read MTEB's copy: one row for each article, with lists of its summaries and of their mean ratings."""
     number = 0
     fields = ("id", "text", "machine_summaries", "human_summaries", *SUMMEVAL)
     for line, row in checked(files[0], *fields):
@@ -132,12 +134,12 @@ def summeval_of_mteb(files: Sequence[RowFile]) -> Iterator[Row]:
 
 
 def _single(annotations: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    """By aspect what by annotator was."""
+    """Turn the annotators' ratings, each by aspect, into one list of ratings for each aspect."""
     return {name: [one[name] for one in annotations] for name in (annotations[0] if annotations else ())}
 
 
 def hanna(files: Sequence[RowFile]) -> Iterator[Row]:
-    """One row a story with the means of its three raters; grouped by prompt."""
+    """Read one row for each story with the means of its three raters; grouped by prompt."""
     titles = [name.title() for name in HANNA]
     for line, row in checked(files[0], "prompt_id", "story_id", "prompt", "story", *titles):
         yield (
@@ -153,7 +155,7 @@ def hanna(files: Sequence[RowFile]) -> Iterator[Row]:
 
 
 def hanna_annotations(files: Sequence[RowFile]) -> Iterator[Row]:
-    """The authors' ``hanna_stories_annotations.csv``: one row a story and rater."""
+    """Read the authors' ``hanna_stories_annotations.csv``: one row for each story and rater."""
     titles = [name.title() for name in HANNA]
     stories: dict[str, Row] = {}
     for line, row in checked(files[0], "Story ID", "Prompt", "Story", "Model", *titles):

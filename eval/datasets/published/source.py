@@ -1,4 +1,4 @@
-"""What is known of a named dataset: homes, forms, where it lies on a disk."""
+"""Describe a named dataset, its home and formats, and find its files on a disk."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..files import Row, RowFile
 Labels = Literal["people", "construction", "none"]
 
 Rows = Callable[[Sequence[RowFile]], Iterator[Row]]
-"""Makes items' fields of the rows of a form's files, which come in the form's order."""
+"""Turns the rows of a format's files, given in the format's order, into items' fields."""
 
 
 @dataclass(frozen=True)
 class DownloadFormat:
-    """One way in which a dataset lies on a disk.
+    """Describes one way in which a dataset lies on a disk.
 
     Attributes:
-        files: their paths below a folder; of each, the compressed one (``.gz``) does as well.
-        rows: reads them.
-        extra: files beside them that are read where they are there.
+        files: the paths of its files below a folder; each may also be compressed (``.gz``).
+        rows: the function that reads them.
+        extra: further files beside them, read only if they are there.
     """
 
     files: tuple[str, ...]
@@ -35,20 +35,20 @@ class DownloadFormat:
 
 @dataclass(frozen=True)
 class GitHub:
-    """Files of a repository on GitHub, as they were at one commit."""
+    """Names a repository on GitHub and the commit whose files are taken."""
 
     repository: str
     commit: str
 
     @property
     def address(self) -> str:
-        """Where people find it."""
+        """Return the address of its page for people."""
         return f"https://github.com/{self.repository}/tree/{self.commit}"
 
 
 @dataclass(frozen=True)
 class HuggingFace:
-    """Files of a dataset on the Hugging Face Hub at one revision, each with the SHA-256 that the Hub states."""
+    """Names a dataset on the Hugging Face Hub, the revision taken, and the SHA-256 that the Hub states of each file."""
 
     repository: str
     revision: str
@@ -56,18 +56,18 @@ class HuggingFace:
 
     @property
     def address(self) -> str:
-        """Where people find it."""
+        """Return the address of its page for people."""
         return f"https://huggingface.co/datasets/{self.repository}/tree/{self.revision}"
 
 
 @dataclass(frozen=True)
 class Paper:
-    """What to cite.
+    """Holds what to cite for a dataset.
 
     Attributes:
         cite: authors and year.
-        title: of the paper.
-        bibtex: the entry.
+        title: the title of the paper.
+        bibtex: the BibTeX entry.
     """
 
     cite: str
@@ -77,24 +77,24 @@ class Paper:
 
 @dataclass(frozen=True)
 class Source:
-    """A dataset that has a name.
+    """Describes a dataset that has a name.
 
     Attributes:
-        name: what it is called here.
-        kind: what its items are.
-        summary: what it is, in a few words.
-        labels: who made them.
-        items: how many there are, where that is known.
-        size: the same for people, with what the items are made of.
-        licence: as its home states it, in short.
-        forms: the published one first; empty for a bundled dataset.
-        home: where the published form is fetched from; ``None`` for a bundled dataset.
-        papers: what to cite.
-        scale: of its labels, for people.
-        family: prefix of its aspects' full names.
-        aspects: what is rated.
-        terms: of use, where they take more words.
-        quirks: what one should know before trusting a figure made from it.
+        name: its name in this package.
+        kind: the kind of task, ``score`` or ``compare``.
+        summary: its content in a few words.
+        labels: the origin of the labels.
+        items: the number of items, where that is known.
+        size: the number of items in words, with what they are made of.
+        licence: the licence that its home states, in short.
+        forms: the formats it is read from, the published one first; empty for a bundled dataset.
+        home: the place that the published format is fetched from; ``None`` for a bundled dataset.
+        papers: the papers to cite.
+        scale: the scale of its labels, in words.
+        family: the prefix of its aspects' full names.
+        aspects: the aspects that are rated.
+        terms: the terms of use, where they take more words than ``licence``.
+        quirks: facts to know before trusting a figure made from it.
         rule: how a comparison is measured against its labels.
         file: for a dataset that another package registers: its items as a JSONL, JSON, CSV or Parquet file, or a
             function that puts the file on the disk and gives its path.
@@ -120,7 +120,7 @@ class Source:
 
     @property
     def wanted(self) -> str:
-        """The files that one of its forms needs, for messages."""
+        """Name the files of each format, for messages."""
         *most, last = [_shown(form.files) for form in self.forms]
         return f"{', '.join(most)} or {last}" if most else last
 
@@ -132,11 +132,11 @@ def _shown(files: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class LocatedFile:
-    """A form of a dataset, and where its files are.
+    """Holds a format of a dataset and the places of its files.
 
     Attributes:
-        form: how they are read.
-        paths: the files, in the form's order; those that it takes where they are there come last.
+        form: the format, which says how the files are read.
+        paths: the files in the format's order, then those of its further files that are there.
         place: the file, or the folder that holds them all: enough to find them again.
     """
 
@@ -146,7 +146,7 @@ class LocatedFile:
 
 
 def find(source: Source, place: str | Path) -> LocatedFile:
-    """A dataset's files: in a folder, one folder below it that is called like the dataset, or the one file named.
+    """Find a dataset's files in a folder, in a folder below it with the dataset's name, or as the one file named.
 
     Raises:
         DataError: they are not there.
@@ -182,10 +182,11 @@ def _in_folder(form: DownloadFormat, folder: Path, wanted: Path | None) -> Locat
 
 
 def _shortened(files: tuple[str, ...]) -> Iterator[list[str]]:
-    """The paths as published, and without the folders that they begin with: a part of a checkout does as well."""
+    """Yield the paths as published, then without their leading folders: a part of a checkout does as well."""
     parts = [PurePosixPath(name).parts for name in files]
     for dropped in range(min(map(len, parts))):
         names = ["/".join(path[dropped:]) for path in parts]
+        # Not so short that two files become one, such as the eight ``dataset.json`` of LLMBar.
         if len(set(names)) == len(names):
             yield names
 

@@ -294,6 +294,14 @@ def test_a_damaged_journal_is_told_before_any_call(
     assert len(provider.requests) == 6
 
 
+def test_a_folder_is_free_again_after_an_error_that_is_still_looked_at(tmp_path: Path) -> None:
+    # A notebook keeps the last error, and with it every local name of the frames that it went through.
+    with pytest.raises(ZeroDivisionError) as kept, folder_module.exclusive(tmp_path / "run.lock", "run"):
+        _ = 1 / 0
+    with folder_module.exclusive(tmp_path / "run.lock", "run"):
+        assert kept.value.__traceback__ is not None
+
+
 def test_a_folder_in_use_is_left_alone(finished: Path, command: Command) -> None:
     with FileLock(finished / "run.lock"):
         assert command(*arguments(finished.parent / "mine.jsonl")) == 2

@@ -96,7 +96,7 @@ def _print_list(headings: tuple[str, ...], rows: Sequence[tuple[str, *tuple[Sequ
         out.print(table)
         return
     for name, *facts in rows:
-        entry = Table.grid(padding=(0, 2))
+        entry = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
         for heading, words in zip(headings[1:], facts, strict=True):
             if words:
                 entry.add_row(Text(f"  {heading}", style="dim"), Text(", ".join(words)))
@@ -107,7 +107,8 @@ def _describe(name: str) -> None:
     source = find_source(name)
     if source is None:
         raise UsageError(f"no dataset {name!r}; datasets are {', '.join(dataset_names())}")
-    table = Table.grid(padding=(0, 2))
+    # An address that is too long for its line goes on in the next one: cut off, it leads nowhere.
+    table = Table.grid(Column(), Column(overflow="fold"), padding=(0, 2))
     for fact, text in _facts(source):
         table.add_row(Text(fact, style="bold"), Text(text))
     console().print(table)

@@ -135,15 +135,33 @@ def _locked(folder: Path | None) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise UsageError(f"{folder} is a file: --out takes a folder") from None
-    lock = FileLock(folder / LOCK, blocking=False)
+    with exclusive(folder / LOCK, "run"):
+        yield folder
+
+
+@contextmanager
+def exclusive(path: Path, user: str) -> Iterator[None]:
+    """Hold a lock file of a folder while the block runs.
+
+    Args:
+        path: the lock file.
+        user: what locks the folder, for the message: ``run`` or ``sweep``.
+
+    Raises:
+        UsageError: another process, or another run in this one, holds it.
+    """
+    lock = FileLock(path, blocking=False)
     try:
         lock.acquire()
     except Timeout:
         raise UsageError(
-            f"{folder} is in use by another run that is on; wait for it, or choose another --out"
+            f"{path.parent} is in use by another {user} that is on; wait for it, or choose another --out"
         ) from None
-    with lock:
-        yield folder
+    # Not ``with lock``: that would acquire it a second time, and one release would leave it locked.
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _asked_for_steps(result: Result) -> bool:

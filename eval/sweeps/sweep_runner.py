@@ -10,14 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Unpack, cast
 
-from filelock import FileLock, Timeout
-
 from ...nodes.sync_bridge import run_blocking
-from ...state.errors import UsageError
 from ...state.usage import Usage
 from ..datasets.dataset import Data
 from ..plan import Options
 from ..run.config import RunConfig, RunLimits
+from ..run.folder import exclusive
 from ..run.progress_counters import ProgressCounters
 from ..run.shutdown import StopSignal
 from ..runner import execute
@@ -139,13 +137,6 @@ def _kept(planned: SweepPlan, config: RunConfig) -> Iterator[RunConfig]:
             yield replace(config, journal=config.journal or Path(folder) / JOURNAL)
         return
     make_folder(planned.folder)
-    lock = FileLock(planned.folder / LOCK, blocking=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise UsageError(
-            f"{planned.folder} is in use by another sweep that is on; wait for it, or choose another --out"
-        ) from None
-    with lock:
+    with exclusive(planned.folder / LOCK, "sweep"):
         Record.of(planned).write(planned.folder)
         yield config

@@ -132,7 +132,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
         return self._graphs[name], self._settings(name, given.handed_to(self._place))
 
     def check_run(self, context: object, kind: TaskKind) -> None:
-        """See ``NestedJudges.check_run``."""
+        """Check a run with this context and kind of task, as ``NestedJudges.check_run`` does."""
         graph, _ = self.choose(context)
         kinds = kinds_of(graph)
         if kind not in kinds:
@@ -171,7 +171,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
 
 
 class NestedJudges(BoundJudge[WrapperSettingsT]):
-    """Act as the bound judge of a registered wrapper: hold the judges inside it under the wrapper's name.
+    """Hold the judges inside a registered wrapper, as the bound judge under the wrapper's name.
 
     Attributes:
         bound: the settings that are bound to it; the judges' own settings in full.

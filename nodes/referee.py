@@ -1,4 +1,4 @@
-"""The referees: they discuss, and give their scores in the last turn (ChatEval, section 2, appendix A).
+"""Ask the referees, who discuss and give their scores in the last turn (ChatEval, section 2, appendix A).
 
 An ensemble's referees answer the same prompt with the history left out, the single scorer with history and role
 left out.

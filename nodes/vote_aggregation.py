@@ -72,7 +72,7 @@ def _mean_by_round(transcript: Iterable[Turn]) -> list[Score]:
 
 
 async def tally(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    """Decide without a model: the jury's winner, where it has one; else the side with the higher mean score.
+    """Decide a comparison: by the jury's votes where they have a winner, else by the higher mean score.
 
     ``final`` is the mean pair; ``details`` holds both winners and the count.
     """

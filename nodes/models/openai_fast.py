@@ -1,4 +1,4 @@
-"""OpenAI's chat client with less work for each call, and its connections.
+"""Call OpenAI's chat completions with less work for each call than the usual client, and keep the connections.
 
 ``FastChatOpenAI`` is a ``ChatOpenAI`` that posts plain chat completions itself, over aiohttp. Imported by the model
 resolver alone, when a model of OpenAI is named: a program without it need not import aiohttp.
@@ -105,7 +105,7 @@ class _Post:
 
 
 class FastChatOpenAI(ChatOpenAI):
-    """``ChatOpenAI`` with the same requests and results at a fraction of the work.
+    """Make the same requests and results as ``ChatOpenAI`` at a fraction of the work.
 
     ``ChatOpenAI`` itself builds the request and makes the result. Between the two, the ``openai`` client is left out:
     aiohttp talks to the provider, and no typed object is made for each field of a reply, of which log-probabilities

@@ -29,7 +29,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One piece of evidence on the text, or on both answers: a quality and a clause for each."""
+    """Hold one piece of evidence on the text, or on both answers: a quality and a clause for each."""
 
     name: str
     weight: float

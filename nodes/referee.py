@@ -66,6 +66,7 @@ def _contribution(
     state: JudgeState, runtime: AgentRuntime[ChatEvalSettings], referee: Referee, round: int
 ) -> Question:
     settings, task = runtime.settings, task_of(state)
+    # The last turn always ends in scores: the verdict is made of them.
     last = round == settings.turns
     scored = last or settings.score_each_turn
     own = _own(state, runtime, referee, others=True, last=last, scored=scored)

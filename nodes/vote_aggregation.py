@@ -103,4 +103,5 @@ def count_votes(transcript: Sequence[Turn]) -> dict[str, float]:
     scored = [value for value in cast if isinstance(value, list)]
     if scored:
         return {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
+    # A void vote has the value None, and so is counted for no side.
     return {str(side): cast.count(str(side)) for side in SIDES}

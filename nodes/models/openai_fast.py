@@ -239,10 +239,10 @@ def _shown(content: bytes) -> str:
 
 
 IDLE_SECONDS = 60.0
-"""How long an unused connection is kept."""
+"""The time for which an unused connection is kept."""
 
 CONNECT_SECONDS = 30.0
-"""How long a provider may take to accept a connection; the time limit of a reply is the caller's (``retry.py``)."""
+"""The time a provider may take to accept a connection; the time limit of a reply is the caller's (``retry.py``)."""
 _SESSIONS: dict[asyncio.AbstractEventLoop, ClientSession] = {}
 
 

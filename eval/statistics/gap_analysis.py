@@ -68,7 +68,7 @@ def gap_posterior(rounds: int, growths: int, eps: float, alpha: float = 1, beta:
     >>> round(model.bound, 4), round(model.tail, 4), model.status
     (0.9996, 1.0, 'holds')
     """
-    # Imported where it is needed: scipy.special takes longer to load than numpy and this package's statistics.
+    # Imported where it is needed: scipy.special takes longer to load than numpy.
     from scipy.special import betaincc
 
     if not 0 < eps <= 1:

@@ -1,4 +1,4 @@
-"""A judge inside another graph, and what wrappers say of themselves.
+"""Put a judge inside another graph, and count and check what wrappers hold.
 
     the wrapper's node:   state --before--> judge's graph, with a context of its own --after--> update
 
@@ -37,12 +37,12 @@ Compiled = CompiledStateGraph[Any, Any, Any, Any]
 AnyGraph = Compiled | StateGraph[Any, Any, Any, Any]
 
 Choice = tuple[Compiled | None, Settings | None]
-"""Another graph than the one that sits there, and the context that it is run with, if another than the run's."""
+"""The graph to run in place of the given one, and the context to run it with; None where neither changes."""
 WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
 
 
 class JudgeSlot(NamedTuple):
-    """The place of a judge inside a wrapper: its graph as drawn, and the one that a run's context asks for."""
+    """Hold a judge inside a wrapper: its graph as drawn, and how to choose the one that a run's context asks for."""
 
     graph: Compiled
     choose: Callable[[object], Choice]
@@ -60,13 +60,13 @@ def nested_judge_node(
     after: Callable[[Any, Any], Any],
     metadata: Callable[[Any, Mapping[str, Any]], dict[str, Any]] | None = None,
 ) -> RunnableLambda[Any, Any]:
-    """A node (or a step of one) that has a judge judge; sync and async, and drawn as a sub-graph.
+    """Make a node (or a step of one) that runs a judge's graph; sync and async, and drawn as a sub-graph.
 
     Args:
-        seat: who judges.
-        before: the judge's input, from the state.
-        after: the update, from the state and what the judge came to.
-        metadata: what every call of the judge is marked with, from the state and the marks that are there.
+        slot: the judge.
+        before: makes the judge's input from the state.
+        after: makes the update from the state and the judge's output.
+        metadata: returns the marks that every call of the judge gets, from the state and the marks that are there.
     """
     # A name in both functions below, which is how LangGraph finds out that it is a sub-graph.
     graph = slot.graph
@@ -90,12 +90,12 @@ def nested_judge_node(
 
 
 class NestedJudge(Generic[WrapperSettingsT]):
-    """The judge that a wrapper's settings name: built with the bound settings, run with what a context adds.
+    """Build the judge that a wrapper's settings name, with the bound settings; run it with what a context adds.
 
     Attributes:
-        panel: who judges there, as bound.
+        bound_judge: the judge as bound: its settings and models.
         kinds: kinds of task that it takes, as bound.
-        seat: for the wrapper's node.
+        slot: for the wrapper's node.
     """
 
     def __init__(
@@ -121,6 +121,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
             UsageError: no such protocol.
             pydantic.ValidationError: a setting that the protocol does not have or that cannot be so.
         """
+        # The exact class, as ``resolve_settings`` compares it: one wrapper's settings inherit from another's.
         given = context if type(context) is type(self._bound) else type(self._bound)()
         assert isinstance(given, type(self._bound))
         name = self._named(given.over(self._bound))
@@ -170,7 +171,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
 
 
 class NestedJudges(BoundJudge[WrapperSettingsT]):
-    """The bound judge of a registered wrapper: the judges inside it, under the wrapper's name.
+    """Act as the bound judge of a registered wrapper: hold the judges inside it under the wrapper's name.
 
     Attributes:
         bound: the settings that are bound to it; the judges' own settings in full.
@@ -187,6 +188,7 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
     ) -> None:
         chats = {role: model for role, model in (models or {}).items() if isinstance(model, BaseChatModel)}
         names = {role: model for role, model in (models or {}).items() if role not in chats}
+        # Names of models are settings and go into the settings; chat model objects cannot be, and are kept apart.
         given = make_settings(settings_class, settings, {**fields, **({"models": names} if names else {})})
         roles = dict.fromkeys(role for of_one in roles_by_place(given).values() for role in of_one)
         super().__init__(protocol.name, tuple(roles), given, chats)
@@ -255,6 +257,7 @@ def kinds_of(graph: Compiled) -> tuple[TaskKind, ...]:
 
 def is_role(name: str, roles: Sequence[str]) -> bool:
     """Tell whether a name is a role, one agent of a role (``juror_1``), or ``*`` for all."""
+    # ``advocate_1_3`` is an agent of the role ``advocate``.
     return name == "*" or name in roles or re.sub(r"(_\d+)+$", "", name) in roles
 
 
@@ -300,7 +303,7 @@ def _within(held: str, error: ValidationError) -> ValidationError:
 
 
 TEMPLATES = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))
-"""All folders: which of them are used, settings say."""
+"""All folders of bundled templates; a wrapper's settings say which of them are used."""
 
 
 def roles_of(settings: type[WrapperSettings]) -> tuple[str, ...]:

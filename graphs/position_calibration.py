@@ -1,4 +1,4 @@
-"""Balanced position calibration: both orders of two answers, weighed as one (FairEval; ChatEval, section 3.3).
+"""Judge two answers in both orders and make one verdict: balanced position calibration (FairEval; ChatEval, 3.3).
 
     prepare --> straight --+--> weigh
             +-> swapped  --+
@@ -34,7 +34,7 @@ from .base import ProtocolGraph, SyncFunction
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 Weigh = Callable[[JudgeOutput, JudgeOutput], Verdict]
-"""Makes one verdict of the outcomes of both orders; the second is already mapped back to the task's order."""
+"""A function that makes one verdict of both orders' outcomes; the second is already mapped back to the task's order."""
 PositionSettingsT = TypeVar("PositionSettingsT", bound=PositionSettings)
 
 
@@ -95,7 +95,7 @@ def weigh_orders(
 
 
 class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
-    """A graph that runs an inner graph in both orders side by side and weighs the two.
+    """Run an inner graph in both orders side by side, and weigh the two outcomes.
 
     The edges from ``prepare`` are added by the caller, because some protocols judge in one order only.
     """
@@ -120,16 +120,18 @@ class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
         )
         self.add_node("weigh", SyncFunction("weigh", lambda state: _weighed(state, weigh)))
         self.add_edge(START, "prepare")
+        # Two edges, not one from both nodes, which would wait for an order that a score task does not have. Both orders
+        # end in the same step of the graph, so that ``weigh`` runs once.
         self.add_edge("straight", "weigh")
         self.add_edge("swapped", "weigh")
         self.add_edge("weigh", END)
 
 
 class PositionGraph(BothOrders, Generic[PositionSettingsT]):
-    """A protocol whose settings say whether comparisons are judged in both orders; a score task has one order.
+    """Judge comparisons in both orders where the protocol's settings say so; a score task has one order.
 
     Attributes:
-        panel: the settings that are bound to it, and the models behind its roles.
+        bound_judge: the settings and models that are bound to the protocol.
     """
 
     def __init__(self, core: ProtocolGraph[PositionSettingsT], weigh: Weigh = weigh_orders) -> None:
@@ -183,7 +185,7 @@ def _straight(outcome: JudgeOutput) -> dict[str, Any]:
 
 
 def _mapped_back(outcome: JudgeOutput) -> dict[str, Any]:
-    """Map a turn about swapped answers back: its values in the task's order, its words unchanged."""
+    """Map the outcome for swapped answers back: its values in the task's order, the agents' words unchanged."""
     verdict = {**outcome["verdict"]}
     verdict.update({key: swapped(verdict[key]) for key in ("scores", "winner")})
     verdict["score_by_round"] = [swapped(pair) for pair in verdict["score_by_round"]]
@@ -192,6 +194,7 @@ def _mapped_back(outcome: JudgeOutput) -> dict[str, Any]:
 
 
 def _turn_mapped_back(turn: Turn) -> Turn:
+    # 1 becomes 2 and 2 becomes 1: the inner graph may itself have judged both orders.
     order = 3 - turn.get("order", 1)
     return cast("Turn", {**turn, "value": swapped(turn["value"]), "order": order})
 
@@ -207,6 +210,7 @@ def _weighed(state: OrdersState, weigh: Weigh) -> JudgeOutput:
 
 
 def _stop_reason(one: Verdict, two: Verdict) -> StopReason:
+    # Where the two orders ended for different reasons, neither reason holds for both.
     return one.stop_reason if one.stop_reason == two.stop_reason else "complete"
 
 
@@ -218,6 +222,7 @@ def _mean_by_round(one: Verdict, two: Verdict) -> tuple[tuple[float, float], ...
 
 def _held(verdict: Verdict, rounds: int) -> list[tuple[float, float]]:
     pairs = [pair for pair in verdict.score_by_round if isinstance(pair, tuple)]
+    # A slice, which is empty where there is no pair at all.
     return [*pairs, *pairs[-1:] * (rounds - len(pairs))]
 
 

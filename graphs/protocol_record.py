@@ -1,4 +1,4 @@
-"""The ``Protocol`` record: all that the rest of the package knows of a protocol.
+"""Define the ``Protocol`` record: all that the rest of the package knows of a protocol.
 
 Runs, estimates, replays, reports and sweeps ask this record and name no protocol. Every field after ``calls`` has a
 default, so that a protocol which sets none of them works everywhere; what a field adds is said where it is defined.
@@ -19,7 +19,7 @@ from ..state.tasks import TaskKind
 
 @dataclass(frozen=True)
 class Replay:
-    """What a protocol needs to be run again on recorded replies.
+    """Say what a protocol needs to be run again on recorded replies.
 
     Attributes:
         settings: from the number of samples recorded to the settings with which nothing else is asked for.
@@ -32,7 +32,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """How a protocol of several judges who do not talk is made of any size.
+    """Say how a protocol of several judges who do not talk is made of any size.
 
     Attributes:
         single: the protocol that is one such judge alone; a run that repeats it holds ensembles, too.
@@ -46,7 +46,7 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class Ablation:
-    """An experiment of a protocol's paper as a ready-made sweep, in plain data.
+    """Describe an experiment of a protocol's paper as a ready-made sweep, in plain data.
 
     Attributes:
         name: as after ``--plan``.
@@ -86,7 +86,7 @@ def never_pauses(_settings: Settings) -> str:
 
 @dataclass(frozen=True)
 class Protocol(Generic[SettingsT]):
-    """What the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
+    """Hold what the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
 
     Attributes:
         name: as on the command line and in results.

@@ -1,4 +1,4 @@
-"""Every protocol by name: the modules of this folder, and those that other packages register.
+"""Find every protocol by name: the modules of this folder, and those that other packages register.
 
 A protocol is a module with ``protocol``, ``build`` and ``graph``. In this folder the module bears the protocol's
 name; another package registers its module under the protocol's name in the entry point group ``jurygraph.protocols``.
@@ -25,7 +25,7 @@ DEFAULT = "debate"
 
 
 def protocols() -> dict[str, ModuleType]:
-    """Name to module, in alphabetical order; each has ``protocol``, ``build`` and ``graph``.
+    """Return all protocols' modules by name, in alphabetical order; each has ``protocol``, ``build`` and ``graph``.
 
     Raises:
         UsageError: a registered protocol that cannot be loaded, or is none.
@@ -48,7 +48,7 @@ def protocol_names() -> list[str]:
 
 
 def find_protocol(name: str) -> ModuleType:
-    """A protocol's module.
+    """Return a protocol's module.
 
     Raises:
         UsageError: no such protocol; the message lists those there are.
@@ -68,9 +68,10 @@ def _bundled_names() -> frozenset[str]:
 
 
 def _bundled(name: str) -> ModuleType | None:
-    """The module of this folder by this name, if it is a protocol's."""
+    """Return the module of this folder by this name if it is a protocol's, else None."""
     if name not in _bundled_names():
         return None
+    # The folder also holds modules without a protocol, such as this one.
     module = import_module(f"{_PACKAGE}.{name}")
     return module if isinstance(getattr(module, "protocol", None), Protocol) else None
 
@@ -89,7 +90,7 @@ def _registered(name: str) -> ModuleType:
 
 @lru_cache
 def role_kinds(name: str) -> Mapping[str, RoleKind]:
-    """What the turns of each role do to the verdict of a protocol; a role that is not in it ``scores``.
+    """Return what the turns of each role do to the verdict of a protocol; a role that is not in it ``scores``.
 
     A wrapper says nothing of roles, since its settings name the protocols inside, and a protocol that is not installed
     cannot: for these, every role counts as what it is in the protocols that there are.

@@ -1,4 +1,4 @@
-"""The agents, one file each, and what they need: prompts, models, and the reading of replies.
+"""Ask the agents, one file each, and provide what they need: prompts, models, and the reading of replies.
 
 ``agent_runtime`` asks an agent, ``bound_judge`` holds a graph's settings and models, ``prompt_context`` and
 ``prompt_templates`` make prompts, ``output_schemas`` says how a reply is asked for and read, ``replies`` reads text,

@@ -31,7 +31,7 @@ SAMPLING_TEMPERATURE = 1.0
 
 @dataclass(frozen=True)
 class Question:
-    """One request to one agent.
+    """Describe one request to one agent.
 
     Attributes:
         agent: the name under which it speaks, such as ``juror_2``.
@@ -54,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """An agent's turn with its warnings; ``tokens`` where log-probabilities were asked for."""
+    """Hold an agent's turn with its warnings; ``tokens`` where log-probabilities were asked for."""
 
     turn: Turn
     warnings: tuple[str, ...]
@@ -73,7 +73,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Samples:
-    """The turns of one question that was asked several times; a turn that cannot be read has the value None."""
+    """Hold the turns of one question that was asked several times; an unreadable one has the value None."""
 
     turns: tuple[Turn, ...]
     warnings: tuple[str, ...]
@@ -91,7 +91,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class AgentRuntime(Generic[SettingsT]):
-    """What the agents of one run need beside the state: settings, prompts, models, and where turns are streamed to."""
+    """Ask agents with the settings, prompts and models of one run, and stream their turns to ``publish``."""
 
     settings: SettingsT
     prompts: Prompts
@@ -162,7 +162,7 @@ class AgentRuntime(Generic[SettingsT]):
         return Samples(tuple(turns), (*warnings, *_unread_warnings(question, turns)))
 
     def model_of(self, role: str, agent: str | None = None) -> LoadedModel:
-        """The model of an agent: the one chosen for the agent, else for its role, else for all (``"*"``)."""
+        """Return the model of an agent: the one chosen for the agent, else for its role, else for all (``"*"``)."""
         return self.models[self._model_key(role, agent)]
 
     def publish_turn(self, turn: Turn, problem: str | None = None) -> None:
@@ -183,6 +183,7 @@ class AgentRuntime(Generic[SettingsT]):
                     invalidate(calls)
                     error.agent, error.round, error.turn = question.agent, question.round, turn
                     raise
+                # The conversation grows: a second repair request comes after the first one and its reply.
                 messages = [*calls[-1].messages, *self._repair_request(question, error, model)]
                 calls.append(self._call(question, model, messages, len(replies)))
                 replies.append(await send(calls[-1]))
@@ -195,6 +196,7 @@ class AgentRuntime(Generic[SettingsT]):
 
     async def _repair_first_sample(self, question: Question, sampled: Sequence[SampledReply]) -> Answer:
         """Repair the first of samples none of which can be read; on failure invalidate the calls of all."""
+        # The sample's number stays in the metadata, as in the call that is repaired.
         first = replace(question, details={**question.details, "sample": 1})
         try:
             return await self._read_or_repair(first, *sampled[0])
@@ -237,7 +239,8 @@ class AgentRuntime(Generic[SettingsT]):
         return self.settings.structured == "auto" and model.takes_structure()
 
     def _sampling_temperature(self, question: Question) -> float:
-        """The temperature in the model's name, else that of the settings, else ``SAMPLING_TEMPERATURE``."""
+        """Return the temperature in the model's name, else that of the settings, else ``SAMPLING_TEMPERATURE``."""
+        # The settings' own entry, for the loaded model already has the default temperature of a single reply.
         spec = self.settings.models.get(self._model_key(question.role, question.agent))
         if spec is not None and spec.temperature is not None:
             return spec.temperature
@@ -261,6 +264,7 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
         raise ReplyError("The reply is a refusal.", reply.text, "refused")
     if reply.cut_off:
         raise ReplyError("The reply was cut off by the length limit; be shorter.", reply.text, "cut_off")
+    # A plain-text form may still get JSON from a model that likes to write it; only its text counts.
     if reply.fields is not None and form.schema() is not None:
         return form.from_fields(reply.fields, reply.text)
     return reply.text, form.from_text(reply.text)
@@ -279,6 +283,7 @@ def _turn(question: Question, replies: list[Reply], content: str, value: Value, 
     """Make the turn of the last reply, with the usage of all of them: a repaired reply was paid for as well."""
     usage = total_usage(reply.usage for reply in replies)
     turn = turn_without_model(question.round, question.agent, question.role, content, value)
+    # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
     return written_by(turn, replies[-1].model or model, usage)
 
 
@@ -299,7 +304,7 @@ def _repair_warnings(question: Question, replies: list[Reply]) -> tuple[str, ...
 
 
 class SampledReply(NamedTuple):
-    """A reply, and the call that it answers."""
+    """Pair a reply with the call that it answers."""
 
     call: Call
     reply: Reply
@@ -316,8 +321,9 @@ async def draw_samples(call: Call, size: int) -> list[SampledReply]:
 
 
 async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
-    """Ask for all replies with the parameter ``n``: a prompt is paid once then. There may be fewer than asked for,
-    or none where the provider refuses the parameter.
+    """Ask for all replies with the parameter ``n``, so that the prompt is paid once.
+
+    There may be fewer than asked for, or none where the provider refuses the parameter.
     """
     request = _with_sample_number(replace(call, parameters={**call.parameters, SEVERAL: size}), 1)
     try:
@@ -336,6 +342,7 @@ async def _sample_in_one_request(call: Call, size: int) -> list[SampledReply]:
 
 async def _sample_in_parallel(call: Call, numbers: Iterable[int]) -> list[SampledReply]:
     calls = [_with_sample_number(_with_own_seed(call, number), number) for number in numbers]
+    # An exception is raised below, when all calls have ended: otherwise it would leave calls that are being paid for.
     replies = await asyncio.gather(*map(send, calls), return_exceptions=True)
     for reply in replies:
         if isinstance(reply, BaseException):

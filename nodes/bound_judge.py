@@ -89,8 +89,11 @@ class BoundJudge(Generic[SettingsT]):
                 resolver.check(model)
 
     def _chosen(self, settings: SettingsT, context: object) -> dict[str, ModelSpec | LoadedModel]:
+        # A context of this very class has been combined into the settings already; its models are needed apart, since
+        # one that a run names goes before a chat model object given to ``build``.
         of_run = context.models if isinstance(context, Settings) and type(context) is type(self.bound) else {}
         self._check_roles(of_run)
+        # Later entries win: the offline judge, the settings' names, chat model objects, the run's own names.
         chosen: dict[str, ModelSpec | LoadedModel] = {"*": resolver.OFFLINE}
         chosen.update({**settings.models, **self._own, **of_run})
         return {role: _with_parameters(model, settings) for role, model in chosen.items()}

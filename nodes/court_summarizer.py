@@ -1,4 +1,4 @@
-"""SAMRE's memory of the debate, and the summarizer that keeps it short (section 3.2)."""
+"""Keep SAMRE's memory of the debate, which a summarizer can shorten (section 3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agents of the courtroom protocols share: the six criteria, prompts, and reading of points and turns.
+"""Define what the agents of the courtroom protocols share: the six criteria, prompts, reading of points and turns.
 
 First prompts and state updates, then ``read_points`` (the points on each criterion in a judge's reply), then the turns
 of the transcript that each agent is shown.
@@ -37,7 +37,7 @@ CRITERIA = (
 )
 
 LOWEST, HIGHEST = 1, 20
-"""Points on one criterion."""
+"""The fewest and the most points on one criterion."""
 LOWEST_TOTAL, HIGHEST_TOTAL = LOWEST * len(CRITERIA), HIGHEST * len(CRITERIA)
 SIDES = (1, 2)
 
@@ -111,6 +111,8 @@ _CALLED = (
     re.compile(r"opponent|rebut|other side"),
 )
 _NUMBER = r"(\d{1,3}(?:\.\d{1,2})?)(?: ?/ ?20)?"
+# _LINE matches ``- **2. Accuracy: [17, 12]``; its groups are the criterion and what follows the colon. _PAIR matches
+# ``[18, 15]`` and ``(18/20; 15/20)``. _ONE matches ``18`` and ``18/20``, but no beginning of ``1805`` or ``18.55.2``.
 _LINE = re.compile(r"[^\w\n]{0,12}(?:\d{1,2}[.)] ?)?[^\w\n]{0,4}([A-Za-z][^:=\n]{0,80})[:=](.*)")
 _PAIR = re.compile(rf"\W{{0,6}}[\[(] ?{_NUMBER} ?[,;|] ?{_NUMBER} ?[\])]")
 _ONE = re.compile(rf"[^\w\[(]{{0,6}}{_NUMBER}(?![\d.]?\d)")
@@ -165,6 +167,7 @@ def _values(text: str, side: int | None) -> list[tuple[int, float]]:
 
 
 def _complete(found: dict[tuple[int, int], float], answer: int) -> list[float] | None:
+    # A missing criterion counts as 0, which is below the lowest number of points and so fails the check.
     points = [found.get((answer, criterion), 0) for criterion in range(len(CRITERIA))]
     return points if all(LOWEST <= value <= HIGHEST for value in points) else None
 

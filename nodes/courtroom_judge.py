@@ -91,6 +91,7 @@ async def _judged(
         Question(
             agent="judge",
             role="judge",
+            # The judge without a debate is asked while the state still says round 0.
             round=max(state["round"], 1),
             prompt=court_prompt(state, runtime.prompts, own, record),
             form=form,

@@ -55,6 +55,7 @@ def picked(answers: Sequence[Answer], tau: float) -> dict[str, Any]:
     return {
         "totals": totals,
         "weights": [softmax(values, tau) for values in totals],
+        # judge_1_2 scored the defence of advocate_1_2; ``_question`` names it so.
         "picked": [turn["agent"].replace("judge", "advocate", 1) for turn in best],
     }
 
@@ -100,6 +101,7 @@ def _sums(answers: Sequence[Answer]) -> list[str]:
     warnings = []
     for turn in (answer.turn for answer in answers):
         points = read_points(turn["content"], side_of(turn))
+        # Points of the other side are None, so that its copy of the total is not compared with anything.
         faults = sums_that_differ(points, [_total(turn)] * len(SIDES))
         warnings += [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
     return warnings

@@ -11,6 +11,7 @@ import hashlib
 import re
 from typing import NamedTuple
 
+# Hexadecimal digits, as ``_SECTION`` expects them.
 TAG_LENGTH = 12
 
 _SECTION = re.compile(
@@ -48,6 +49,7 @@ def fenced_sections(prompt: str) -> list[Section]:
 
 
 def _tag(text: str) -> str:
+    # A text with a lone surrogate cannot be encoded otherwise, and must get a tag all the same.
     seed = text.encode("utf-8", errors="surrogatepass")
     # By chance, or by a search for one, a text may hold its own tag: then another one is taken.
     while (tag := hashlib.sha256(seed).hexdigest()[:TAG_LENGTH]) in text:

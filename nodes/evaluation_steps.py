@@ -1,4 +1,4 @@
-"""Evaluation steps that a run has written once and shares between its verdicts.
+"""Share evaluation steps, which are written once a run, between the verdicts of that run.
 
 A run opens a cache around its verdicts: steps are then asked for once for each aspect and model, also when many items
 begin at the same moment.
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class PlannedSteps(BaseModel):
-    """The steps for one aspect, the label of the model that wrote them, and the key of the planner's prompt."""
+    """Hold the steps for one aspect, the label of the model that wrote them, and the key of the planner's prompt."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -26,7 +26,7 @@ class PlannedSteps(BaseModel):
 
 
 class EvaluationStepsCache:
-    """Evaluation steps by key, each set written once.
+    """Keep evaluation steps by key, and have each set written once.
 
     Args:
         known: sets that were written before.

@@ -26,7 +26,7 @@ TOP_LOGPROBS = 20
 
 @dataclass(frozen=True)
 class WeightedScore:
-    """The expected score, and the turns, warnings and details that go into the state with it."""
+    """Hold the expected score, and the turns, warnings and details that go into the state with it."""
 
     expectation: Expectation
     turns: Sequence[Turn]
@@ -118,6 +118,7 @@ async def _by_logprobs(
         raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities") from error
     if answer.tokens is None:
         model.drop(LOGPROBS, asked.parameters)
+        # Some servers ignore the parameter without a word; it is not sent again.
         raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities", [answer.turn])
     found = _expected(answer, task)
     details = {"weighting": "logprobs", "mass_dropped": found.dropped}

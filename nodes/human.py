@@ -1,4 +1,4 @@
-"""A person in the tie-breaker's place: the graph pauses, shows the debate, and continues with the person's score."""
+"""Ask a person in the tie-breaker's place: the graph pauses, shows the debate, and continues with the score."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
         **_shown(state, task),
     }
     while True:
+        # On each resumption LangGraph runs the node from its start, and ``interrupt`` returns the answers given so far,
+        # one after the other: the loop passes the unreadable ones again, so nothing before it may have an effect.
         reply = interrupt(question)
         try:
             value = _read(reply, task)
@@ -59,4 +61,5 @@ def _text(reply: Any, key: str) -> str:
 def _pair_text(reply: Any) -> str:
     if isinstance(reply, dict):
         reply = [reply.get("score_1"), reply.get("score_2")]
+    # Written out as text, so that a list is read and checked against the scale like a typed answer.
     return f"({reply[0]}, {reply[1]})" if isinstance(reply, list | tuple) and len(reply) == 2 else str(reply)

@@ -1,4 +1,4 @@
-"""Say for each kind of reply how it is asked for, as JSON or as text, and how its value is read.
+"""Define for each kind of reply how it is asked for, as JSON or as text, and how its value is read.
 
 A schema has a JSON schema for models that take one, a template that asks for the same as plain text, and a reader for
 each. Scores and pairs come first, then critiques and plain text, then the courtroom's totals and votes, then G-Eval's
@@ -24,7 +24,7 @@ Value = float | list[float] | bool | str | None
 
 @dataclass(frozen=True)
 class OutputSchema(ABC):
-    """The shape of a reply.
+    """Define the shape of a reply.
 
     Attributes:
         name: goes along as metadata of the call; the offline judge answers by it.
@@ -61,7 +61,7 @@ class OutputSchema(ABC):
 
 @dataclass(frozen=True)
 class ScoreSchema(OutputSchema):
-    """One number on a scale; where a text reply rates several aspects, the line of ``aspect`` counts."""
+    """Ask for one number on a scale; where a text reply rates several aspects, the line of ``aspect`` counts."""
 
     low: float
     high: float
@@ -85,7 +85,7 @@ class ScoreSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class PairSchema(ScoreSchema):
-    """A score for each of two answers."""
+    """Ask for a score for each of two answers."""
 
     name: ClassVar[str] = "pair"
     template: ClassVar[str] = "shared/form_pair"
@@ -105,7 +105,7 @@ class PairSchema(ScoreSchema):
 
 @dataclass(frozen=True)
 class CritiqueSchema(OutputSchema):
-    """A critique: an objection (value False), or the declaration that there is no issue (value True).
+    """Ask for a critique: an objection (value False), or the declaration that there is no issue (value True).
 
     With ``literal`` the words NO ISSUE count wherever they stand, as in DEBATE's Algorithm 1.
     """
@@ -140,7 +140,7 @@ class CritiqueSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class TextSchema(OutputSchema):
-    """Plain text without a value."""
+    """Ask for plain text without a value."""
 
     name: ClassVar[str] = "text"
     template: ClassVar[str] = "shared/form_text"
@@ -159,7 +159,7 @@ class TextSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class TotalsSchema(PairSchema):
-    """A total for each answer, with its points on every criterion.
+    """Ask for a total for each answer, with its points on every criterion.
 
     ``feedback`` asks for some words to each advocate as well, ``explained`` for why one answer is better.
     """
@@ -173,6 +173,7 @@ class TotalsSchema(PairSchema):
         if not self.feedback:
             return schema
         words = {"type": "string", "description": "Feedback for each advocate, up to 50 words each."}
+        # Models write the properties in this order: feedback follows the reasoning and precedes the scores.
         reasoning, *scores = schema["properties"].items()
         properties = dict([reasoning, ("feedback", words), *scores])
         return {**schema, "title": "judgement_reply", "properties": properties, "required": list(properties)}
@@ -189,14 +190,14 @@ class TotalsSchema(PairSchema):
 
 @dataclass(frozen=True)
 class TotalSchema(ScoreSchema):
-    """The total of one defence, with its points on every criterion."""
+    """Ask for the total of one defence, with its points on every criterion."""
 
     template: ClassVar[str] = "courtroom/form_total"
 
 
 @dataclass(frozen=True)
 class VoteSchema(OutputSchema):
-    """A vote for one of the two answers (value ``"1"`` or ``"2"``)."""
+    """Ask for a vote for one of the two answers (value ``"1"`` or ``"2"``)."""
 
     name: ClassVar[str] = "vote"
     template: ClassVar[str] = "courtroom/form_vote"
@@ -229,7 +230,7 @@ class VoteSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class StepsSchema(OutputSchema):
-    """A list of evaluation steps; the text is kept as the turn's content, and ``read_steps`` finds the steps in it."""
+    """Ask for a list of evaluation steps; the turn keeps the text, and ``read_steps`` finds the steps in it."""
 
     name: ClassVar[str] = "steps"
     template: ClassVar[str] = "geval/form_steps"
@@ -247,7 +248,7 @@ class StepsSchema(OutputSchema):
 
 @dataclass(frozen=True)
 class RatingSchema(OutputSchema):
-    """One number of a scale and nothing else, as plain text, so that the token of the score can be found."""
+    """Ask for one number of a scale and nothing else, as plain text, so that the score's token can be found."""
 
     aspect: Aspect
     name: ClassVar[str] = "score"
@@ -277,6 +278,7 @@ def describe(value: Score) -> str:
     return f"{value:g}"
 
 
+# Matches ``1. Read``, ``(2) Read``, ``Step 3: Read``, ``4 - Read``, but not ``5-point``.
 _NUMBERED = re.compile(r"(?:step )?\(?\d{1,2}(?:[.):]|(?: -)(?= ))\s*(?P<step>\S.*)", re.IGNORECASE)
 _BULLET = re.compile(r"[-*\u2022]\s+(?P<step>\S.*)")
 _MARKUP = re.compile(r"\*\*|__|`")
@@ -292,6 +294,7 @@ def read_steps(text: str) -> tuple[str, ...]:
     ('Read both.', 'Look for mistakes.', 'Give a score.')
     """
     lines = [_MARKUP.sub("", line).rstrip() for line in text.splitlines()]
+    # Numbers come first: bullets inside a numbered list are parts of its steps.
     for form in (_NUMBERED, _BULLET):
         if any(form.match(line.lstrip("# ")) for line in lines):
             return _items(lines, form)
@@ -349,6 +352,7 @@ def _number(fields: Mapping[str, Any], key: str, scale: ScoreSchema, raw: str) -
     value = fields.get(key)
     if isinstance(value, str):
         return _stated(value, scale, raw)
+    # A bool is an int to Python, but no score.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ReplyError(f"The field {key} is not a number.", raw, "missing")
     if not scale.low <= value <= scale.high:

@@ -22,7 +22,7 @@ from .prompt_templates import Prompts
 
 @dataclass(frozen=True)
 class Referee:
-    """A referee: its number in the speaking order, and its role."""
+    """Name a referee by its number in the speaking order and its role."""
 
     number: int
     role: str | Role
@@ -72,7 +72,7 @@ async def load_referees(settings: RefereeSettings) -> list[Referee]:
 
 
 def names_a_file(settings: RefereeSettings) -> bool:
-    """Whether the roles are in a file that has not been read yet."""
+    """Tell whether the roles are in a file that has not been read yet."""
     return isinstance(settings.roles, str) and settings.roles.endswith(ROLE_FILES)
 
 
@@ -87,8 +87,10 @@ def with_roles(settings: RefereeSettingsT) -> RefereeSettingsT:
     path = Path(str(settings.roles))
     roles = _read(path)
     try:
+        # Validated from what was given, so that the number of referees is set anew from the list.
         return type(settings).model_validate({**settings.given, "roles": roles})
     except ValidationError as error:
+        # Pydantic puts "Value error, " before the message of a validator.
         first = error.errors()[0]
         raise UsageError(f"{path}: {first['msg'].removeprefix('Value error, ')}") from error
 

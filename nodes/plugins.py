@@ -1,4 +1,4 @@
-"""What other installed packages add: protocols, metrics, datasets and model providers, found through entry points.
+"""Find what other installed packages add through entry points: protocols, metrics, datasets and model providers.
 
 A package registers them in its ``pyproject.toml``::
 
@@ -20,7 +20,7 @@ Group = Literal["jurygraph.protocols", "jurygraph.metrics", "jurygraph.datasets"
 
 @lru_cache
 def plugins(group: Group) -> Mapping[str, EntryPoint]:
-    """What is registered under a group: name to entry point, in alphabetical order; nothing is imported yet.
+    """Return what is registered under a group: name to entry point, in alphabetical order; nothing is imported yet.
 
     Raises:
         UsageError: two packages register the same name for different things.
@@ -28,6 +28,7 @@ def plugins(group: Group) -> Mapping[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         other = found.setdefault(entry.name, entry)
+        # The same entry found twice, as where a package is on the path twice, is no conflict.
         if other.value != entry.value:
             raise UsageError(
                 f"two packages register {entry.name!r} under {group}: {_origin(other)} and {_origin(entry)}; "

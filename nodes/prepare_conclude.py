@@ -1,4 +1,4 @@
-"""The first and the last node of every protocol: ``prepare`` checks the task, ``conclude`` makes the verdict.
+"""Make the first and the last node of every protocol: ``prepare`` checks the task, ``conclude`` makes the verdict.
 
 Both are made for a protocol where its graph is wired::
 
@@ -24,7 +24,7 @@ Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]
 
 
 class JudgesTasks(Protocol):
-    """What the two nodes need to know of a protocol: its name, and the kinds of task that it takes."""
+    """Name what the two nodes need to know of a protocol: its name, and the kinds of task that it takes."""
 
     @property
     def name(self) -> str: ...
@@ -54,7 +54,7 @@ def prepare(protocol: JudgesTasks) -> Node:
 
 
 def complete(_state: JudgeState, _settings: Any) -> StopReason:
-    """The stop reason of a protocol that nothing cuts short."""
+    """Return the stop reason of a protocol that nothing cuts short."""
     return "complete"
 
 
@@ -69,6 +69,7 @@ def conclude(protocol: JudgesTasks, stop_reason: Callable[[JudgeState, Any], Sto
     async def build_verdict(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
         scores, final = state["scores"], state.get("final")
         outcome = outcome_fields(scores[-1] if final is None else final)
+        # A vote may decide for the answer with the lower score, and then overrules the winner by scores.
         if winner := state.get("winner"):
             outcome["winner"] = winner
         verdict = Verdict(
@@ -79,6 +80,7 @@ def conclude(protocol: JudgesTasks, stop_reason: Callable[[JudgeState, Any], Sto
             rounds=state["round"],
             score_by_round=scores,
             details=state["details"],
+            # A model's warnings come with each of its turns; each is told once, in the order of its first turn.
             warnings=tuple(dict.fromkeys(state["warnings"])),
             **usage_of_turns(state["transcript"]).flat(),
         )

@@ -1,4 +1,4 @@
-"""What an agent is shown: the task, the discussion so far, its own instruction."""
+"""Build what an agent is shown: the task, the discussion so far, its own instruction."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Prompt templates: text files, read once, replaceable file by file.
+"""Read prompt templates once and fill them in; they are text files that can be replaced one by one.
 
-Every file under ``prompts/`` is a Jinja template. A folder of one's own replaces those it holds a file of the
-same name for; the others stay.
+Every file under ``prompts/`` is a Jinja template. A file of the same name in a folder of one's own replaces it; the
+others stay.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HOME = Path(__file__).parent / "prompts"
 
 @dataclass(frozen=True)
 class Prompt:
-    """What one agent is shown, from what all agents share to what is its own.
+    """Hold what one agent is shown, from what all agents share to what is its own.
 
     Kept in this order in every message, so that a provider's prefix cache pays for most of a debate.
     """
@@ -38,7 +38,7 @@ class Prompt:
 
 
 class Prompts:
-    """A set of templates by name, such as ``debate/scorer_first``.
+    """Hold a set of templates by name, such as ``debate/scorer_first``, and fill them in.
 
     >>> Prompts.bundled().render("debate/scorer_first", wanted="one score")[:20]
     'You are the Scorer. '
@@ -47,9 +47,13 @@ class Prompts:
     def __init__(self, sources: dict[str, str]) -> None:
         self.sources = sources
         self._jinja = jinja2.Environment(
-            loader=jinja2.DictLoader(sources), undefined=jinja2.StrictUndefined, autoescape=False
+            # No escaping, for prompts are no HTML; a name that is not given is an error, not an empty text.
+            loader=jinja2.DictLoader(sources),
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,
         )
         self._jinja.globals["fence"] = fence
+        # All are compiled now, so that a fault in a template is found before any model is called.
         self._templates = {name: self._compiled(name) for name in sources}
 
     @classmethod
@@ -100,7 +104,7 @@ class Prompts:
             ) from error
 
     def digest(self, *folders: str) -> str:
-        """A short hash of the templates in these folders."""
+        """Return a short hash of the templates in these folders."""
         names = sorted(name for name in self.sources if name.partition("/")[0] in folders)
         text = "\n".join(f"{name}\n{self.sources[name]}" for name in names)
         return hashlib.sha256(text.encode()).hexdigest()[:12]

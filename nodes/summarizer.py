@@ -35,6 +35,7 @@ async def summarizer(state: JudgeState, runtime: AgentRuntime[ChatEvalSettings])
 def _to_be_summed_up(state: JudgeState) -> list[Turn]:
     previous = last_turn(state["transcript"], "summarizer")
     now = [turn for turn in state["transcript"] if turn["round"] == state["round"]]
+    # The previous summary stands for all turns before this one.
     return [previous, *now] if previous else now
 
 

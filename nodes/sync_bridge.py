@@ -30,6 +30,7 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     """
     loop = _background_loop()
     if _running_loop() is loop:
+        # A coroutine that is never awaited would warn of that when it is collected.
         work.close()
         raise RuntimeError(
             "a sync call inside an async call on the same loop would wait for itself: await it"

@@ -1,4 +1,4 @@
-"""Nodes that call no model and aggregate: the referees' mean or majority vote, the jurors' votes."""
+"""Aggregate without calling a model: the referees' mean or majority vote, the jurors' votes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ async def average(state: JudgeState, _runtime: AgentRuntime[Any]) -> dict[str, A
     means = _mean_by_round(state["transcript"])
     last = means[-1]
     winner = {"winner": winner_by_mean(last)} if isinstance(last, list) else {}
+    # ``scores`` has a reducer that appends: it is still empty here, since no referee writes it.
     return {"scores": means, **winner, "details": {"scores_by_referee": last_scores(state["transcript"])}}
 
 

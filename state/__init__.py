@@ -1,4 +1,4 @@
-"""The data of a judgement: tasks and aspects, turns, verdicts, the typed graph state, settings, errors.
+"""Define the data of a judgement: tasks and aspects, turns, verdicts, the typed graph state, settings, errors.
 
 Nothing in here calls a model, reads a file or imports another folder of the package.
 """

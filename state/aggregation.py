@@ -47,7 +47,7 @@ def winner_by_mean(scores: Sequence[float]) -> Winner:
 
 
 class VoteResult(NamedTuple):
-    """The winner of a vote, the votes by voter, and whether a majority or the mean scores decided."""
+    """Hold the winner of a vote, the votes by voter, and whether a majority or the mean scores decided."""
 
     winner: Winner
     votes: dict[str, Winner]
@@ -67,6 +67,7 @@ def vote_by_scores(pairs: Mapping[str, Sequence[float]]) -> VoteResult:
     """
     votes = {voter: winner_by_mean(pair) for voter, pair in pairs.items()}
     preferred = Counter(vote for vote in votes.values() if vote != "tie").most_common(1)
+    # Of all voters, not of the votes for an answer: voters with equal scores can keep both from a majority.
     if preferred and 2 * preferred[0][1] > len(votes):
         return VoteResult(preferred[0][0], votes, "majority")
     return VoteResult(winner_by_mean(mean_pair(pairs.values())), votes, "average")
@@ -106,6 +107,7 @@ def majority(votes: Sequence[T]) -> T | None:
     >>> majority(["1", "tie", "1"]), majority([3.0, 4.0])
     ('1', None)
     """
+    # At most one value can have more than half, so the most frequent one is the only candidate.
     [(first, count)] = Counter(votes).most_common(1)
     return first if 2 * count > len(votes) else None
 
@@ -116,6 +118,7 @@ def mean_by_round(runs: Sequence[Sequence[Score]]) -> list[Score]:
     >>> mean_by_round([[3, 5], [4]])
     [3.5, 4.5]
     """
+    # A run without any score has no last one to keep.
     if not all(runs):
         return []
     longest = max(map(len, runs))

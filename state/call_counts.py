@@ -39,13 +39,16 @@ CallRange = Range[int]
 """Answered, and so paid, requests; a request that returns several replies counts once."""
 
 CallsByRole = Mapping[str, CallRange]
-"""Calls of each role. All roles reach their lower bounds in the same verdict, and their upper ones: sums are exact."""
+"""The calls of each role.
+
+All roles reach their lower bounds in the same verdict, and their upper ones too: so sums of the bounds are exact.
+"""
 
 Can = Callable[[str, str], bool]
 """``can(role, what)``: whether the role's model returns several replies to a request (``"n"``), or ``"logprobs"``."""
 
 CountCalls = Callable[[SettingsT, TaskKind, Can], CallsByRole]
-"""From the settings as they are bound, the kind of task, and what the models can do, to the calls of each role."""
+"""A function from the bound settings, the kind of task, and what the models can do, to the calls of each role."""
 
 
 def exactly(number: int) -> CallRange:
@@ -77,4 +80,5 @@ def total(calls: Iterable[CallRange]) -> CallRange:
     >>> total([exactly(2), CallRange(0, 1)])
     Range(least=2, most=3)
     """
+    # ``sum`` would start from the number 0, to which no range can be added.
     return sum(calls, start=exactly(0))

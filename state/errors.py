@@ -22,19 +22,19 @@ ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused"
 
 
 class JurygraphError(Exception):
-    """Base of every error that jurygraph raises itself."""
+    """Serve as the base of every error that jurygraph raises itself."""
 
 
 class UsageError(JurygraphError, ValueError):
-    """A mistake in what the caller gave, found before any model is called."""
+    """Raised for a mistake in what the caller gave, found before any model is called."""
 
 
 class DataError(UsageError):
-    """A dataset that cannot be used; the message names file, line and field."""
+    """Raised for a dataset that cannot be used; the message names file, line and field."""
 
 
 class ReplyError(JurygraphError, ValueError):
-    """A model's reply that holds no usable value.
+    """Raised for a model's reply that holds no usable value.
 
     Attributes:
         reply: the raw text of the reply.
@@ -62,7 +62,7 @@ class ReplyError(JurygraphError, ValueError):
 
 
 class ModelCallError(JurygraphError, RuntimeError):
-    """A model call that the provider refused or that failed for good.
+    """Raised for a model call that the provider refused or that failed for good.
 
     Attributes:
         retryable: whether the same call may succeed later (rate limit, server error, lost connection, time-out).
@@ -85,7 +85,7 @@ class ModelCallError(JurygraphError, RuntimeError):
 
 
 class StoppedError(JurygraphError, RuntimeError):
-    """The run makes no more calls: its budget is spent, or it was interrupted.
+    """Raised where a run makes no more calls: its budget is spent, or it was interrupted.
 
     The item that was being judged has not failed; a resumed run goes on with it where it stopped.
     """

@@ -28,7 +28,7 @@ _MARKS = " \t\r\n\u2581\u0120"
 
 @dataclass(frozen=True)
 class Expectation:
-    """An expected score, and the distribution whose mean it is.
+    """Hold an expected score, and the distribution whose mean it is.
 
     Attributes:
         value: the sum of p(s) * s over the values s of the scale.
@@ -111,6 +111,7 @@ def token_mass(
     if whole <= 0:
         raise ValueError("none of the likely tokens is one of those asked for")
     shares = {label: part / whole for label, part in mass.items()}
+    # Rounded, since probabilities of tokens that add up to 1 miss it by some last bits.
     return shares, max(0.0, round(1.0 - whole, 12))
 
 
@@ -135,6 +136,7 @@ def score_tokens(
     values = {at: float(label) for at, label in labels if label is not None}
     exact = [at for at, value in values.items() if value == stated]
     candidates = [at for at in exact if not _numbers_an_item(tokens, at, exact)]
+    # 2.5 is no single token: its first one, 2, is where the model decided.
     if stated % 1:
         candidates = list(values)
     if not candidates:
@@ -145,14 +147,16 @@ def score_tokens(
 
 
 def _numbers_an_item(tokens: Sequence[Mapping[str, Any]], at: int, exact: Sequence[int]) -> bool:
-    """Whether the token numbers a list item that holds the score, as the first 1 of ``1. Naturalness: 1`` does."""
+    """Tell whether the token numbers a list item that holds the score, as the first 1 of ``1. Naturalness: 1`` does."""
     after = tokens[at + 1]["token"] if at + 1 < len(tokens) else ""
+    # The last token of this value is the score itself, whatever follows: ``I give it a 4.``
     return at != exact[-1] and after.startswith((".", ")"))
 
 
 def _scale_value(token: str, low: float, high: float) -> str | None:
     """Return the whole number of the scale that a token spells, white space around it or not; else None."""
     digits = token.strip(_MARKS)
+    # ``isdigit`` alone is true of ``²``, which ``int`` refuses; and ``int`` of thousands of digits is an error.
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
         return None
     # ``04`` is no usual spelling of a score.
@@ -164,6 +168,7 @@ def _refuse_beginnings(shares: Mapping[str, float], high: float) -> None:
     # A label of two digits among the tokens shows that the model writes such numbers as one token.
     if any(len(label) > 1 for label in shares):
         return
+    # ``0`` begins no longer number, and 2 begins none on a scale to 10.
     unclear = {label: share for label, share in shares.items() if 0 < int(label) * 10 <= high}
     if math.fsum(unclear.values()) > NEGLIGIBLE:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What the turns of a role do to the verdict: the words in which a protocol tells it."""
+"""Name the ways in which the turns of a role can bear on the verdict."""
 
 from __future__ import annotations
 

@@ -84,6 +84,7 @@ Task = Annotated[ScoreTask | CompareTask, Field(discriminator="kind")]
 
 
 class _Input(BaseModel):
+    # Holds the union of both kinds, so that errors name the place of a fault from ``task`` on.
     task: Task
 
 

@@ -69,11 +69,12 @@ class Usage:
 
 
 NO_USAGE = Usage()
-"""What no call at all takes: nothing, for a known price."""
+"""The usage of no call at all: nothing, at a known price."""
 
 USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 """The names of the fields in their order, which columns of the journal and keys of a turn follow."""
 
+# Both get all fields in one call into C, since usages are read and written with every turn.
 _from_object = attrgetter(*USAGE_FIELDS)
 _from_mapping = itemgetter(*USAGE_FIELDS)
 

@@ -1,1 +1,1 @@
-"""What a call goes through: models by name, connections, faults, limits, attempts."""
+"""Call chat models: find them by name, keep connections, read errors, limit and retry the calls."""

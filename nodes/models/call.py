@@ -18,7 +18,7 @@ from .loaded_model import LoadedModel
 
 @dataclass(frozen=True)
 class Call:
-    """What is sent to a model, and for whom.
+    """Describe one request to a model, and the agent that makes it.
 
     Attributes:
         model: the model that is asked.
@@ -38,7 +38,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back from a model.
+    """Hold what a model replied.
 
     Attributes:
         text: the words of the reply.
@@ -100,9 +100,11 @@ def fingerprint(call: Call) -> bytes:
         [_message(message) for message in call.messages],
         call.schema,
         call.parameters,
+        # Of ``advocate_1`` in the role ``advocate`` this leaves ``_1``: the index, without the role's name.
         str(about.get("agent", "")).removeprefix(str(about.get("role", ""))),
         about.get("sample", 0),
         _repeat(),
+        # The offline judge and scripted models answer by the metadata, so all of it decides their reply.
         about if call.model.plays_roles else None,
     )
     return blake2b(_canonical(parts), digest_size=SIZE).digest()
@@ -120,6 +122,7 @@ def _repeat() -> int:
 
 
 def _canonical(parts: Any) -> bytes:
+    # Keys are sorted, since a schema or parameters in another order are still the same call.
     return orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=_plain)
 
 

@@ -1,4 +1,4 @@
-"""Parameters a provider may not take, and which one a refusal names."""
+"""Find the parameter that a provider's refusal is about, so that the call can be made without it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import re
 from collections.abc import Mapping
 
 SEVERAL, LOGPROBS = "n", "logprobs"
-"""Several replies to one request; what was likely in place of each token."""
+"""Parameters that ask for several replies to one request, and for the likely tokens in each place of a reply."""
 
+# Matches ``logprobs``, ``top_logprobs`` and Gemini's ``responseLogprobs``; a bare ``n`` is too common a letter, so it
+# must be quoted or stand before a verb: ``'n' is not supported``, ``n must be 1``.
 SHAPING = {
     LOGPROBS: re.compile(r"['\"`]?(?:response_?)?(?:top_)?log_?probs['\"`]?", re.IGNORECASE),
     SEVERAL: re.compile(r"['\"`]n['\"`]|\bn (?:must|should|is|>|=)|multiple (?:choices|completions)"),
 }
-"""What decides the shape of a reply, and how a refusal speaks of it."""
+"""From each parameter that decides the shape of a reply to a pattern that finds it in a refusal."""
 
 
 def rejected_parameter(
     status: int | None, message: str, parameter: str | None, sent: Mapping[str, object]
 ) -> str | None:
-    """The parameter that the provider does not take, where it is one that can be done without.
+    """Return the parameter that the provider does not take, or None where the call cannot be made without it.
 
     A parameter whose *value* is refused (too large, say) is the caller's to mend, and stays; but the number of
     replies to a request and that of log-probabilities are no caller's choice.
@@ -37,8 +39,10 @@ def rejected_parameter(
     named = [parameter] if parameter else re.findall(r"[a-z_]+", said)
     if _NO_JSON.search(said):
         named = [STRUCTURE]
+    # Providers also name a part, such as ``response_format.json_schema``: its first word is the parameter.
     found = {_OTHER_NAMES.get(name, name) for name in (_snake(n).partition(".")[0] for n in named)}
     rejected = next((name for name in DROPPABLE if name in found), None)
+    # The reply's schema comes from this package, and a caller cannot mend it: it is dropped for whatever reason.
     unsupported = _UNSUPPORTED.search(said) or (parameter and rejected == STRUCTURE)
     return rejected if unsupported else None
 
@@ -46,10 +50,12 @@ def rejected_parameter(
 def _rejected_shape(
     status: int | None, message: str, parameter: str | None, sent: Mapping[str, object]
 ) -> str | None:
-    """``n`` or ``logprobs`` where it was sent and the refusal, in whatever words, is about it."""
+    """Return ``n`` or ``logprobs`` where it was sent and the refusal, in whatever words, is about it; else None."""
+    # 403 as well: OpenAI says "You are not allowed to request logprobs from this model" with that status.
     if status not in {400, 403, 422}:
         return None
     for name, spoken_of in SHAPING.items():
+        # In quotes, without which the pattern does not take a bare ``n`` for the parameter.
         named = parameter is not None and spoken_of.fullmatch(f"'{parameter}'")
         if name in sent and (named or spoken_of.search(message)):
             return name
@@ -65,7 +71,7 @@ _NO_JSON = re.compile(
 )
 
 STRUCTURE = "response_format"
-"""Stands for all that asks for JSON, under whatever name the provider knows it."""
+"""Stands for every parameter that asks for JSON, under whatever name the provider knows it."""
 _OTHER_NAMES = {
     **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema"), STRUCTURE),
     **dict.fromkeys(("response_mime_type", "json_schema"), STRUCTURE),
@@ -74,8 +80,9 @@ _OTHER_NAMES = {
 
 
 def _snake(message: str) -> str:
+    # Gemini writes ``responseSchema`` or ``maxOutputTokens`` for what its client calls ``response_schema``.
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", message).lower()
 
 
 DROPPABLE = ("temperature", "top_p", "seed", "max_tokens", "presence_penalty", "frequency_penalty", STRUCTURE)
-"""What a call can do without."""
+"""Parameters that a call can be made without."""

@@ -19,7 +19,8 @@ async def on_loop_end(close: Callable[[], Awaitable[None]]) -> None:
     await anext(waiting)
 
 
-# The loop itself refers to its generators weakly.
+# The loop itself refers to its generators weakly: without these references they would be collected, and so finalized,
+# long before the loop ends.
 _WAITING: set[AsyncGenerator[None, None]] = set()
 
 

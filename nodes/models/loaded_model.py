@@ -1,4 +1,7 @@
-"""What identifies a model: all that decides what it says, and nothing that is secret or says where it is asked."""
+"""Wrap a chat model for calls, and make its identity.
+
+The identity is all that decides what a model says, and nothing that is secret or says where it is asked.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ Identity = Mapping[str, Any]
 
 
 def identity_of_name(spec: ModelSpec) -> Identity:
-    """A model that was chosen by name: the name and the parameters that it carries."""
+    """Return the identity of a model chosen by name: the name and the parameters that it carries."""
     return spec.model_dump(mode="json", exclude_none=True)
 
 
 def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
-    """A chat model object of the caller's own: its class, and every plain parameter that may matter to a reply.
+    """Return the identity of a chat model object: its class, and every plain parameter that may matter to a reply.
 
     >>> from langchain_openai import ChatOpenAI
     >>> chat = ChatOpenAI(model="gpt-4o-mini", temperature=0.5, api_key="sk-1", base_url="http://127.0.0.1/v1")
@@ -47,16 +50,16 @@ def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
 
 
 _LEFT_OUT = re.compile(
-    r"key|secret|password|credential|auth|(?:^|_)token$|access_token"  # is nobody's business
+    r"key|secret|password|credential|auth|(?:^|_)token$|access_token"  # secrets; ``max_tokens`` does not match
     r"|url|uri|endpoint|api_base|host|proxy|header|query|project|location|organi[sz]ation|client|http|socket"
     r"|timeout|retries|rate_limit|stream|^(?:name|cache|verbose|callbacks|tags|metadata|profile|labels)$"
     r"|custom_get_token_ids|default_metadata|tiktoken|lc_"
 )
-"""Names of what makes no difference to what is said."""
+"""Matches names of parameters that are left out of an identity: they are secret, or do not change a reply."""
 
 
 def _plain(value: Any) -> Any:
-    """As JSON; what is not set, empty, secret or no plain data is left out."""
+    """Return a value as plain JSON; what is not set, empty, secret or no plain data is left out."""
     if isinstance(value, Enum):
         return _plain(value.value)
     if isinstance(value, BaseModel):
@@ -70,7 +73,10 @@ def _plain(value: Any) -> Any:
 
 
 def _scalar(value: Any) -> str | int | float | None:
-    """Functions and classes by their names, which stay the same; other objects say nothing that lasts."""
+    """Return a single value as JSON has it: functions and classes by name, None for other objects.
+
+    The text of another object may hold its address in memory, which differs from process to process.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, str | int | float):
@@ -83,12 +89,13 @@ def _scalar(value: Any) -> str | int | float | None:
 
 
 def _tells(name: str, value: Any) -> bool:
-    """Whether a parameter is set and matters; a zero is as good as any value."""
+    """Tell whether a parameter is set and matters to a reply; zero counts as set."""
+    # No plain test for truth, which would leave out ``temperature=0``.
     return not (value is None or value is False or value in ("", [], {}) or _LEFT_OUT.search(name.lower()))
 
 
 class LoadedModel:
-    """A chat model ready to be called, and what its provider has turned out not to take.
+    """Hold a chat model ready to be called, and remember which parameters its provider does not take.
 
     A provider that rejects a parameter (reasoning models refuse ``temperature``) is asked again without it,
     and every call from then on leaves it out; ``warnings`` says so.
@@ -120,7 +127,7 @@ class LoadedModel:
     def runnable(
         self, schema: dict[str, Any] | None, parameters: Mapping[str, Any] | None = None
     ) -> Runnable[Any, BaseMessage]:
-        """What to invoke for a reply in this schema, or for plain text where there is none.
+        """Return the runnable that gives a reply in this schema, or plain text where there is none.
 
         Args:
             schema: JSON schema of the reply.
@@ -129,11 +136,11 @@ class LoadedModel:
         given = dict(parameters or {})
         chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
         asked = chat if schema is None else _structured(chat, schema)
-        # A reply that is streamed, because somebody listens, comes alone.
+        # LangChain streams where a callback listens for tokens, and a streamed request gives one reply alone.
         return asked.bind(**given, stream=False) if given else asked
 
     def gives(self, what: str) -> bool:
-        """Whether it can be asked for several replies at once (``n``) or for log-probabilities (``logprobs``)."""
+        """Tell whether it can be asked for several replies at once (``n``) or for log-probabilities (``logprobs``)."""
         if what in self._dropped:
             return False
         if not _speaks_chat_completions(self.chat):
@@ -142,20 +149,21 @@ class LoadedModel:
 
     @property
     def seed(self) -> int | None:
-        """The seed that every call has, if any; for calls that are to differ."""
+        """The seed that every call has, or None; samples that are to differ each add their number to it."""
         return getattr(self.chat, "seed", None)
 
     def takes_structure(self) -> bool:
-        """Whether replies can be asked for as JSON."""
+        """Tell whether replies can be asked for as JSON."""
         if not self.structured:
             return False
+        # LangChain's own ``with_structured_output`` needs ``bind_tools``, which raises unless a client overrides it.
         native = type(self.chat).with_structured_output is not BaseChatModel.with_structured_output
         return native or type(self.chat).bind_tools is not BaseChatModel.bind_tools
 
     def drop(self, parameter: str, sent: Mapping[str, Any] | None = None) -> bool:
-        """Stop sending a parameter; false where it was never sent, be it with every call or with this one (``sent``).
+        """Stop sending a parameter; return False where neither every call nor this one (``sent``) had it.
 
-        Calls run side by side: one that another call has dropped in the meantime counts as dropped.
+        Calls run side by side: a parameter that another call has dropped in the meantime counts as dropped.
         """
         if parameter in self._dropped:
             return True
@@ -175,25 +183,27 @@ class LoadedModel:
         return True
 
     def _do_without(self, parameter: str) -> bool:
-        """Not to be asked for again; of log-probabilities the caller tells."""
+        """Note that a parameter is not to be sent again; return True."""
         self._dropped.add(parameter)
+        # G-Eval's scorer warns of missing log-probabilities itself, with what it did instead.
         if parameter == SEVERAL:
             self.warn(f"{self.label} gives no several replies to one request: each had a request of its own")
         return True
 
     def tuned(self, temperature: float | None, max_tokens: int | None) -> LoadedModel:
-        """This model with parameters of its own; itself where there are none."""
+        """Return this model with these parameters set; itself where neither is given."""
         wanted = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in wanted.items() if value is not None}
         if not given or isinstance(self.chat, OfflineJudge):
             return self
+        # Kept, since every node asks for it: a new one would forget what the provider has refused.
         key = (temperature, max_tokens)
         if key not in self._tuned:
             self._tuned[key] = _tuned(self, given)
         return self._tuned[key]
 
     def _adjusted(self, given: Mapping[str, Any]) -> BaseChatModel:
-        """The chat model with parameters of one call, as far as it has them to set."""
+        """Return the chat model with the parameters of one call, as far as it has them to set."""
         if isinstance(self.chat, OfflineJudge):
             return self.chat
         wanted = {name: _field(self.chat, name) for name in given if name not in self._dropped}
@@ -203,32 +213,32 @@ class LoadedModel:
         return self.chat.model_copy(update=update) if update else self.chat
 
     def warn(self, warning: str) -> None:
-        """Have every verdict from now on say so, once."""
+        """Add a warning that every verdict from now on carries; the same warning is added once."""
         if warning not in self.warnings:
             self.warnings.append(warning)
 
     async def hold(self) -> None:
-        """See to it that connections are closed when the running event loop ends, and not after it."""
+        """Have the connections closed when the running event loop ends, and not after it."""
         if self._connections is not None:
             await self._connections.hold()
 
 
 class Connections:
-    """What a client has open, to be closed with the event loop on which it was used."""
+    """Close a client's connections together with the event loop on which they were used."""
 
     def __init__(self, close: Callable[[], Awaitable[None]]) -> None:
         self._close = close
         self._held = False
 
     async def hold(self) -> None:
-        """See to it; once is enough."""
+        """Register the closing with the running event loop; later calls do nothing."""
         if not self._held:
             self._held = True
             await on_loop_end(self._close)
 
 
 def _field(chat: BaseChatModel, parameter: str) -> str | None:
-    """What the client calls a parameter."""
+    """Return the name of a parameter in the client's class, or None where it has no such field."""
     names = (parameter, "max_output_tokens") if parameter == "max_tokens" else (parameter,)
     return next((name for name in names if name in type(chat).model_fields), None)
 
@@ -246,6 +256,7 @@ def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
 def _label(chat: BaseChatModel) -> str:
     if isinstance(chat, OfflineJudge):
         return "offline"
+    # The names under which LangSmith's traces know provider and model, which every client gives in one form.
     known = chat._get_ls_params()
     name = known.get("ls_model_name") or getattr(chat, "model_name", None) or type(chat).__name__
     provider = known.get("ls_provider")
@@ -253,17 +264,17 @@ def _label(chat: BaseChatModel) -> str:
 
 
 def is_gemini(chat: BaseChatModel) -> bool:
-    """Whether it is a client of Gemini."""
+    """Tell whether a chat model is a client of Gemini."""
     return _is_a(chat, "ChatGoogleGenerativeAI")
 
 
 def _is_a(chat: BaseChatModel, name: str) -> bool:
-    """Told by the name of the class, so that no provider's package is imported that nobody uses."""
+    """Tell whether a chat model has a base class of this name; so no provider's package needs to be imported."""
     return any(base.__name__ == name for base in type(chat).__mro__)
 
 
 def _speaks_chat_completions(chat: BaseChatModel) -> bool:
-    """Whether it is a client of OpenAI's chat completions, and not of its newer Responses."""
+    """Tell whether a chat model is a client of OpenAI's chat completions, and not of its newer Responses API."""
     if not _is_a(chat, "BaseChatOpenAI"):
         return False
     uses_responses: Callable[[dict[str, Any]], bool] | None = getattr(chat, "_use_responses_api", None)
@@ -283,10 +294,14 @@ def _structured(chat: BaseChatModel, schema: dict[str, Any]) -> Runnable[Any, Ba
 
 
 def _openai_structured(chat: BaseChatModel, schema: dict[str, Any]) -> Runnable[Any, BaseMessage]:
+    # Older models (``gpt-3.5-turbo``, ``gpt-4``, ``gpt-4-turbo``) know no JSON schema as reply format: they get the
+    # schema as a function that they must call.
     name = str(getattr(chat, "model_name", ""))
     if name.startswith(("gpt-3", "gpt-4-")) or name == "gpt-4":
         return chat.bind_tools([schema], tool_choice=schema["title"])
     wanted = {"name": schema["title"], "schema": schema, "strict": True}
+    # In ``extra_body``, since on a ``response_format`` the client acts itself: it parses the reply, and loses one that
+    # was cut off. What the caller has put there stays.
     body = {**(getattr(chat, "extra_body", None) or {})}
     return chat.bind(extra_body={**body, "response_format": {"type": "json_schema", "json_schema": wanted}})
 

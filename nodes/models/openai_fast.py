@@ -75,16 +75,19 @@ class _Post:
         # Certificates are read now and cached, since the first request is made on the event loop.
         tls()
         client = chat.root_async_client
+        # ``encoded``: the client has quoted the address already, and aiohttp must not quote it again.
         url = URL(f"{str(client.base_url).rstrip('/')}/chat/completions", encoded=True)
         given = {"Authorization": f"Bearer {client.api_key}", **client.default_headers}
+        # Headers that are not set have a marker object as value.
         headers = {name: value for name, value in given.items() if isinstance(value, str)}
         proxy = chat.openai_proxy or proxy_for(str(url))
+        # aiohttp speaks to HTTP proxies only; SOCKS is left to the client.
         plain = proxy is None or proxy.startswith("http")
         enough = plain and not client.default_query and not chat.include_response_headers
         return cls(url, headers, proxy, enough)
 
     def can_send(self, payload: Mapping[str, Any]) -> bool:
-        """Whether the payload holds nothing that only the client itself can do, such as a stream."""
+        """Tell whether the payload holds nothing that only the client itself can do, such as a stream."""
         return self.enough and not _client_side(payload)
 
     async def __call__(self, payload: dict[str, Any]) -> dict[str, Any]:
@@ -169,6 +172,7 @@ def _client_side(payload: Mapping[str, Any]) -> bool:
 
 
 def _body(payload: dict[str, Any]) -> dict[str, Any]:
+    # ``extra_body`` is no field of the API: the client merges it into the body, and so does this.
     more = payload.pop("extra_body", None)
     return {**payload, **more} if more else payload
 
@@ -196,6 +200,7 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
     except (ValueError, RecursionError):
         body, problem = None, "not JSON"
     error = body.get("error") if isinstance(body, dict) else None
+    # Some servers answer with status 200 and an error in the body.
     if status >= 400 or error:
         raise ResponseError(f"Error code: {status} - {_words(error, content)}", status, headers, body)
     if problem:
@@ -272,6 +277,7 @@ def proxy_for(url: str) -> str | None:
 
 
 def _opened() -> ClientSession:
+    # ``limit=0``: any number of connections, where aiohttp's default would queue requests beyond 100.
     connector = TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ttl_dns_cache=300, ssl=tls())
     timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
     return ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=timeout)
@@ -285,6 +291,7 @@ async def _closed(loop: asyncio.AbstractEventLoop) -> None:
 @atexit.register
 def _close_at_exit() -> None:
     """Close the sessions of loops that run in threads of their own for as long as the program does."""
+    # A copy of the keys, since each closing takes its session out.
     for loop in list(_SESSIONS):
         if loop.is_running():
             with contextlib.suppress(TimeoutError):

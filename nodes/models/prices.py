@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 
+# From the provider in a model's label to its name in the price list.
 _PROVIDERS = {"openai": "openai", "google_genai": "google"}
 
 
@@ -58,9 +59,12 @@ def _flat_rates(label: str) -> tuple[Decimal, Decimal, Decimal] | None:
     from genai_prices import Usage, calc_price
 
     provider, _, name = label.partition(":")
+    # A usage of nothing, since only the rates are wanted.
     price = calc_price(Usage(), model_ref=name, provider_id=_PROVIDERS[provider]).model_price
     fresh, cached, written = price.input_mtok, price.cache_read_mtok, price.output_mtok
+    # Without a rate of their own, cached tokens cost what all others do.
     cached = fresh if cached is None else cached
+    # A rate that depends on the number of tokens is an object of tiers, not a number.
     if isinstance(fresh, Decimal) and isinstance(cached, Decimal) and isinstance(written, Decimal):
         return fresh, cached, written
     return None

@@ -58,6 +58,7 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
     90.0
     """
     said = (_milliseconds(headers), _seconds_or_date(headers), _retry_info(body), _reset(headers))
+    # ``inf`` and ``nan`` are numbers to ``float()``, but no times to wait; a date may already be past.
     return next((max(0.0, wait) for wait in said if wait is not None and math.isfinite(wait)), None)
 
 
@@ -89,6 +90,7 @@ class ProviderFault:
         seen = list(_causes(error))
         errors = [part for one in seen for part in _said(one)]
         codes = {str(part[key]) for part in errors for key in ("code", "type", "status") if part.get(key)}
+        # A spent quota has the status 429 like a rate limit: only the code tells them apart.
         status, spent = _status(seen, errors, codes), bool(codes & _SPENT)
         passing = _passes(status) if status is not None else any(map(_lost, seen))
         return cls(
@@ -124,6 +126,7 @@ _ADVICE = {
     429: "rate limit or quota: lower --concurrency, or look at your plan",
 }
 _SPENT_ADVICE = "the quota is spent, and waiting does not help: look at your plan and billing"
+# Codes as OpenAI (``insufficient_quota``), Anthropic (``overloaded_error``) and Google (``RESOURCE_EXHAUSTED``) send.
 _SPENT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
 _TOO_MANY = {"rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "slow_down", "overloaded_error"}
 
@@ -139,7 +142,7 @@ _STATUS_OF_CODE = {
 
 
 def _passes(status: int) -> bool:
-    """Whether a call that failed with this status may succeed later."""
+    """Tell whether a call that failed with this status may succeed later."""
     # A response with status 200 is raised where it holds no reply; the next one may hold one.
     return status in {408, 409, 429} or status >= 500 or status < 400
 
@@ -202,7 +205,8 @@ def _headers(seen: list[BaseException]) -> dict[str, str]:
 
 
 def _lost(error: BaseException) -> bool:
-    """Whether the connection failed, or delivered something that is no reply; a certificate's failure is neither."""
+    """Tell whether the connection failed or delivered no reply; a certificate that is refused is neither."""
+    # First, since these are ``ssl.SSLError`` or connection errors too, and no further attempt mends a certificate.
     if isinstance(error, ssl.SSLCertVerificationError) or "Certificate" in type(error).__name__:
         return False
     if isinstance(error, _CONNECTION) or getattr(error, "is_retryable", None) is True:
@@ -218,7 +222,7 @@ def _is_no_http(error: BaseException) -> bool:
 
 
 def _is_of_an_ended_loop(error: BaseException) -> bool:
-    """Whether a client found its connections dead since it was used on an event loop that has ended.
+    """Tell whether a client found its connections dead because the event loop that it was used on has ended.
 
     The attempt discards these connections, so the next one succeeds.
     """
@@ -239,6 +243,8 @@ _CONNECTION = (
     HTTPException,
     json.JSONDecodeError,
 )
+# Found in names such as ``APIConnectionError`` (openai), ``ServerDisconnectedError`` (aiohttp), ``RemoteProtocolError``
+# (httpx), ``ServiceUnavailable`` (Google).
 _CONNECTION_NAME = re.compile(
     r"Timeout|Connection|Connector|ConnectError|Disconnected|Network|ReadError|WriteError|RemoteProtocol|ProtocolError"
     r"|ClientOSError|Payload|IncompleteRead|Chunked|DecodingError|ContentTypeError|ResponseValidation"
@@ -273,6 +279,8 @@ def _retry_info(body: object) -> float | None:
 
 
 def _reset(headers: Mapping[str, str]) -> float | None:
+    # The headers come with every response; a limit that is not used up says nothing about this refusal. Where both
+    # are, the later reset counts.
     used_up = [kind for kind in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{kind}") == "0"]
     waits = (_duration(headers.get(f"x-ratelimit-reset-{kind}", "")) for kind in used_up)
     return max((wait for wait in waits if wait is not None), default=None)
@@ -287,12 +295,14 @@ def _parts(body: object) -> Iterator[dict[str, Any]]:
 
 
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+# ``ms`` stands first: otherwise the ``m`` of ``20ms`` would be taken for minutes.
 _STRETCH = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
 def _duration(said: str) -> float | None:
     """Return the seconds of a duration such as ``7s``, ``1m30.5s``, ``20ms``; None if it is none."""
     stretches = _STRETCH.findall(said)
+    # Anything left beside such parts means that the whole is no duration.
     if not stretches or _STRETCH.sub("", said):
         return None
     return math.fsum(float(number) * _SECONDS[unit] for number, unit in stretches)
@@ -310,4 +320,5 @@ def _date(said: str) -> datetime | None:
         date = parsedate_to_datetime(said)
     except ValueError:
         return None
+    # Of a date in the zone ``-0000``, the standard library makes one without a zone.
     return date if date.tzinfo else date.replace(tzinfo=UTC)

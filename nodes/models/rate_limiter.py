@@ -21,9 +21,10 @@ T = TypeVar("T")
 SLOW_START = 32
 """Calls in flight at first; while all succeed, the number doubles every round trip."""
 
+# Share of the limit that is added in a round trip without refusals, once the doubling has ended.
 GROWTH = 0.05
 SHORTEST_TROUBLE = 1.0
-"""Seconds by which calls must have become slower before the limit shrinks; below that it is noise, or our own work."""
+"""Seconds by which calls must have become slower before the limit shrinks; less may be noise, or our own work."""
 
 REFUSALS = 3
 """After so many refusals in a row no call goes out before the time that the provider named."""
@@ -99,6 +100,7 @@ class AdaptiveConcurrency:
         self._doubling = self._doubling and refused == 0
         growth = self._exact if self._doubling else max(1.0, GROWTH * self._exact) * (1 - refused)
         if seconds > 2 * self._usual_seconds and seconds > self._usual_seconds + SHORTEST_TROUBLE:
+            # A weaker sign than refusals, which can halve the limit: a fifth less.
             self._doubling, growth = False, -0.2 * self._exact
         # What is usual may itself change in the course of a run, with longer texts, say.
         self._usual_seconds = min(seconds, self._usual_seconds * 1.02)
@@ -135,6 +137,7 @@ class RateLimiter:
         await self._enter()
         try:
             await self._wait_for_rate(tokens)
+            # Last, so that a call which waits for this model's rate takes no place from calls to other models.
             async with self._run_limit:
                 return await self._observe(work)
         finally:
@@ -162,6 +165,7 @@ class RateLimiter:
     def _let_in(self) -> None:
         while self._queue and self._has_room():
             turn = self._queue.popleft()
+            # A call that was cancelled while it waited has left its future behind.
             if not turn.done():
                 self.in_flight += 1
                 turn.set_result(None)
@@ -202,5 +206,6 @@ def _limiter(per_minute: float | None, burst: float) -> AsyncLimiter | None:
     """Make a limiter that lets the share of ``burst`` seconds out at once, and one request at least."""
     if per_minute is None:
         return None
+    # aiolimiter refuses an amount above its capacity, which must therefore be one request at least.
     seconds = max(burst, 60 / per_minute)
     return AsyncLimiter(per_minute * seconds / 60, seconds)

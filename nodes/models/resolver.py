@@ -1,4 +1,4 @@
-"""Model names to chat models. The one place that touches a provider's package, and only when it is named."""
+"""Make chat models from model names. Only this module imports a provider's package, and only when it is named."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .loaded_model import Connections, LoadedModel, _label, identity_of_name
 OFFLINE = ModelSpec(name="offline")
 
 MakeChatModel = Callable[[ModelSpec], BaseChatModel]
-"""What a package registers under ``jurygraph.providers``: from a name and its parameters to a chat model.
+"""A function from a name and its parameters to a chat model, which a package registers under ``jurygraph.providers``.
 
 The name is the whole one, provider and all (``acme:large``); parameters are ``None`` where nobody set them. The model
 should ask once for each call and set no time limit, since retries and time-outs are those of the run. A missing key is
@@ -32,7 +32,7 @@ _GROUP: Group = "jurygraph.providers"
 
 
 def load(spec: ModelSpec, loop: object) -> LoadedModel:
-    """The model of that name, for calls on this event loop. Reads files the first time: blocking.
+    """Return the model of that name, for calls on this event loop. Reads files the first time: blocking.
 
     Clients are kept for each loop, since their connections belong to it, and made anew when a key or an address
     in the environment changes.
@@ -49,20 +49,20 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
 
 
 def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
-    """The same if it has been loaded before. Never blocks."""
+    """Return the model of that name if ``load`` has loaded it before, else None. Never blocks."""
     return _LOADED.get(loop, {}).get(_key(spec))
 
 
 def wrap(chat: BaseChatModel) -> LoadedModel:
-    """A chat model object of the caller's own, used as it is."""
+    """Make a loaded model of a chat model object of the caller's own, which is used as it is."""
     return LoadedModel(_label(chat), chat)
 
 
 def check(spec: ModelSpec) -> None:
-    """Say in one sentence what is missing for this model to be called, if anything.
+    """Check that the model can be called: its provider is known, and a key is set.
 
     Raises:
-        UsageError: as ``load``.
+        UsageError: something is missing; the message says in one sentence what.
     """
     provider, _, name = spec.name.partition(":")
     if spec.name == "offline":
@@ -116,16 +116,19 @@ def _registered(spec: ModelSpec) -> BaseChatModel:
 
 
 _Key = tuple[ModelSpec, tuple[str | None, ...]]
+# ``load`` runs in threads (``asyncio.to_thread``), so that two nodes may ask for one model at the same time.
 _LOADED: WeakKeyDictionary[object, dict[_Key, LoadedModel]] = WeakKeyDictionary()
 _LOADING = threading.Lock()
 
 
 def _key(spec: ModelSpec) -> _Key:
     provider = _PROVIDERS.get(spec.name.partition(":")[0])
+    # The environment is part of the key: a changed key or address makes a new client.
     return spec, tuple(os.environ.get(name) for name in provider.environment) if provider else ()
 
 
 def _forget_ended_loops() -> None:
+    # A closed loop that somebody still refers to would keep its clients.
     for loop in list(_LOADED):
         if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_closed():
             del _LOADED[loop]
@@ -182,7 +185,7 @@ class _Provider:
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """What the provider's client reads from the environment."""
+        """The environment variables that the provider's client reads."""
         return self.keys + self.addresses
 
 

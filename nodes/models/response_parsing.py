@@ -36,6 +36,7 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
     finish = str(message.response_metadata.get("finish_reason") or "").lower()
     refusal = message.additional_kwargs.get("refusal")
     return Reply(
+        # OpenAI sends a refusal beside an empty text; a reply by function call has no text either.
         text=replace_surrogates(str(refusal or message.text) or _arguments(message)),
         fields=replace_surrogates(_fields(message)),
         cut_off=finish in CUT_OFF,
@@ -81,6 +82,7 @@ def _arguments(message: BaseMessage) -> str:
     return "\n".join([*(json.dumps(call["args"]) for call in message.tool_calls), *broken])
 
 
+# A reply such as ``Here it is: ```json {"score": 4} ``` ``, with up to 200 characters before the fence.
 _FENCED = re.compile(r"[^{}`]{0,200}```(?:json)?\s*(\{.*\})\s*```\s*", re.DOTALL)
 
 
@@ -116,5 +118,6 @@ def _text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
+        # Through UTF-16, where two halves side by side become the character that they stand for.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text

@@ -46,7 +46,7 @@ class ScriptedModel(BaseChatModel):
 
     @property
     def calls(self) -> list[RecordedCall]:
-        """The calls so far."""
+        """All calls so far, in order."""
         return self._calls
 
     @property
@@ -92,6 +92,7 @@ class ScriptedModel(BaseChatModel):
         if callable(self.script):
             line: Line = self.script(metadata, prompt)
             return line
+        # An iterator for each role, kept between calls, remembers how far the role's lines have been used.
         role = str(metadata.get("role"))
         lines = self._lines.setdefault(role, iter(self.script.get(role, ())))
         try:

@@ -69,7 +69,7 @@ async def attempt(call: Call) -> Reply:
         started = time.perf_counter()
         try:
             messages = await _messages(call)
-        except StoppedError:
+        except StoppedError:  # a batch's handler of requests ends the run: no fault of the provider's
             raise
         except Exception as error:
             dropped.append(_parameter_to_drop(call, error, dropped))
@@ -87,6 +87,7 @@ def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:
     fault = ProviderFault.of(error)
     parameter = fault.rejected_parameter(call.parameters)
     problem = f"{_who(call)}{call.model.label}: {fault.summary()}"
+    # A parameter that is refused again after it was left out would be asked without for ever.
     if parameter is None or parameter in dropped or not call.model.drop(parameter, call.parameters):
         raise ModelCallError(
             problem,
@@ -104,6 +105,7 @@ async def _messages(call: Call) -> list[BaseMessage]:
     schema: dict[str, Any] | None = call.schema if call.model.structured else None
     runnable = call.model.runnable(schema, call.parameters)
     config = ensure_config({"metadata": dict(call.metadata)})
+    # Bound parameters are passed as keywords below; a chain, as ``with_structured_output`` makes it, has none.
     chat, options = (
         (runnable.bound, runnable.kwargs) if isinstance(runnable, RunnableBinding) else (runnable, {})
     )
@@ -134,9 +136,10 @@ async def _generated(
 
 
 def _is_observed(chat: BaseChatModel, config: RunnableConfig) -> bool:
-    """Whether LangChain has something to do around this call: a tracer, a callback, a stream, a cache, a limiter."""
+    """Tell whether LangChain has something to do around this call: a tracer, callback, stream, cache or limiter."""
     if chat.cache or chat.rate_limiter or getattr(chat, "streaming", False):
         return True
+    # Only ``cache=None`` leaves the choice to LangChain's global cache; False means none.
     if chat.cache is None and get_llm_cache() is not None:
         return True
     listening = AsyncCallbackManager.configure(config.get("callbacks"), chat.callbacks, chat.verbose)

@@ -1,8 +1,8 @@
-"""The offline judge: every role of every protocol, answered from lexical statistics of the texts.
+"""Judge without a language model: answer for every role of every protocol from lexical statistics of the texts.
 
-``texts`` counts, ``grounding``, ``style`` and ``answers`` measure, ``aspects`` says which measures speak to
-which aspect, ``reading`` turns them into numbers on a scale, ``debaters`` and ``panel`` argue from them,
-``roles`` writes the reply down, and ``model`` is the chat model round it all.
+``text_profile`` counts what is in a text, ``lexical_features`` measures, ``offline_scoring`` says which measures belong
+to which aspect and turns them into numbers on a scale, ``offline_roles`` argues from them, ``written_reply`` writes the
+reply down, and ``offline_model`` is the chat model around all of these.
 """
 
 from .offline_model import DISCLOSURE, OfflineJudge

@@ -1,4 +1,4 @@
-"""Features of a text alone, against its source, and as an answer."""
+"""Measure features of a text: alone, against its source, and as an answer."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from .text_profile import (
     stem,
 )
 
+# Where a measure calls ``ramp``, the two bounds are the values at which a text counts as wholly bad and as wholly good.
 _REFUSAL = re.compile(
     r"\bas an ai\b|\blanguage model\b|\bi(?: am|'m)? (?:cannot|can't|unable to|not able to)\b|\bi(?:'m| am) sorry\b"
     r"|\bi apologi[sz]e\b|\bi do(?: not|n't) (?:have|know)\b"
 )
+# Lines that open a list item (``- one``, ``2. two``), a heading (``## Title``) or a block of code.
 _STRUCTURE = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)]|#{1,6} |```)", re.MULTILINE)
 
 
 def reply_to_the_question(case: Case) -> Measured | None:
-    """How many content words of the question the answer takes up."""
+    """Measure how many content words of the question the answer takes up; None where the question has none."""
     asked = case.source.stem_set
     if not asked:
         return None
@@ -39,13 +41,13 @@ def reply_to_the_question(case: Case) -> Measured | None:
 
 
 def level_of_detail(case: Case) -> Measured | None:
-    """How many different content words the answer has to give."""
+    """Measure how many different content words the answer has to give."""
     n = len(case.candidate.stem_set)
     return Measured(ramp(n, 0, 120) ** 0.5, f"{case.name} offers {many(n, 'different content word')}")
 
 
 def answer_length(case: Case) -> Measured | None:
-    """How long the answer is; each further word counts for less, and beyond 600 for nothing."""
+    """Measure how long the answer is; each further word counts for less, and beyond 600 for nothing."""
     n = len(case.candidate.words)
     return Measured(
         ramp(n, 0, 300) ** 0.5 * (1 - 0.5 * ramp(n, 600, 2000)), f"{case.name} runs to {many(n, 'word')}"
@@ -53,7 +55,7 @@ def answer_length(case: Case) -> Measured | None:
 
 
 def layout(case: Case) -> Measured | None:
-    """Whether lists, paragraphs or code blocks give the answer a shape."""
+    """Measure whether lists, paragraphs or code blocks give the answer a shape."""
     marks = len(_STRUCTURE.findall(case.candidate.text))
     blocks = len(re.findall(r"\n\s*\n", case.candidate.text.strip())) + 1
     words = f"{case.name} has {many(blocks, 'paragraph')} and {many(marks, 'line')} set as list or heading"
@@ -61,7 +63,7 @@ def layout(case: Case) -> Measured | None:
 
 
 def exact_details(case: Case) -> Measured | None:
-    """How many names and numbers the answer gives that the question did not."""
+    """Measure how many names and numbers the answer gives that the question did not."""
     items = [i for i in (*case.candidate.names, *case.candidate.numbers) if i not in case.source.vocabulary]
     return Measured(
         ramp(len(items), 0, 12) ** 0.5, f"{case.name} gives {len(items)} names and numbers of its own"
@@ -69,7 +71,7 @@ def exact_details(case: Case) -> Measured | None:
 
 
 def readiness(case: Case) -> Measured | None:
-    """Whether the answer answers, rather than excuse itself."""
+    """Measure whether the answer answers, rather than excuse itself."""
     excuses = len(_REFUSAL.findall(case.candidate.text.lower().replace("\u2019", "'")))
     if not excuses:
         return Measured(1.0, f"{case.name} does not excuse itself anywhere")
@@ -78,7 +80,7 @@ def readiness(case: Case) -> Measured | None:
 
 
 def match_with_the_reference(case: Case) -> Measured | None:
-    """How many content words and numbers of the reference answer the answer has as well."""
+    """Measure how many content words and numbers of the reference answer the answer has as well."""
     if case.fact is None or not case.fact.stem_set:
         return None
     wanted = case.fact.stem_set
@@ -88,7 +90,10 @@ def match_with_the_reference(case: Case) -> Measured | None:
 
 
 def _usual(case: Case, low: float, high: float, of_replies: float) -> tuple[float, float]:
-    """The range that a share usually has: a summary draws on its source, a reply brings in words of its own."""
+    """Return the range that a share usually has: ``low`` to ``high`` for a summary, 0 to ``of_replies`` for a reply.
+
+    A summary draws on its source, a reply brings in words of its own.
+    """
     return (0.0, of_replies) if case.is_dialogue else (low, high)
 
 
@@ -97,7 +102,7 @@ def _material(case: Case) -> str:
 
 
 def word_support(case: Case) -> Measured | None:
-    """How many of the candidate's content words occur in the source or the fact."""
+    """Measure how many of the candidate's content words occur in the source or the fact."""
     stems = case.candidate.stems
     if not stems or not case.source.words:
         return None
@@ -109,7 +114,7 @@ def word_support(case: Case) -> Measured | None:
 
 
 def phrase_support(case: Case) -> Measured | None:
-    """How many of the candidate's word pairs stand side by side in the source or the fact too."""
+    """Measure how many of the candidate's word pairs stand side by side in the source or the fact too."""
     pairs = list(pairwise(case.candidate.words))
     if not pairs or not case.source.words:
         return None
@@ -121,7 +126,7 @@ def phrase_support(case: Case) -> Measured | None:
 
 
 def names_and_numbers(case: Case) -> Measured | None:
-    """How many of the candidate's names and numbers are known from the source or the fact."""
+    """Measure how many of the candidate's names and numbers are known from the source or the fact."""
     items = (*case.candidate.names, *case.candidate.numbers)
     if not items or not case.source.words:
         return None
@@ -134,11 +139,12 @@ def names_and_numbers(case: Case) -> Measured | None:
 
 
 def word_order(case: Case) -> Measured | None:
-    """How many pairs of known words come in an order in which the source has them close together."""
+    """Measure how many pairs of known words come in an order in which the source has them close together."""
     pairs = [p for p in pairwise(case.candidate.words) if set(p) <= case.source.vocabulary]
     if len(pairs) < 3:
         return None
     source = case.source.words
+    # Up to three words on, so that a pair still counts where the candidate has left out a word or two.
     near = {(w, v) for i, w in enumerate(source) for v in source[i + 1 : i + 4]}
     found = sum(p in near for p in pairs)
     words = f"I find {found} of {len(pairs)} pairs of neighbouring words close together in the source as well"
@@ -147,7 +153,7 @@ def word_order(case: Case) -> Measured | None:
 
 
 def coverage(case: Case) -> Measured | None:
-    """How much of what the source talks about most the candidate takes up."""
+    """Measure how much of what the source talks about most the candidate takes up."""
     counts = Counter(case.source.stems).most_common(20)
     if not counts:
         return None
@@ -159,7 +165,7 @@ def coverage(case: Case) -> Measured | None:
 
 
 def opening(case: Case) -> Measured | None:
-    """How much of the source's first sentences, where news put the main thing, the candidate takes up."""
+    """Measure how much of the source's first sentences, where news put the main thing, the candidate takes up."""
     if case.is_dialogue or len(case.source.sentences) < 4:
         return None
     stems = {s for sentence in case.source.sentences[:3] for s in sentence.stems}
@@ -169,10 +175,11 @@ def opening(case: Case) -> Measured | None:
 
 
 def sentence_order(case: Case) -> Measured | None:
-    """Whether the candidate's sentences come in the order of their places in the source."""
+    """Measure whether the candidate's sentences come in the order of their places in the source."""
     first: dict[tuple[str, str], int] = {}
     for position, pair in enumerate(pairwise(case.source.words)):
         first.setdefault(pair, position)
+    # A sentence's place is the median of its pairs' places, which a stray pair from elsewhere hardly moves.
     located = [median(p) for s in case.candidate.sentences if (p := _positions(s.words, first))]
     if len(located) < 2:
         return None
@@ -187,7 +194,7 @@ def _positions(words: tuple[str, ...], first: dict[tuple[str, str], int]) -> lis
 
 
 def tie_to_last_turn(case: Case) -> Measured | None:
-    """Whether a reply takes up words of the last turns of the dialogue."""
+    """Measure whether a reply takes up words of the last turns of the dialogue."""
     turns = case.last_turns
     if not case.is_dialogue or not turns or not case.candidate.words:
         return None
@@ -201,7 +208,7 @@ def tie_to_last_turn(case: Case) -> Measured | None:
 
 
 def use_of_the_fact(case: Case) -> Measured | None:
-    """How many content words of the fact, beyond those the dialogue already had, a reply uses."""
+    """Measure how many content words of the fact, beyond those the dialogue already had, a reply uses."""
     if case.fact is None or not case.fact.words:
         return None
     own = case.fact.stem_set - case.source.stem_set
@@ -213,7 +220,7 @@ def use_of_the_fact(case: Case) -> Measured | None:
 
 
 def phrases_of_the_fact(case: Case) -> Measured | None:
-    """How many word pairs with a content word in them a reply shares with the fact."""
+    """Measure how many word pairs with a content word in them a reply shares with the fact."""
     if case.fact is None or not case.fact.words:
         return None
     pairs = [p for p in pairwise(case.candidate.words) if _has_content(p, case.candidate)]
@@ -227,7 +234,7 @@ def _has_content(pair: tuple[str, str], text: Profile) -> bool:
 
 
 def closeness_to_the_fact(case: Case) -> Measured | None:
-    """Which part of a reply's content words stands in the fact."""
+    """Measure which part of a reply's content words stands in the fact."""
     if case.fact is None or not case.fact.words or not case.candidate.stems:
         return None
     stems = case.candidate.stems
@@ -237,7 +244,7 @@ def closeness_to_the_fact(case: Case) -> Measured | None:
 
 
 def newness(case: Case) -> Measured | None:
-    """How many content words were not yet in the dialogue."""
+    """Measure how many content words were not yet in the dialogue."""
     stems = list(dict.fromkeys(case.candidate.stems))
     if not stems or not case.source.words:
         return None
@@ -248,6 +255,7 @@ def newness(case: Case) -> Measured | None:
 
 _DETERMINER = r"(?:the|a|an|my|your|his|their|our|its)"
 _AFTER_NO_DETERMINER = r"(?:the|a|an|of|and|or|is|are|was|were|has|have|to|for|at|from|with|into|that|which)"
+# Matches, in this order: ``the of`` or ``a .``, ``of .``, ``is has``, ``from of``, ``the the``.
 _BROKEN = re.compile(
     rf"\b{_DETERMINER}\s+(?:{_AFTER_NO_DETERMINER}\b|[.,;:!?])"
     r"|\b(?:of|and|or|to|into|with|than)\s*[.;:!?]"
@@ -261,17 +269,20 @@ _REFERRING_WORDS = """he she it they him her them his their its this that these 
 _REFERRING = frozenset(_REFERRING_WORDS.split())
 _PERSONAL_WORDS = "i me my we us our you your i'm i've i'd i'll you're you've we're 'm"
 _PERSON = frozenset(_PERSONAL_WORDS.split())
+# Some datasets set the parts of a contraction apart (``i do n't know``), so each phrase is there in both spellings.
 _STOCK = re.compile(
     r"\bi (?:do n't|don't|did n't|didn't) know\b|\bi 'm not sure\b|\bi'm not sure\b|\bi agree\b|\bthat 's"
     r" (?:interesting|true|cool|great|good)\b|\bthat's (?:interesting|true|cool|great|good)\b|\bi think so\b"
     r"|\byes , it is\b|\bi guess\b|\bme too\b|\bi 've heard\b|\bof course\b"
 )
+# Matches ``tHiS`` and ``SHOUTING``, but not ``McDonald``, ``iPhone`` or ``UNICEF``.
 _ODD_CASE = re.compile(r"\b[^\W\d_]*[a-zß-ÿ][A-ZÀ-Þ][^\W\d_]*[A-ZÀ-Þ]|\b[A-ZÀ-Þ]{7,}\b")
+# A full stop of any script, or one with quotation marks or brackets behind it: ``he said."``.
 _FINAL = re.compile(r"[.!?…。\uff01\uff1f][\"'”\u2019)\]\s]*$")
 
 
 def length(case: Case) -> Measured | None:
-    """Whether there is enough text to say something, and less than the source itself."""
+    """Measure whether there is enough text to say something, and less than the source itself."""
     n, whole = len(case.candidate.words), len(case.source.words)
     enough = ramp(n, 3, 25) if case.is_dialogue else ramp(n, 8, 75)
     bloat = ramp(n, 60, 150) if case.is_dialogue else ramp(share(n, whole), 0.5, 1.2)
@@ -279,7 +290,7 @@ def length(case: Case) -> Measured | None:
 
 
 def repetition(case: Case) -> Measured | None:
-    """How many groups of three words come up more than once."""
+    """Measure how many groups of three words come up more than once."""
     words = case.candidate.words
     groups = list(zip(words, words[1:], words[2:], strict=False))
     if not groups:
@@ -292,7 +303,7 @@ def repetition(case: Case) -> Measured | None:
 
 
 def sameness_of_sentences(case: Case) -> Measured | None:
-    """How many sentences say little that an earlier sentence had not said."""
+    """Measure how many sentences say little that an earlier sentence had not said."""
     sentences = [s for s in case.candidate.sentences if s.stems]
     if len(sentences) < 2:
         return None
@@ -306,7 +317,7 @@ def sameness_of_sentences(case: Case) -> Measured | None:
 
 
 def flow(case: Case) -> Measured | None:
-    """How many sentences are tied to the one before by a shared content word or a referring word."""
+    """Measure how many sentences are tied to the one before by a shared content word or a referring word."""
     steps = list(pairwise(case.candidate.sentences))
     if not steps:
         return None
@@ -320,11 +331,12 @@ def _is_tied(earlier: Sentence, later: Sentence) -> bool:
 
 
 def whole_sentences(case: Case) -> Measured | None:
-    """Whether the text ends as a text should, and its sentences are neither stubs nor endless."""
+    """Measure whether the text ends as a text should, and its sentences are neither stubs nor endless."""
     sentences = case.candidate.sentences
     if not sentences:
         return Measured(0.0, f"{case.name} has no sentence")
     sound = sum(4 <= len(s.words) <= 45 for s in sentences)
+    # Searched in the last characters alone, since the pattern would try every stop of a long text.
     ends = _FINAL.search(case.candidate.text[-40:]) is not None
     number = f"{case.name} has {sound} of {many(len(sentences), 'sentence')} within the usual length"
     words = f"{number} and {'ends as a text should' if ends else 'breaks off without a full stop'}"
@@ -332,7 +344,7 @@ def whole_sentences(case: Case) -> Measured | None:
 
 
 def sentence_length(case: Case) -> Measured | None:
-    """Whether the average sentence is of a length that people write."""
+    """Measure whether the average sentence is of a length that people write."""
     sentences = case.candidate.sentences
     if not sentences:
         return None
@@ -342,7 +354,7 @@ def sentence_length(case: Case) -> Measured | None:
 
 
 def broken_joints(case: Case) -> Measured | None:
-    """How often words meet that do not follow each other ("the of", "the the", an article before a stop)."""
+    """Measure how often words meet that do not follow each other ("the of", "the the", an article before a stop)."""
     if not _is_english(case.candidate):
         return None
     broken = sum(1 for _ in _BROKEN.finditer(case.candidate.text.lower()))
@@ -354,7 +366,7 @@ def broken_joints(case: Case) -> Measured | None:
 
 
 def function_words(case: Case) -> Measured | None:
-    """Whether the small words have the part that they have in running text."""
+    """Measure whether the small words have the part that they have in running text."""
     if not _is_english(case.candidate):
         return None
     part = _small_words(case.candidate)
@@ -367,16 +379,18 @@ def _small_words(text: Profile) -> float:
 
 
 def _is_english(text: Profile) -> bool:
+    # The first 2000 characters tell enough, and keep a long text from being counted letter by letter.
     letters = sum(c.isascii() for c in text.text[:2000])
     return len(text.words) >= 3 and letters > 0.9 * len(text.text[:2000]) and _small_words(text) > 0.08
 
 
 def casing_and_punctuation(case: Case) -> Measured | None:
-    """Odd capitals, sentences opened in lower case, stops in a row, spaces now before stops and now not."""
+    """Count odd capitals, sentences that open in lower case, stops in a row, and uneven spaces before stops."""
     text, sentences = case.candidate.text, case.candidate.sentences
     if not sentences:
         return None
     faults = len(_ODD_CASE.findall(text)) + len(re.findall(r"[,;:]\s*[,;:.!?]|[!?.]\s*,|[!?]{2,}", text))
+    # The smaller number: a text with a space before every stop was tokenized, and only a mixture is a fault.
     faults += _small_openings(case) + min(_stops(text, r"\w\s+[.,!?]"), _stops(text, r"\w[.,!?](?:\s|$)"))
     faults += text.count("(") != text.count(")")
     words = f"{case.name} has {many(faults, 'odd spot')} in {many(len(sentences), 'sentence')}"
@@ -388,8 +402,9 @@ def _stops(text: str, pattern: str) -> int:
 
 
 def _small_openings(case: Case) -> int:
-    """Sentences opened in lower case; none where the whole text is in lower case by its making."""
+    """Count the sentences that open in lower case; none where the whole text was put into lower case."""
     text = case.candidate.text
+    # A source in lower case, or a space before a full stop, tells of a dataset that was tokenized and lowered.
     lower_made = text == text.lower() and (case.source.text == case.source.text.lower() or " ." in text)
     if lower_made or not any(c.isascii() and c.isalpha() for c in text):
         return 0
@@ -397,7 +412,7 @@ def _small_openings(case: Case) -> int:
 
 
 def variety(case: Case) -> Measured | None:
-    """How many of the content words are different ones."""
+    """Measure how many of the content words are different ones."""
     stems = case.candidate.stems
     if len(stems) < 2:
         return None
@@ -407,13 +422,13 @@ def variety(case: Case) -> Measured | None:
 
 
 def substance(case: Case) -> Measured | None:
-    """How many different content words there are to hold on to."""
+    """Measure how many different content words there are to hold on to."""
     n = len(case.candidate.stem_set)
     return Measured(ramp(n, 1, 12), f"{case.name} offers {many(n, 'different content word')}")
 
 
 def address(case: Case) -> Measured | None:
-    """Whether the text speaks to somebody: a question, a call, an I or a you."""
+    """Measure whether the text speaks to somebody: a question, a call, an I or a you."""
     text = case.candidate.text
     asks, calls = bool(re.search(r"[?\uff1f]", text)), bool(re.search(r"[!\uff01]", text))
     person = not _PERSON.isdisjoint(case.candidate.words)
@@ -423,7 +438,7 @@ def address(case: Case) -> Measured | None:
 
 
 def stock_phrases(case: Case) -> Measured | None:
-    """How much of a reply is a ready-made phrase that fits anywhere."""
+    """Measure how much of a reply is a ready-made phrase that fits anywhere."""
     spans = [m.group() for m in _STOCK.finditer(case.candidate.text.lower())]
     part = share(sum(len(s.split()) for s in spans), len(case.candidate.text.split()))
     words = f"{case.name} has {many(len(spans), 'ready-made phrase')}"

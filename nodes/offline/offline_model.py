@@ -1,4 +1,4 @@
-"""The offline judge as a LangChain chat model."""
+"""Make the offline judge a LangChain chat model."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .written_reply import as_json, as_text
 DISCLOSURE = "The offline judge is no language model: it scores by lexical statistics of the texts."
 
 LETTERS_PER_TOKEN = 4
-"""Tokens are an approximation here: one for each four characters begun."""
+"""Characters that count as one token, an approximation; a token that is begun counts."""
 
 
 class OfflineJudge(BaseChatModel):
     """Answers every role of every protocol from word counts; needs no key, no network and no weights.
 
-    Who it plays comes with the call's metadata, what it judges from the fenced sections of the prompt. The
-    same messages and metadata always get the same reply.
+    The call's metadata say which role it answers for; the texts to be judged are the fenced sections of the prompt.
+    The same messages and metadata always get the same reply.
 
     >>> from jurygraph.nodes.delimiters import fence
     >>> prompt = [("user", fence("source", "Ann met Bob in Paris.")), ("user", fence("candidate", "Ann met Bob."))]
@@ -75,7 +75,7 @@ means near the top of the scale.
     def with_structured_output(
         self, schema: dict[str, Any] | type, *, include_raw: bool = False, **kwargs: Any
     ) -> Runnable[LanguageModelInput, dict[str, Any] | BaseModel]:
-        """The same judge, replying with the JSON object that ``schema`` describes.
+        """Return the same judge, replying with the JSON object that ``schema`` describes.
 
         Args:
             schema: a JSON schema, or a pydantic class.
@@ -88,6 +88,7 @@ means near the top of the scale.
             parser = PydanticOutputParser(pydantic_object=schema)
         if not include_raw:
             return model | parser
+        # The form in which LangChain's own ``with_structured_output`` gives the raw message.
         parsed = RunnablePassthrough.assign(parsed=itemgetter("raw") | parser, parsing_error=lambda _: None)
         failed = RunnablePassthrough.assign(parsed=lambda _: None)
         return RunnableMap(raw=model) | parsed.with_fallbacks([failed], exception_key="parsing_error")

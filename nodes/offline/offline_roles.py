@@ -1,6 +1,6 @@
-"""What each role of the offline judge says.
+"""Answer for each role of the offline judge.
 
-The scorer starts from what meets the eye. The critic looks at all the evidence, and brings up the piece that
+The scorer starts from a first impression. The critic looks at all the evidence, and brings up the piece that
 stands farthest from the score and has not been named yet. The scorer then weighs that piece together with
 what it had: it moves as far as the piece's weight takes it, which may be too little to change the number.
 
@@ -21,7 +21,7 @@ Role: TypeAlias = Callable[[View], Response]
 
 
 def judge(view: View) -> Response:
-    """All the evidence; what the advocates have brought up counts double."""
+    """Score both answers by all the evidence, where what the advocates have brought up counts double."""
     raised = view.cited(view.said_by("advocate") + view.said_by("aggregator"))
     pieces = [
         Evidence(p.name, 2 * p.weight, p.quick, p.qualities, p.words) if p in raised else p
@@ -38,7 +38,7 @@ def judge(view: View) -> Response:
 
 
 def tie_breaker(view: View) -> Response:
-    """All the evidence counts half; the scorer's last word and what the critic brought up, a quarter each."""
+    """Settle the score: all the evidence counts half, the last score and the critic's points a quarter each."""
     whole = mixture(view.pieces, view.width)
     last = view.last if view.last is not None else whole
     cited = view.cited(view.said_by("critic"))
@@ -54,7 +54,7 @@ def tie_breaker(view: View) -> Response:
 
 
 def referee(view: View) -> Response:
-    """First impression and all that has come up in the discussion, with an emphasis of its own."""
+    """Score by the first impression and all that the others brought up, with the referee's own emphasis."""
     raised = view.cited(turn for turn in view.log if turn.agent != view.call.agent)
     held = [p for p in view.pieces if p.quick or p in raised] or list(view.pieces)
     seen = reweight(held, view.call.index)
@@ -66,7 +66,7 @@ def referee(view: View) -> Response:
 
 
 def planner(view: View) -> Response:
-    """The steps of an evaluation: what would be looked at, heaviest first."""
+    """List the steps of an evaluation: the features of the aspect, heaviest first."""
     witnesses = sorted(features_of(view.call.aspect), key=lambda w: -w.weight)
     steps = [f"{n}. Look at {w.name}." for n, w in enumerate(witnesses, start=1)]
     return Response(
@@ -75,17 +75,18 @@ def planner(view: View) -> Response:
 
 
 def advocate(view: View) -> Response:
-    """The two best points of its own side which its side has not made yet, at most 80 words."""
+    """Argue with the two best points of its own side that it has not made yet, in at most 80 words."""
     points = _points(view)
     made = view.cited(turn for turn in view.log if turn.agent == view.call.agent)
     fresh = [p for p in points if p not in made] or points
+    # Each advocate of a team starts at another point, so that they do not all make the same two.
     start = max(view.call.index - 1, 0) % max(len(fresh), 1)
     chosen = (fresh[start:] + fresh[:start])[:2]
     return Response(shortened(f"I speak for answer {view.call.side}. {' '.join(map(told, chosen))}", 80))
 
 
 def scorer(view: View) -> Response:
-    """A first impression; or, where a critic has spoken since, a second thought."""
+    """Score by a first impression; or revise the last score where a critic has objected."""
     objections = view.said_by("critic")
     if objections and view.last is not None:
         return _second_thought(view, view.last)
@@ -96,14 +97,15 @@ def scorer(view: View) -> Response:
 
 
 def summarizer(view: View) -> Response:
-    """What has been brought up so far and the latest scores, at most 50 words."""
+    """Sum up what has been brought up so far and the latest scores, in at most 50 words."""
     topics = listed(view.topics(view.log)[:8]) or "nothing that can be counted"
     latest = f" The latest scores stand at {spoken_values(view.call.last)}." if view.call.last else ""
+    # Only the topics are cut short: a debate goes on from the scores, so these must stay whole.
     return Response(f"{shortened(f'So far the discussion was about {topics}', 40)}.{latest}")
 
 
 def critic(view: View) -> Response:
-    """The strongest evidence, not named before, that the score is off; or the declaration that there is none."""
+    """Object with the strongest evidence, not named before, that the score is off; or declare that there is none."""
     whole = mixture(view.pieces, view.width)
     last = view.last if view.last is not None else whole
     temper = THRESHOLDS_BY_PERSONA.get(view.call.persona, THRESHOLDS_BY_PERSONA["strict"])
@@ -117,7 +119,7 @@ def critic(view: View) -> Response:
 
 
 def commander(view: View) -> Response:
-    """The words that go with a brief or a hand-over."""
+    """Write the Commander's message: a brief for the first score, or what accompanies the latest words."""
     spoken = [turn for turn in view.log if turn.agent != "commander"]
     subject = "the two answers" if view.width == 2 else f"the candidate's {view.call.aspect or 'quality'}"
     if not spoken:
@@ -136,7 +138,7 @@ def commander(view: View) -> Response:
 
 
 def juror(view: View) -> Response:
-    """All the evidence, with an emphasis of its own."""
+    """Vote or score by all the evidence, with the juror's own emphasis."""
     pieces = reweight(view.pieces, view.call.index)
     qualities = mixture(pieces, view.width)
     reasons = " ".join(map(told, strongest(pieces)))
@@ -144,7 +146,7 @@ def juror(view: View) -> Response:
 
 
 def aggregator(view: View) -> Response:
-    """What its side's advocates said, strongest first, at most 150 words."""
+    """Combine what its side's advocates said, strongest first, in at most 150 words."""
     cited = view.cited(view.said_by("advocate"))
     points = [p for p in _points(view) if p in cited] or _points(view)
     return Response(
@@ -187,7 +189,7 @@ A role that is not here answers as ``unfamiliar_role``."""
 
 
 def respond(metadata: Mapping[str, Any], sections: Iterable[Section]) -> tuple[Response, str]:
-    """What the role of a call says, and in which form.
+    """Return what the role of a call says, and the form in which the reply is to be written.
 
     Raises:
         ValueError: no role, or no fenced text to be judged.
@@ -198,7 +200,7 @@ def respond(metadata: Mapping[str, Any], sections: Iterable[Section]) -> tuple[R
 
 @dataclass(frozen=True, slots=True)
 class CriticThresholds:
-    """How far off things must be before a critic speaks up.
+    """Say how far a score must be off before a critic objects.
 
     Attributes:
         piece: distance of a single piece of evidence from the score (1 is the whole scale).
@@ -234,6 +236,7 @@ def _second_thought(view: View, last: Qualities) -> Response:
     considered = [p for p in view.pieces if p in quick or p in cited]
     revised = mixture(considered, view.width)
     # A score that came from elsewhere may lie beyond the evidence; an objection never moves it the other way.
+    # Both factors have the same sign where the revised score lies on the side to which the objection points.
     follows = pull(revised, last) * sum(pull(p.qualities, last) for p in latest) >= 0
     values = view.values(revised) if follows else before
     point = f"I have looked at the Critic's point again. {told(latest[0])}"
@@ -277,12 +280,13 @@ def _direction(piece: Evidence, last: Qualities) -> str:
 
 
 def _figure(view: View, piece: Evidence, last: Qualities) -> tuple[float, ...]:
-    """What the critic would say: half-way to the piece, and at least one step off."""
+    """Return the score that the critic would give: half-way to the piece, and at least one step off."""
     scale = view.call.scale
     values = view.values(blend(last, piece.qualities, 0.5))
     if values != view.values(last):
         return values
     sign = 1 if pull(piece.qualities, last) > 0 else -1
+    # Of a pair, one score goes up and the other down by a step, so that their gap moves the critic's way.
     moved = [values[0] + sign * scale.step, *(v - sign * scale.step for v in values[1:])]
     return tuple(min(scale.high, max(scale.low, round(v, 6))) for v in moved)
 
@@ -306,7 +310,7 @@ def _points(view: View) -> list[Evidence]:
 
 
 def told(piece: Evidence) -> str:
-    """A piece of evidence as one sentence.
+    """Write a piece of evidence as one sentence.
 
     >>> told(Evidence("substance", 1, True, (0.5,), ("the candidate offers 6 content words",)))
     'On substance, the candidate offers 6 content words.'
@@ -315,7 +319,7 @@ def told(piece: Evidence) -> str:
 
 
 def spoken_values(values: Sequence[float]) -> str:
-    """Numbers inside a sentence.
+    """Write numbers as they stand inside a sentence.
 
     >>> spoken_values((4.0,)), spoken_values((8.0, 6.5))
     ('4', '8 and 6.5')
@@ -324,7 +328,7 @@ def spoken_values(values: Sequence[float]) -> str:
 
 
 def strongest(pieces: Iterable[Evidence], most: int = 2) -> list[Evidence]:
-    """The pieces that weigh most and are farthest from the middle (or set the two answers most apart)."""
+    """Return the pieces that weigh most and are farthest from the middle (or set the two answers most apart)."""
     return sorted(pieces, key=lambda p: -p.weight * _distance(p.qualities))[:most]
 
 
@@ -333,7 +337,7 @@ def _distance(qualities: Qualities) -> float:
 
 
 def standing(qualities: Qualities) -> str:
-    """Where on the scale that is, in words.
+    """Say in words where on the scale qualities lie.
 
     >>> standing((0.9,)), standing((0.3, 0.7))
     ('near the top of the scale', 'answer 2 ahead of answer 1')
@@ -347,7 +351,7 @@ def standing(qualities: Qualities) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a row.
+    """Join names to a list as it stands in a sentence.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
@@ -356,7 +360,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many words.
+    """Cut a text to at most so many words.
 
     >>> shortened("one two three", 2)
     'one two ...'

@@ -1,4 +1,4 @@
-"""From a prompt to evidence, from evidence to numbers on a scale.
+"""Read a prompt, measure the evidence on its texts, and turn the evidence into numbers on a scale.
 
 The weights (1 to 3) were set beforehand from what the aspects mean, and are not fitted to anybody's
 ratings. ``quick`` marks what a first impression is made of; a critic looks at everything.
@@ -19,7 +19,7 @@ from .text_profile import Case, Measure, profile
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A measure as it speaks to one aspect: under a name, with a weight, at first sight or not."""
+    """Use a measure for one aspect: under a name, with a weight, and as part of a first impression or not."""
 
     name: str
     measure: Measure
@@ -111,7 +111,7 @@ ASPECTS: dict[str, tuple[Feature, ...]] = {aspect: _witnesses(row) for aspect, r
 
 
 def features_of(aspect: str) -> tuple[Feature, ...]:
-    """The measures that speak to an aspect; a general mix for one that is not in the table.
+    """Return the features that are measured for an aspect; a general mix for one that is not in the table.
 
     >>> [w.name for w in features_of("summeval/Coherence") if w.quick]
     ['sentence order', 'flow between sentences', 'the tie to the last turn', 'whole sentences']
@@ -120,7 +120,7 @@ def features_of(aspect: str) -> tuple[Feature, ...]:
 
 
 def evidence(cases: Iterable[Case], witnesses: Iterable[Feature]) -> tuple[Evidence, ...]:
-    """All that the witnesses have to say on the cases; who cannot speak on each of them is left out."""
+    """Measure features of the cases; a feature that cannot be measured on each case is left out."""
     held = list(cases)
     pieces = []
     for witness in witnesses:
@@ -133,12 +133,13 @@ def evidence(cases: Iterable[Case], witnesses: Iterable[Feature]) -> tuple[Evide
 
 Qualities = tuple[float, ...]
 """One quality for a score, two for a comparison; each from 0 to 1."""
+# The quality of a text on which nothing can be measured, such as an empty one.
 NOTHING_TO_SEE = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The numbers that a value may take.
+    """Turn qualities from 0 to 1 into the numbers that may be said on a scale, and back.
 
     >>> Scale(1, 5).value(0.6), Scale(0, 1).value(0.333), Scale(6, 120).value(0.5)
     (3.5, 0.3, 63.0)
@@ -149,22 +150,23 @@ class Scale:
 
     @property
     def step(self) -> float:
-        """Tenths on 0-1, halves up to ten points, whole numbers beyond."""
+        """The distance of neighbouring numbers: a tenth on 0-1, a half up to ten points, 1 beyond."""
         span = self.high - self.low
         return span / 10 if span <= 1 else 0.5 if span <= 10 else 1.0
 
     def value(self, quality: float) -> float:
-        """The nearest number that may be said."""
+        """Return the nearest number that may be said for a quality."""
+        # ``round`` would send halves to the even neighbour; adding 0.5 sends all of them up.
         steps = int(quality * (self.high - self.low) / self.step + 0.5)
         return min(self.high, max(self.low, round(self.low + steps * self.step, 6)))
 
     def quality(self, value: float) -> float:
-        """Where a number stands between low (0) and high (1)."""
+        """Return where a number stands between low (0) and high (1)."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
 
 def mixture(pieces: Iterable[Evidence], width: int) -> Qualities:
-    """The weighted mean of pieces; of no evidence at all, the bottom of the scale.
+    """Return the weighted mean of pieces; of no evidence at all, the bottom of the scale.
 
     >>> mixture([Evidence("a", 3, True, (1.0,), ("",)), Evidence("b", 1, True, (0.0,), ("",))], width=1)
     (0.75,)
@@ -177,12 +179,12 @@ def mixture(pieces: Iterable[Evidence], width: int) -> Qualities:
 
 
 def blend(first: Sequence[float], second: Sequence[float], part: float) -> Qualities:
-    """``part`` of the way from the first to the second."""
+    """Return the qualities that lie ``part`` of the way from the first to the second."""
     return tuple(a + part * (b - a) for a, b in zip(first, second, strict=True))
 
 
 def pull(qualities: Sequence[float], against: Sequence[float]) -> float:
-    """How far, and in which direction, evidence lies from a score; for two answers, from their gap.
+    """Return how far, and in which direction, evidence lies from a score; for two answers, from their gap.
 
     >>> pull((0.2,), (0.6,)), pull((0.9, 0.1), (0.6, 0.6))
     (-0.39999999999999997, 0.8)
@@ -193,7 +195,7 @@ def pull(qualities: Sequence[float], against: Sequence[float]) -> float:
 
 
 def reweight(pieces: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
-    """The same evidence as seen by the ``index``-th of several agents, who doubles every third piece.
+    """Return the same evidence as weighed by the ``index``-th of several agents, who doubles every third piece.
 
     Index 0 is an agent who is alone in its role and stresses nothing.
     """
@@ -205,13 +207,15 @@ def reweight(pieces: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
     )
 
 
+# The label of a quoted turn, such as ``critic, round 2``; all other labels name a text.
 _SPOKEN = re.compile(r"^(?P<agent>.+), round (?P<round>\d+)$")
+# Single words in quotation marks, as ``shown`` writes them.
 _QUOTED = re.compile(r'"[^"\s]{1,40}"')
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who the offline judge plays, and the form of the answer.
+    """Hold which agent the offline judge answers for, what is judged, and the form of the answer.
 
     ``index`` tells several agents of one role apart (the number that ends the agent's name, plus the number of
     the sample); ``side`` is the answer that an advocate stands for.
@@ -265,7 +269,7 @@ def _role(metadata: Mapping[str, Any]) -> str:
 
 
 def _index_and_side(agent: str) -> tuple[int, int]:
-    """``advocate_2_3`` is the third voice of answer 2, ``referee_4`` the fourth referee."""
+    """Return an agent's index and its side: 3 and 2 for ``advocate_2_3``, 4 and 1 for ``referee_4``."""
     numbers = [int(n) for n in re.findall(r"\d+", agent)]
     return (numbers[-1] if numbers else 0), (numbers[0] if numbers and numbers[0] in (1, 2) else 1)
 
@@ -293,19 +297,19 @@ def _numbers(value: Any) -> tuple[float, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A turn of the debate so far, as the prompt quotes it."""
+    """Hold a turn of the debate so far, as the prompt quotes it."""
 
     agent: str
     round: int
     text: str
 
     def names(self, piece: str) -> bool:
-        """Whether it speaks of a piece of evidence; what it quotes from the texts does not count."""
+        """Tell whether it speaks of a piece of evidence; what it quotes from the texts does not count."""
         return piece in _QUOTED.sub(" ", self.text).lower()
 
 
 class View:
-    """All that an agent sees: the call, the evidence on the texts, and what was said before.
+    """Read all that an agent is shown: the call, the evidence on the texts, and the turns before.
 
     Attributes:
         call: who speaks.
@@ -320,12 +324,13 @@ class View:
             if match := _SPOKEN.match(label):
                 spoken.append(Spoken(match["agent"], int(match["round"]), text))
             else:
+                # The first of a name counts: what is judged stands before everything that agents have said.
                 self._texts.setdefault(label, text)
         self.log = tuple(spoken)
 
     @cached_property
     def pieces(self) -> tuple[Evidence, ...]:
-        """All evidence on what is to be judged.
+        """All evidence on the texts that are judged; measured once, when it is first asked for.
 
         Raises:
             ValueError: the prompt holds no fenced text to be judged.
@@ -335,7 +340,7 @@ class View:
 
     @property
     def width(self) -> int:
-        """How many texts are judged at once."""
+        """The number of texts that are judged at once."""
         return 2 if self.call.kind == "compare" else 1
 
     @property
@@ -345,20 +350,20 @@ class View:
         return tuple(map(self.call.scale.quality, last)) if last and len(last) == self.width else None
 
     def values(self, qualities: Qualities) -> tuple[float, ...]:
-        """The numbers that say these qualities."""
+        """Return the numbers on the scale for these qualities."""
         return tuple(map(self.call.scale.value, qualities))
 
     def said_by(self, role: str) -> tuple[Spoken, ...]:
-        """The turns of one role (``critic``; also ``referee_1`` and ``referee_2`` for ``referee``)."""
+        """Return the turns of one role (``critic``; also ``referee_1`` and ``referee_2`` for ``referee``)."""
         return tuple(turn for turn in self.log if turn.agent.rstrip("_0123456789") == role)
 
     def cited(self, turns: Iterable[Spoken]) -> tuple[Evidence, ...]:
-        """The pieces of evidence that these turns speak of."""
+        """Return the pieces of evidence that these turns speak of."""
         held = list(turns)
         return tuple(p for p in self.pieces if any(turn.names(p.name) for turn in held))
 
     def topics(self, turns: Iterable[Spoken]) -> list[str]:
-        """Names of all evidence that these turns speak of, in the order in which it first came up."""
+        """Return the names of all evidence that these turns speak of, in the order in which it first came up."""
         found: dict[str, None] = {}
         for turn in turns:
             found |= dict.fromkeys(name for name in MEASURES if turn.names(name))

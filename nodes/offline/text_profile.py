@@ -1,4 +1,4 @@
-"""What is countable in a text, and what a feature is.
+"""Count what a text holds, and define what a measure takes and returns.
 
 Scripts that put no spaces between words are read as overlapping pairs of characters, a text without any
 word (emoji, symbols) as its single characters, so that every text has something to be counted.
@@ -22,13 +22,16 @@ _SMALL_WORDS = """a about above after again all also am an and any are as at be 
     she's that's don't doesn't didn't isn't aren't wasn't weren't can't couldn't won't wouldn't haven't hasn't
     i've you've i'd i'll let's what's there's ca wo"""
 STOP_WORDS = frozenset(_SMALL_WORDS.split())
+# Thai and Lao, Burmese, Khmer, Japanese, and Chinese characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _LETTERS = rf"[^\W\d_{_UNSPACED}]+"
+# A number (``1,000.5``), a run without spaces, a word (``don't``), or a clitic that was set apart (``'s``).
 _WORD = re.compile(
     rf"\d+(?:[.,]\d+)*|[{_UNSPACED}]+|{_LETTERS}(?:['\u2019]{_LETTERS})?|['\u2019](?:s|m|d|re|ve|ll)\b"
 )
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”\u2019)\]]*\s+|(?<=[。\uff01\uff1f])|\n+")
+# The longer ending first: ``churches`` loses ``es``, not ``s`` alone.
 _ENDINGS = ("ing", "ed", "es", "s")
 
 
@@ -43,7 +46,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A text with everything that the measures count, each counted once."""
+    """Hold a text with everything that the measures count, each counted once."""
 
     text: str
     words: tuple[str, ...]
@@ -56,9 +59,10 @@ class Profile:
     names: tuple[str, ...]
 
 
+# All agents of a debate look at the same few texts, again in every turn.
 @lru_cache(maxsize=32)
 def profile(text: str) -> Profile:
-    """Count a text.
+    """Count the words, sentences, names and numbers of a text.
 
     >>> p = profile("Ann met Bob in Paris. She paid 20 euros.")
     >>> len(p.words), len(p.sentences), p.numbers, p.names
@@ -86,7 +90,7 @@ def profile(text: str) -> Profile:
 
 
 def stem(word: str) -> str:
-    """A word without its commonest English endings; other words as they are.
+    """Return a word without the commonest English endings; other words as they are.
 
     >>> stem("drops"), stem("dropped"), stem("bus"), stem("größe")
     ('drop', 'dropp', 'bus', 'größe')
@@ -100,7 +104,7 @@ def stem(word: str) -> str:
 
 
 def shown(words: Sequence[str], most: int = 3) -> str:
-    """A few single words in quotation marks, fit for a sentence.
+    """Write a few single words in quotation marks, as they stand in a sentence.
 
     >>> shown(["burnley", "2015"])
     '"burnley", "2015"'
@@ -125,9 +129,10 @@ def _sentence(text: str, words: list[str]) -> Sentence:
 
 
 def _names(sentences: list[list[str]]) -> tuple[str, ...]:
-    """Capitalised words that do not open a sentence (in a text of capitals alone, none)."""
+    """Return the capitalised words that do not open a sentence (in a text of capitals alone, none)."""
     inner = [w for words in sentences for w in words[1:] if w[0].isalpha()]
     capitalised = [w for w in inner if w[0].isupper()]
+    # A headline, or a text in capitals, where a capital does not mark a name.
     if len(capitalised) > 0.7 * len(inner):
         return ()
     lowered = (w.lower() for w in capitalised)
@@ -136,7 +141,7 @@ def _names(sentences: list[list[str]]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The texts before the judge: one candidate (or one answer), and what it is held against.
+    """Hold the text that is judged (a candidate or an answer) and the texts that it is compared with.
 
     Attributes:
         candidate: the text that is judged.
@@ -152,7 +157,7 @@ class Case:
 
     @property
     def is_dialogue(self) -> bool:
-        """Whether the candidate answers a dialogue: then a fact comes with it."""
+        """Tell whether the candidate answers a dialogue: then a fact comes with it."""
         return self.fact is not None
 
     @property
@@ -171,11 +176,11 @@ class Measured:
 
 
 Measure: TypeAlias = Callable[[Case], Measured | None]
-"""Looks at a case; ``None`` where the case has nothing that it could measure."""
+"""A function that measures a case; it returns ``None`` where the case has nothing that it could measure."""
 
 
 def ramp(value: float, low: float, high: float) -> float:
-    """0 up to ``low``, 1 from ``high``, a straight line between.
+    """Map a value to 0 up to ``low``, to 1 from ``high`` on, and along a straight line between.
 
     >>> ramp(0.5, 0.0, 2.0), ramp(3.0, 0.0, 2.0), ramp(-1.0, 0.0, 2.0)
     (0.25, 1.0, 0.0)
@@ -184,12 +189,12 @@ def ramp(value: float, low: float, high: float) -> float:
 
 
 def share(part: int, whole: int) -> float:
-    """``part / whole``, and 0 of nothing is 0."""
+    """Return ``part / whole``, or 0 where the whole is 0."""
     return part / whole if whole else 0.0
 
 
 def percent(value: float) -> str:
-    """A share in words.
+    """Write a share as a percentage.
 
     >>> percent(0.789)
     '79 %'
@@ -198,7 +203,7 @@ def percent(value: float) -> str:
 
 
 def many(number: int, noun: str) -> str:
-    """A number with its noun.
+    """Write a number with its noun.
 
     >>> many(1, "sentence"), many(3, "sentence")
     ('1 sentence', '3 sentences')

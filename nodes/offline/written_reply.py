@@ -1,4 +1,4 @@
-"""How the offline judge writes down what a role says: as text, or as the JSON object that a schema asks for."""
+"""Write down what a role of the offline judge says: as text, or as the JSON object that a schema asks for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What an agent says: its prose, and of the rest what its form asks for.
+    """Hold what an agent says: its prose, and the values that its form asks for.
 
     Attributes:
         prose: the reasons, the objection, or the whole message.
@@ -28,7 +28,7 @@ class Response:
 
 
 def as_text(said: Response, form: str) -> str:
-    """A reply in plain text: prose, then the value on the last line (or two).
+    """Write a reply in plain text: prose, then the value on the last line (or two).
 
     >>> print(as_text(Response("Well put.", values=(4.0,)), "score"))
     Well put.
@@ -58,6 +58,7 @@ _FIELDS: dict[str, Callable[[Response], Any]] = {
     "score_2": lambda said: said.values[1],
     "no_issue": lambda said: said.no_issue,
     "winner": lambda said: said.winner,
+    # Without the number at the start of each line, as a list in JSON has it.
     "steps": lambda said: [line.split(" ", 1)[1] for line in said.prose.splitlines()],
 }
 

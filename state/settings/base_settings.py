@@ -77,6 +77,8 @@ class Settings(BaseModel):
 
     def over(self, base: Self) -> Self:
         """Return ``base`` with the fields that were set explicitly here; ``models`` are combined role by role."""
+        # Validated anew, and from set fields only: checks of two fields together see the combination, and the result
+        # still tells what was set from what is a default.
         fields = {**self._inherited(base), **explicitly_set(self), "models": {**base.models, **self.models}}
         return type(base).model_validate(fields)
 

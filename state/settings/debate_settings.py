@@ -76,5 +76,6 @@ class MultiagentSettings(DebateSettings):
 
 
 def _contradict(given: Mapping[str, Any]) -> bool:
+    """Tell whether both names of the one setting were given, and say different things."""
     both = "tie_breaker" in given and "on_unresolved" in given
     return both and given["tie_breaker"] != (given["on_unresolved"] == "tie_breaker")

@@ -19,6 +19,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """The roles of each group of referees (Chan et al. 2024, section 4.1 and appendix A), in speaking order."""
 
+# Some roles are in several groups; each is listed once.
+
 ROLES = tuple(dict.fromkeys(role for group in GROUPS.values() for role in group))
 SAME = "same"
 ROLE_FILES = (".yaml", ".yml")
@@ -69,6 +71,7 @@ class RefereeSettings(PositionSettings):
         if not isinstance(roles, str) or roles.endswith(ROLE_FILES):
             return roles
         names = [name.strip() for name in roles.split(",")]
+        # A single name is a role (a list of one) or a group; ``critic`` is the former.
         return names if len(names) > 1 or names[0] in ROLES else names[0]
 
     @field_validator("roles", mode="after")
@@ -112,6 +115,7 @@ class RefereeSettings(PositionSettings):
         """Drop the number of referees in ``base`` where a list or a group with its own number is set here."""
         kept, given = super()._inherited(base), self.given
         if "roles" in given and self.roles not in ("diverse", SAME) and "referees" not in given:
+            # ``diverse`` and ``same`` allow for any number, so a number that was bound still fits them.
             kept.pop("referees", None)
         return kept
 

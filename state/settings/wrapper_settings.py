@@ -46,7 +46,7 @@ class WrapperSettings(Settings):
     """
 
     places: ClassVar[Mapping[str, str]] = {}
-    """From the setting that names a protocol inside to the one that holds the settings of that protocol."""
+    """Maps the setting that names a protocol inside to the setting that holds that protocol's own settings."""
 
     def over(self, base: Self) -> Self:
         """Return ``base`` with what was set here; the settings of a protocol inside are combined one by one.
@@ -59,6 +59,7 @@ class WrapperSettings(Settings):
             new, old = getattr(self, field), getattr(base, field)
             same = getattr(merged, place) == getattr(base, place)
             inner[field] = {**old, **new, **_models(old, new)} if same else new
+        # A copy is not validated, so that the dicts stay as given; they are checked when the protocol is built.
         return merged.model_copy(update=inner)
 
     def handed_to(self, place: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The analysis of one or more runs: what a report shows, computed once by ``Study.of``.
+"""Analyse one or more runs: ``Study.of`` computes once all that a report shows.
 
 A *judge* is a protocol of a run; a *subject* is what judges are compared on, an aspect of a dataset or its preferences.
 Results are frozen and name judges and subjects by their labels; ``None`` stands for what does not exist.

@@ -1,4 +1,4 @@
-"""Two judges compared by their means over the aspects of a dataset: the papers' ``average`` column."""
+"""Compare two judges by their means over the aspects of a dataset: the papers' ``average`` column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .comparison import AverageComparison, Difference, PairwiseComparator, Side
 from .measures import OVER_ROWS, Sample
 
 JudgedSubject = tuple[PairwiseComparator, Mapping[str, Side]]
-"""A subject, with the judges that judged it by their labels."""
+"""The comparator of a subject, and the judges that judged it, by their labels."""
 
 
 def average_comparisons(subjects: Sequence[JudgedSubject], base: str | None) -> tuple[AverageComparison, ...]:
@@ -75,6 +75,7 @@ def _difference(name: str, samples: Sequence[tuple[Sample, Sample]], paired: boo
     value = None if first is None or second is None else first - second
     if not paired or value is None:
         return Difference(name, first, second, Statistic(value))
+    # Differences are averaged resample by resample, and not figures: subjects and judges share their draws.
     resampled = np.mean([mine.drawn(name) - theirs.drawn(name) for mine, theirs in samples], axis=0)
     interval = samples[0][0].resampling.interval(value, resampled)
     return Difference(name, first, second, interval, None if interval.low is None else two_sided_p(resampled))

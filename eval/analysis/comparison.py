@@ -1,4 +1,4 @@
-"""Two judges compared on the same rows: differences of agreement, paired tests, p-values adjusted by Holm's method.
+"""Compare two judges on the same rows: differences of agreement, paired tests, p-values adjusted by Holm's method.
 
 The results first; then ``compare`` and the ``PairwiseComparator`` that make them; then the single tests.
 """
@@ -29,7 +29,7 @@ FEW = 10
 
 @dataclass(frozen=True)
 class Difference:
-    """One measure of two judges on the same rows.
+    """Compares two judges by one measure on the same rows.
 
     Attributes:
         measure: its name, as in ``LeaderboardEntry``.
@@ -52,7 +52,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A test of two judges' difference that needs no resamples.
+    """Holds a test of two judges' difference that needs no resamples.
 
     Attributes:
         name: of scores ``williams_pearson``, ``steiger_pearson``, ``williams_spearman``, ``steiger_spearman``,
@@ -79,7 +79,7 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class PairwiseComparison:
-    """Two judges on one subject, on the rows (item and repeat) that both judged and people labelled.
+    """Compares two judges on one subject, on the rows (item and repeat) that both judged and people labelled.
 
     Attributes:
         subject, first, second: their labels. Positive differences are in the first's favour, except for ``t_errors``.
@@ -111,7 +111,7 @@ class PairwiseComparison:
 
 @dataclass(frozen=True)
 class AverageComparison:
-    """Two judges' means over all score subjects of one dataset, on the rows that both judged and people labelled.
+    """Compares two judges' means over the score subjects of a dataset, on rows that both judged and people labelled.
 
     Attributes:
         data, digest: of the dataset; ``first``, ``second``: the judges' labels.
@@ -132,13 +132,13 @@ class AverageComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All pairs of judges on all subjects that two have judged.
+    """Holds all pairs of judges on all subjects that two have judged.
 
     Attributes:
         pairwise: by subject; pairs with the base first, and the base second in each of them.
         family: which tests were adjusted together, in a sentence.
         notes: what a reader should know.
-        averages: of datasets with several score subjects the same pairs' means over them.
+        averages: the means of the same pairs over all score subjects of a dataset that has several.
     """
 
     pairwise: tuple[PairwiseComparison, ...]
@@ -174,7 +174,7 @@ FAMILY = (
 
 
 class Side(NamedTuple):
-    """One of the two that are compared on a subject: a judge, or an ensemble of single judges.
+    """Names one of two that are compared on a subject: a judge, or an ensemble of single judges.
 
     Attributes:
         label: its name.
@@ -200,7 +200,7 @@ class PairwiseComparator:
 
     @property
     def kind(self) -> TaskKind:
-        """Scores or preferences."""
+        """Whether scores (``score``) or preferences (``compare``) are compared."""
         return self.subject.kind
 
     def compare(self, first: Side, second: Side, with_base: bool = False) -> PairwiseComparison:
@@ -283,6 +283,7 @@ class PairwiseComparator:
         about = "mean of right (1) and wrong (0), item by item"
         if rule.votes == "each":
             about = "mean share of people's votes agreed with, item by item"
+        # Rows without a vote that counts are gone by now: the 0.0 is for the type checker.
         yield self._t_test("t_right", about, lambda row: right(row, rule) or 0.0, mine, theirs)
 
     def _t_test(
@@ -293,6 +294,7 @@ class PairwiseComparator:
         mine: Sequence[ResultRow],
         theirs: Sequence[ResultRow],
     ) -> PairedTest:
+        # Only Student's interval is shown, which takes the confidence and needs no resamples.
         no_resamples = replace(self.resampling, resamples=0)
         test = paired_t_test(_by_item(mine, figure), _by_item(theirs, figure), resampling=no_resamples)
         return PairedTest(name, about, test.n, test.t, test.p, effect=test.difference)
@@ -351,6 +353,7 @@ def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
 def _adjust(pairs: Sequence[PairwiseComparison], p_values: Sequence[float | None]) -> list[AdjustedP]:
     """Adjust each pair's p-value among all pairs, and among those with the base."""
     to_base = [p if pair.with_base else None for pair, p in zip(pairs, p_values, strict=True)]
+    # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
     return list(zip(holm(p_values), holm(to_base), strict=True))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class People:
-    """What human annotation takes, as the user states it (ChatEval, 2024, appendix E; DEBATE, E.1).
+    """States what human annotation takes, in the user's own figures (ChatEval, 2024, appendix E; DEBATE, E.1).
 
     Attributes:
         price_usd: US dollars of one judgement by one person.
@@ -54,7 +54,7 @@ class People:
 
 @dataclass(frozen=True)
 class CostRow:
-    """The cost and time of one way of judging for one dataset.
+    """Holds the cost and time of one way of judging for one dataset.
 
     Attributes:
         label: a judge's, or ``people``.
@@ -80,7 +80,7 @@ class CostRow:
 
 @dataclass(frozen=True)
 class Costs:
-    """The rows of all judges, then one for people for each dataset, where their price or time was given."""
+    """Lists the rows of all judges, then one of people for each dataset, where their price or time was given."""
 
     rows: tuple[CostRow, ...]
     people: People | None = None
@@ -113,6 +113,7 @@ def _row(judge: Judge) -> CostRow:
 def _people(judges: Sequence[Judge], people: People) -> Iterator[CostRow]:
     for digest in dict.fromkeys(judge.digest for judge in judges):
         there = [judge for judge in judges if judge.digest == digest]
+        # Asking a model again is a repeat; people would judge each item once.
         judgements = max(each.usage.judgements // _repeats(each) for each in there)
         cost, seconds = people.cost_each, people.seconds_each
         yield CostRow(
@@ -142,7 +143,7 @@ def _notes(judges: Sequence[Judge]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Point:
-    """A judge, or an ensemble of k, on the plot of agreement over cost.
+    """Places a judge, or an ensemble of k, on the plot of agreement over cost.
 
     Attributes:
         label: shown beside it.
@@ -165,7 +166,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The ensembles of k that one run holds, k rising."""
+    """Lists the ensembles of k that one run holds, k rising."""
 
     source: str
     points: tuple[Point, ...]
@@ -173,7 +174,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Agreement over cost on one target.
+    """Holds agreement over cost on one target.
 
     Attributes:
         subject: its label.
@@ -202,10 +203,12 @@ def frontier(
     comparator: PairwiseComparator, there: Sequence[JudgeData], ensembles: Sequence[EnsembleOf]
 ) -> Frontier:
     """Place judges and ensembles on the plot of one target, and mark those on the Pareto frontier."""
+    # Computed metrics ask no model and have no price: the unit is that of the judges.
     unit = unit_of([each.cell.usage for each in there if each.judge.models])
     points, left_out = _points(comparator, there, unit)
     curves = {
         source: [_ensemble(found, unit) for found in of_source if found.agreement.value is not None]
+        # Ensembles come source by source, which is what groupby needs.
         for source, of_source in groupby(ensembles, key=lambda found: found.source)
     }
     everybody = [*points, *(point for curve in curves.values() for point in curve)]
@@ -225,7 +228,7 @@ def frontier(
 
 
 def pareto_front(points: Sequence[Point]) -> Iterator[Point]:
-    """Give the points that no other dominates: none agrees as well for less, or better for as much or less.
+    """Yield the points that no other dominates: none agrees as well for less, or better for as much or less.
 
     Of several points at the same place, all are given.
     """

@@ -1,4 +1,4 @@
-"""Counted as results come by: rounds, calls, places, replies."""
+"""Count rounds, calls, places of winners and faults of replies, one result after another."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..run.turn_kinds import kind_of_turns
 from .result_rows import value_of
 
 K = TypeVar("K", bound=Hashable)
+# Words that warnings contain, and what a table calls all warnings with them.
 _KINDS = {
     "asked for again": "reply asked for again",
     "could not be read and were left out": "samples left out as unreadable",
@@ -23,7 +24,9 @@ _KINDS = {
     "no token log-probabilities": "no token log-probabilities",
     "only one referee": "only one referee",
 }
+# The stop reason of a debate that nothing else ended.
 _UNRESOLVED = "max_rounds"
+# Characters of a reason that are shown.
 _REASON = 60
 
 
@@ -36,7 +39,7 @@ class SpendingCounter:
     _reasons: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: Result) -> None:
-        """Take in one judgement; a failed one spent calls, too."""
+        """Count one judgement; a failed one spent calls, too."""
         self._calls[result.calls] += 1
         if result.status == "ok":
             self._reasons[result.stop_reason or "complete"] += 1
@@ -44,7 +47,7 @@ class SpendingCounter:
                 self._rounds[result.rounds] += 1
 
     def spending(self) -> Spending:
-        """Of all judgements so far."""
+        """Return the rounds, calls and ends of all judgements so far."""
         ended = self._reasons.total()
         return Spending(
             rounds=_rising(self._rounds),
@@ -65,12 +68,13 @@ class PositionCounter:
     ties: int = 0
 
     def add(self, result: Result) -> None:
-        """Take in one comparison: the winner of each order that was held."""
+        """Count one comparison: the winner of each order that was held."""
         by_order = result.details.get("winner_by_order") or [result.winner]
         for order, winner in enumerate(by_order, start=1):
             if winner == "tie":
                 self.ties += 1
             elif winner is not None:
+                # A winner is named by its answer, not its place; in the second order answer 2 was shown first.
                 shown_first = (winner == "1") == (order == 1)
                 self.first += shown_first
                 self.second += not shown_first
@@ -87,8 +91,9 @@ class ReplyCounter:
     _warnings: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: Result) -> None:
-        """Take in one judgement's warnings, or why it has no verdict."""
+        """Count one judgement's warnings, or why it has no verdict."""
         kinds = {kind(warning) for warning in result.warnings if warning != DISCLOSURE}
+        # Sorted, since a set of texts has another order in each process, and equal counts come in order of occurrence.
         self._warnings.update(sorted(kinds))
         self.repaired += _KINDS["asked for again"] in kinds
         self.unread += bool(kinds & {_KINDS["could not be read and were left out"], _KINDS["void vote"]})
@@ -97,7 +102,7 @@ class ReplyCounter:
             self._reasons[reason(result.error or "no reason given")] += 1
 
     def replies(self) -> Replies:
-        """Of all judgements so far."""
+        """Return the faults of all judgements so far."""
         return Replies(
             self.repaired,
             self.unread,
@@ -118,7 +123,7 @@ class CallsByRound:
     _calls: Counter[int] = field(default_factory=Counter)
 
     def add(self, result: Result) -> None:
-        """Take in the turns of one verdict."""
+        """Add the turns of one verdict."""
         self.judgements += 1
         self.calls += result.calls
         kind_of = kind_of_turns(result)
@@ -132,22 +137,23 @@ class CallsByRound:
                 self.first = turn["round"]
 
     def up_to(self, entry: int) -> float | None:
-        """Calls a verdict up to the round of this entry of ``score_by_round``; ``None`` where that cannot be told.
+        """Return the calls a verdict up to the round of this entry of ``score_by_round``; ``None`` if unknown.
 
-        So it is without transcripts, and in a cascade, whose two protocols count their rounds each by itself.
+        It is unknown without transcripts, and in a cascade, whose two protocols count their rounds each by itself.
         """
         if self.first is None or self._mixed or not self.judgements:
             return None
+        # The first entry belongs to the first round with a score, which need not be round 1.
         last = self.first + entry
         return sum(calls for round, calls in self._calls.items() if round <= last) / self.judgements
 
     def in_all(self) -> float | None:
-        """Calls a verdict, those who decide at the end included."""
+        """Return the calls a verdict, those of who decides at the end included."""
         return self.calls / self.judgements if self.judgements else None
 
 
 def kind(warning: str) -> str:
-    """What a warning is about, without whom and when.
+    """Return what a warning is about, without agent and round.
 
     >>> kind("critic, round 2: the reply was asked for again 1 time(s)")
     'reply asked for again'
@@ -157,11 +163,12 @@ def kind(warning: str) -> str:
     for words, name in _KINDS.items():
         if words in warning:
             return name
+    # Without "critic, round 2: " in front, and with # for each number (80, 3.5), so that like warnings count as one.
     return re.sub(r"\d+(\.\d+)?", "#", re.sub(r"^\w+, round \d+: ", "", warning))
 
 
 def reason(error: str) -> str:
-    """The first words of why there is no verdict, without whom and when.
+    """Return the first words of why there is no verdict, without agent and round.
 
     >>> reason("scorer, round 1: No score in the reply. Raw reply: 'x'")
     'No score in the reply.'
@@ -181,7 +188,7 @@ def _mean(counts: Mapping[int, int]) -> float | None:
 
 @dataclass(frozen=True)
 class Spending:
-    """How long debates were.
+    """Says how long debates were.
 
     Attributes:
         rounds, calls: how many judgements took how many of them, in rising order.
@@ -200,7 +207,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Replies:
-    """How well the models kept to their forms.
+    """Says how well the models kept to their forms.
 
     Attributes:
         repaired: judgements with a reply that had to be asked for again.

@@ -1,4 +1,4 @@
-"""What the debates did: changes, rounds, positions."""
+"""Tell what the debates did: how verdicts changed, round by round, and whether the order of answers decided."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .result_rows import Judged, ResultRow, direction, judged_by
 
 
 def moved(before: Judged, after: Judged) -> bool:
-    """Whether a verdict differs by more than rounding."""
+    """Tell whether a verdict differs by more than rounding."""
     if isinstance(before, str) or isinstance(after, str):
         return before != after
     return not same(before, after)
@@ -28,7 +28,7 @@ def moved(before: Judged, after: Judged) -> bool:
 
 @dataclass(frozen=True)
 class Changes:
-    """From the first verdict to the last: how often talking changed it, and whether for the better.
+    """Says how often talking changed verdicts, from the first to the last, and whether for the better.
 
     Of scores, a change is helpful that ends nearer to people, harmful that ends farther from them, and neither at equal
     distance. Of two answers the winner counts: helpful is from wrong to right, harmful from right to wrong, neither
@@ -63,7 +63,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Round:
-    """Agreement with people had every debate ended after this round; who was done before keeps the last score.
+    """Holds the agreement with people had every debate ended after this round; those done before keep their last score.
 
     Attributes:
         round: 0 is the first score, before anybody answered it (for protocols whose first entry comes after a round of
@@ -97,7 +97,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Positions:
-    """Whether the order of two answers decides.
+    """Says whether the order of two answers decides.
 
     Attributes:
         n: verdicts held in both orders; ``consistent`` the share where both gave one winner, with its interval.
@@ -115,7 +115,7 @@ class Positions:
 
 
 def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
-    """Of one contender on one subject; ``None`` where nobody talked, so that there is nothing but a last verdict."""
+    """Count how one judge's verdicts on a subject changed; ``None`` where nobody talked, so that none could."""
     rows = [row for row in cell.rows if row.path]
     if not cell.debates or not rows:
         return None
@@ -143,7 +143,7 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
 
 
 def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
-    """Round after round, then what decided in the end, where that was something else; empty where nobody talked."""
+    """Measure agreement after each round, then that of the final verdicts where they differ; empty without debates."""
     rows = [row for row in cell.labelled if row.path]
     if not cell.debates or not rows:
         return ()
@@ -158,18 +158,18 @@ def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What one contender's debates did on one subject. ``None`` and empty stand for what it has not.
+    """Holds what one judge's debates did on one subject. ``None`` and empty stand for what does not exist.
 
     Attributes:
-        contender, subject: their labels.
+        judge, subject: their labels.
         measure: in which ``rounds`` are given: ``spearman`` or ``accuracy``.
         changes: ``None`` where every verdict has one score only.
         rounds: empty likewise.
-        movers: by agent, who moved most first.
-        conformity: of referees who speak several times with values.
+        score_changes: by agent, who moved most first.
+        conformity: of referees who give values in several turns.
         spending: rounds and calls.
         positions: of comparisons.
-        length: ``None`` where lengths were not kept, as in runs of old.
+        length: ``None`` where results hold no lengths.
         replies: how well models kept to their forms.
         notes: what a reader should know.
     """
@@ -189,7 +189,7 @@ class Diagnosis:
 
 
 def diagnose(judge: LoadedJudge, cell: JudgeAspectData, resampling: Resampling) -> Diagnosis:
-    """What one contender's debates did on one subject."""
+    """Compute what one judge's debates did on one subject."""
     return Diagnosis(
         judge=judge.label,
         subject=cell.subject.label,
@@ -238,7 +238,7 @@ def _notes(cell: JudgeAspectData) -> Iterator[str]:
 
 
 def first(row: ResultRow) -> Judged:
-    """The first score, or the winner by the first scores."""
+    """Return the first score, or the winner by the first scores."""
     return judged_by(row.path[0])
 
 
@@ -248,12 +248,12 @@ def _came_back(row: ResultRow) -> bool:
 
 
 def _rank(judged: Judged) -> float:
-    """Upwards is a higher score, or answer 1."""
+    """Return a number that rises with the score, or towards answer 1."""
     return {"2": 0.0, "tie": 1.0, "1": 2.0}[judged] if isinstance(judged, str) else judged
 
 
 def _error(cell: JudgeAspectData, rows: list[ResultRow], resampling: Resampling) -> Statistic | None:
-    """The mean change of the distance to people."""
+    """Return the mean change of the distance to people."""
     if cell.subject.kind != "score" or not cell.distances:
         return None
     told = [row for row in rows if row.human is not None]
@@ -264,11 +264,11 @@ def _error(cell: JudgeAspectData, rows: list[ResultRow], resampling: Resampling)
 
 
 MOST = 40
-"""Rounds that are looked at, at most."""
+"""The most rounds that are looked at."""
 
 
 class _Stage(NamedTuple):
-    """How verdicts stood at one time."""
+    """Holds how all verdicts stood after one round."""
 
     judged: Sequence[Judged]
     active: int
@@ -279,11 +279,13 @@ class _Stage(NamedTuple):
 def _stages(cell: JudgeAspectData, rows: Sequence[ResultRow]) -> Iterator[_Stage]:
     stage = None
     for entry in range(min(MOST, max(len(row.path) for row in rows))):
+        # A debate that ended earlier stays at its last entry.
         judged = [judged_by(row.path[min(entry, len(row.path) - 1)]) for row in rows]
         active = sum(len(row.path) > entry for row in rows)
         stage = _Stage(judged, active, cell.calls_by_round.up_to(entry))
         yield stage
     decided = [row.judged for row in rows]
+    # After the loop ``stage`` is the last round; a tie-breaker or a jury may have decided otherwise.
     if stage is not None and any(map(moved, stage.judged, decided)):
         yield _Stage(decided, len(rows), cell.calls_by_round.in_all(), final=True)
 
@@ -299,6 +301,7 @@ def _round(
     measure, comparable = MAIN[cell.subject.kind], cell.distances or cell.subject.kind == "compare"
     human = [row.human if comparable else None for row in rows]
     gain = None if before is None else difference(now, before[1], measure)[0]
+    # The first round is held against itself: it changed nothing.
     was = stage.judged if before is None else before[0].judged
     ways = [direction(*change) for change in zip(was, stage.judged, human, strict=True)]
     taken = _taken(stage, None if before is None else before[0])
@@ -318,7 +321,7 @@ def _round(
 
 
 def _taken(stage: _Stage, before: _Stage | None) -> float | None:
-    """Calls a verdict between two times."""
+    """Return the calls a verdict between two stages; ``None`` where either is not known."""
     if before is None or stage.calls is None or before.calls is None:
         return None
     return stage.calls - before.calls

@@ -1,4 +1,4 @@
-"""Against an ensemble of single judges that costs as much."""
+"""Compare each judge with an ensemble of single judges that costs as much."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 Unit = Literal["cost", "calls"]
-"""What is spent: US dollars where every price is known and something was paid, else model calls."""
+"""The unit of what is spent: US dollars where every price is known and something was paid, else model calls."""
 
 
 @dataclass(frozen=True)
 class EnsembleOf:
-    """The first k single judges of a run, taken as an ensemble of their own, on one subject.
+    """Holds the first k single judges of a run, taken as an ensemble of their own, on one subject.
 
     Attributes:
         label: such as ``ensemble, 2 of 5``.
-        source: the contender that holds it.
+        source: the label of the judge that holds it.
         subject: its label.
         k: how many judges.
-        bill: what they alone took.
+        usage: what they alone took.
         measure: the subject's main measure (``spearman`` or ``accuracy``).
         agreement: with people, in that measure; with its interval.
     """
@@ -49,20 +49,20 @@ class EnsembleOf:
 
 
 def spent(usage: UsageTotals, unit: Unit) -> float | None:
-    """Of that unit, a judgement."""
+    """Return the dollars or calls that a judgement takes."""
     return usage.cost_each if unit == "cost" else usage.calls_each
 
 
 @dataclass(frozen=True)
 class EqualCostMatch:
-    """One contender beside the biggest ensemble that costs no more than it, on the same rows.
+    """Compares one judge with the largest ensemble that costs no more than it, on the same rows.
 
     Attributes:
-        contender, subject: their labels.
+        judge, subject: their labels.
         ensemble: what it is compared with.
         unit: whether cost or calls were matched.
         spent, ensemble_spent: of that unit, a judgement.
-        duel: contender (first) against ensemble (second), as in the fair comparison; p-values are adjusted over all
+        pairwise: judge (first) against ensemble (second), as in ``comparison``; p-values are adjusted over all
             matches on the subject.
     """
 
@@ -77,12 +77,12 @@ class EqualCostMatch:
 
 @dataclass(frozen=True)
 class EqualCostComparison:
-    """Every contender against single judges at its own price.
+    """Holds the comparison of every judge with single judges at its own price.
 
     Attributes:
         ensembles: all k of all sources, by subject and source, k rising.
-        matches: by subject, in the order of the contenders.
-        notes: why a contender has no match; where the study holds no ensemble, the command that makes one.
+        matches: by subject, in the order of the judges.
+        notes: why a judge has no match; where the study holds no ensemble, the command that makes one.
     """
 
     ensembles: tuple[EnsembleOf, ...]
@@ -91,13 +91,15 @@ class EqualCostComparison:
 
 
 MOST_REFEREES = 10
-"""As many as are ever suggested."""
+"""The most judges that a suggested command asks for."""
+# Prices are sums of floats: two that are equal may differ in the last digits.
 _SLACK = 1e-9
+# From so many times the cost of the largest ensemble on, a larger one is suggested.
 _MUCH = 1.5
 
 
 class JudgeData(NamedTuple):
-    """A contender on one subject, with what was gathered of it."""
+    """Holds one judge on one subject, with all that was read of it there."""
 
     judge: LoadedJudge
     cell: JudgeAspectData
@@ -105,7 +107,7 @@ class JudgeData(NamedTuple):
 
 
 class SubEnsemble(NamedTuple):
-    """An ensemble of the first k judges of a run, on one subject."""
+    """Holds an ensemble of the first k judges of a run, on one subject."""
 
     k: int
     of: int
@@ -115,7 +117,7 @@ class SubEnsemble(NamedTuple):
 
 @dataclass(frozen=True)
 class _Offer:
-    """An ensemble of k that contenders may be matched with."""
+    """Holds an ensemble of k that judges may be matched with."""
 
     smaller: SubEnsemble
     shown: EnsembleOf
@@ -123,13 +125,13 @@ class _Offer:
 
 
 def unit_of(usages: Sequence[UsageTotals]) -> Unit:
-    """What is compared: money where every price is known and something was paid, else calls."""
+    """Return the unit to compare: money where every price is known and something was paid, else calls."""
     # Where nothing costs anything, as with models of one's own, dollars would put all judges at one place.
     return "cost" if total_usage(usage.total for usage in usages).cost_usd else "calls"
 
 
 def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> EqualCostComparison:
-    """Every contender on every subject beside single judges at its own price."""
+    """Compare every judge on every subject with single judges at its own price."""
     ensembles: list[EnsembleOf] = []
     matches: list[EqualCostMatch] = []
     unmatched: list[str] = []
@@ -177,7 +179,7 @@ def _offers(comparator: PairwiseComparator, there: Sequence[JudgeData]) -> Itera
 def _matched(
     comparator: PairwiseComparator, each: JudgeData, offers: Sequence[_Offer], unit: Unit
 ) -> EqualCostMatch | str | None:
-    """The match, or why there is none; nothing for who is not judged by models, or judged nothing."""
+    """Return the match, or why there is none; ``None`` for a judge that spent nothing or judged nothing."""
     price = spent(each.cell.usage, unit)
     if not price or not each.side.rows:
         return None
@@ -188,23 +190,25 @@ def _matched(
         and (cost := spent(offer.shown.usage, unit)) is not None
         and cost <= price * (1 + _SLACK)
     ]
+    # Where the only ensembles are parts of this very run, it has nothing to be compared with.
     if not affordable and offers[0].judge is each.judge and len({offer.judge.label for offer in offers}) == 1:
         return None
     if not affordable:
         return f"{each.side.label} on {comparator.subject.label}: takes less than a single judge of any ensemble here"
+    # Of several that cost as much, the one from the largest run.
     cost, offer = max(affordable, key=lambda priced: (priced[0], priced[1].smaller.of))
     pair = comparator.compare(each.side, offer.smaller.side)
     return EqualCostMatch(each.side.label, comparator.subject.label, offer.shown, unit, price, cost, pair)
 
 
 def _adjusted(matches: Sequence[EqualCostMatch]) -> list[EqualCostMatch]:
-    """With p-values that hold for all matches on one subject together."""
+    """Add p-values that hold for all matches on one subject together."""
     pairwise = adjusted([one.pairwise for one in matches])
     return [replace(one, pairwise=pair) for one, pair in zip(matches, pairwise, strict=True)]
 
 
 def _how_to_get_one(without: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]) -> Iterator[str]:
-    """For each dataset the command that makes an ensemble as expensive as its most expensive contender."""
+    """Yield for each dataset the command that makes an ensemble as expensive as its most expensive judge."""
     calls: dict[str, float] = {}
     asked: dict[str, tuple[PairwiseComparator, Sequence[JudgeData]]] = {}
     for comparator, there in without:
@@ -221,7 +225,7 @@ def _how_to_get_one(without: Sequence[tuple[PairwiseComparator, Sequence[JudgeDa
 def _far_below(
     comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]], matches: Sequence[EqualCostMatch]
 ) -> Iterator[str]:
-    """Who takes much more than the greatest ensemble there is, at worst; and the command that makes a greater one."""
+    """Yield the judges that take much more than the largest ensemble, and the command that makes a larger one."""
     by_subject = {comparator.subject.label: (comparator, there) for comparator, there in comparators}
     worst: dict[str, EqualCostMatch] = {}
     for found in matches:
@@ -242,7 +246,8 @@ def _times(found: EqualCostMatch) -> float:
 
 
 def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: float) -> str:
-    """What makes an ensemble that takes so many calls, on the items and with the model of those who are there."""
+    """Return the command that makes an ensemble of so many calls, on the items and with the model of these judges."""
+    # A judge of two answers takes a call for each order of them.
     orders = 2 if comparator.kind == "compare" else 1
     judges = max(2, min(MOST_REFEREES, round(calls / orders)))
     name, ensemble = next(iter(ensemble_protocols().items()))
@@ -265,7 +270,7 @@ def holds_ensembles(judge: LoadedJudge) -> bool:
 
 @cache
 def ensemble_protocols() -> dict[str, Ensemble]:
-    """Give the protocols of judges who do not talk, by name."""
+    """Return the protocols of judges who do not talk, by name."""
     # Imported here: reading and comparing results needs no graphs until somebody asks about a protocol.
     from ...graphs.registry import protocols
 
@@ -274,10 +279,11 @@ def ensemble_protocols() -> dict[str, Ensemble]:
 
 
 def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[SubEnsemble]:
-    """All of them, k rising; the greatest is the run itself. Rows in which a judge is missing count for none.
+    """Yield a run's ensembles, k rising; the largest is the run itself.
 
-    Of an ensemble: each verdict's first k referees, whose scores (over both orders of the answers) are averaged, as
-    the ensemble itself does. Of a single judge: each item's first k repeats, likewise.
+    Rows in which a judge is missing count for none. Of an ensemble: each verdict's first k referees, whose scores (over
+    both orders of the answers) are averaged, as the ensemble itself does. Of a single judge: each item's first k
+    repeats, likewise.
     """
     if judge.protocol in ensemble_protocols():
         yield from _of(
@@ -297,6 +303,7 @@ def _of(
     said: Sequence[Sequence[tuple[object, Usage]]],
     rows: Sequence[ResultRow],
 ) -> Iterator[SubEnsemble]:
+    # Every k is measured on the same rows, those with all judges, so that the curve over k is of one set of items.
     most = max(map(len, said), default=0)
     complete = [(row, judges) for row, judges in zip(rows, said, strict=True) if len(judges) == most and most]
     for k in range(1, most + 1):
@@ -311,7 +318,7 @@ def _of(
 
 
 def mean(values: Sequence[Value]) -> Value:
-    """Of scores, or of pairs answer by answer.
+    """Average scores, or pairs answer by answer.
 
     >>> mean([3.0, 4.0]), mean([(8.0, 6.0), (7.0, 7.0)])
     (3.5, (7.5, 6.5))

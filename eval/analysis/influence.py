@@ -1,4 +1,4 @@
-"""Whose word moved a score; whether referees give in."""
+"""Count after whose turns a score changed, and how often referees give in to each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JURY = "jury"
 
 
 class Move(NamedTuple):
-    """A turn that could have moved the verdict: whose it was, and what stood before and after it."""
+    """Names a turn that could have changed the verdict: its agent, and the values before and after it."""
 
     agent: str
     before: Value
@@ -26,9 +26,9 @@ class Move(NamedTuple):
 
 
 def moves(turns: Sequence[Turn], kind_of: KindOf) -> Iterator[Move]:
-    """Find the turns of one discussion that could have moved its verdict.
+    """Yield the turns of one discussion that could have changed its verdict.
 
-    Who objects moves the next score; everybody else moves the value that is its own.
+    An objection changes the next score; every other turn changes the value of its own agent.
     """
     if any(kind_of(turn) == "objects" for turn in turns):
         yield from _of_a_debate(turns, kind_of)
@@ -60,12 +60,12 @@ class _Count:
 
 @dataclass
 class ScoreChangeCounter:
-    """Counts moves by agent."""
+    """Counts changed scores by agent."""
 
     _found: dict[str, _Count] = field(default_factory=dict)
 
     def add(self, result: Result, human: Judged | None) -> None:
-        """Take in the turns of one verdict; ``human`` is its label, if it can be compared with scores."""
+        """Add the turns of one verdict; ``human`` is its label, if it can be compared with scores."""
         kind_of = kind_of_turns(result)
         for turns in discussions(result.transcript):
             for agent, before, after in moves(turns, kind_of):
@@ -74,11 +74,12 @@ class ScoreChangeCounter:
                 size = abs(scalar(after) - scalar(before)) if changed else 0.0
                 count.add(changed, size, direction(judged_by(before), judged_by(after), human))
         if (overruled := _jury(result)) is not None:
+            # The winner with the jury is compared with the one without: such a change has no size in points.
             count = self._found.setdefault(JURY, _Count(sized=False))
             count.add(overruled[0] != overruled[1], 0.0, direction(*overruled, human))
 
     def score_changes(self) -> tuple[ScoreChanges, ...]:
-        """By agent, who moved most first."""
+        """Return the counts by agent, the one with the most changes first."""
         found = [count.changes_by(agent) for agent, count in self._found.items()]
         return tuple(
             sorted(found, key=lambda changes_by: (-changes_by.moves, -changes_by.turns, changes_by.agent))
@@ -86,7 +87,7 @@ class ScoreChangeCounter:
 
 
 def same(one: Value, other: Value) -> bool:
-    """Whether two values differ by no more than rounding.
+    """Tell whether two values differ by no more than rounding.
 
     >>> same(0.1 + 0.2, 0.3), same((8.0, 6.0), (6.0, 8.0))
     (True, False)
@@ -101,6 +102,7 @@ def _of_a_debate(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
     for turn in turns:
         value, kind = value_of(turn), kind_of(turn)
         if kind == "objects":
+            # The value of a Critic's turn is whether it is satisfied: False is an objection.
             objecting = turn["agent"] if turn["value"] is False else None
         elif kind == "decides" and latest is not None and value is not None:
             yield Move(turn["agent"], latest, value)
@@ -123,7 +125,7 @@ def _of_those_who_speak_again(turns: Iterable[Turn], kind_of: KindOf) -> Iterato
 
 
 def _jury(result: Result) -> tuple[Judged, Judged] | None:
-    """Who would have won without a jury, and who won with it."""
+    """Return who would have won without a jury, and who won with it."""
     without, voted = result.details.get("w"), result.details.get("jury_winner")
     if without is None or voted is None or result.winner is None:
         return None
@@ -132,10 +134,10 @@ def _jury(result: Result) -> tuple[Judged, Judged] | None:
 
 @dataclass
 class ConformityCounter:
-    """Counts where values go.
+    """Counts whether referees' values move towards those of the others.
 
     Attributes:
-        together: whether all speak at the same time, so that nobody hears what is said in the same turn.
+        together: whether all answer at the same time, so that nobody knows the other values of the same turn.
     """
 
     together: bool = False
@@ -149,7 +151,7 @@ class ConformityCounter:
     _spreads: list[tuple[float, int]] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
-        """Take in the discussions of one verdict: those in which several gave values in several turns."""
+        """Add the discussions of one verdict: those in which several gave values in several turns."""
         kind_of = kind_of_turns(result)
         for turns in discussions(result.transcript):
             by_turn = _by_turn(turns, kind_of)
@@ -157,7 +159,7 @@ class ConformityCounter:
                 self._count(by_turn)
 
     def conformity(self) -> Conformity | None:
-        """What was found; ``None`` where there was no such discussion."""
+        """Return what was counted; ``None`` where there was no such discussion."""
         if not self.n:
             return None
         return Conformity(
@@ -180,6 +182,7 @@ class ConformityCounter:
             if place == len(self._spreads):
                 self._spreads.append((0.0, 0))
             total, count = self._spreads[place]
+            # The deviation of these very referees (n), who are no sample of others.
             self._spreads[place] = total + pstdev(values.values()), count + 1
         latest = dict(by_turn[0])
         for values in by_turn[1:]:
@@ -187,7 +190,7 @@ class ConformityCounter:
             latest.update(values)
 
     def _hear(self, before: Mapping[str, float], values: Mapping[str, float]) -> None:
-        """One turn: each who speaks again has heard all values before it, or those of the turn before."""
+        """Count one turn: each agent knows all values given before its own, or those of the turn before."""
         heard = dict(before)
         for agent, value in values.items():
             others = [said for other, said in heard.items() if other != agent]
@@ -198,6 +201,7 @@ class ConformityCounter:
                 self.away += step < 0
                 self.towards_previous += _nearer(before[agent], value, others[-1]) > 0
             if not self.together:
+                # Taken out and put in again: a dict keeps the place of a key, and the last one must be who spoke last.
                 heard.pop(agent, None)
                 heard[agent] = value
 
@@ -227,11 +231,11 @@ def _close(one: float, other: float) -> bool:
 
 @dataclass(frozen=True)
 class ScoreChanges:
-    """After whose word the verdict changed.
+    """Counts after which agent's turns the verdict changed.
 
     Attributes:
         agent: whose turn it was: of a debate the Critic (the Scorer revised after its objection) or the tie-breaker; of
-            ChatEval the referee whose own scores moved; of SAMRE and MORE the judge after its hearing, and the jury
+            ChatEval the referee whose own scores moved; of SAMRE and MORE the judge after the defences, and the jury
             where it overruled the scores.
         turns: how many turns it had that could have moved something.
         moves: after how many of them something moved.
@@ -249,7 +253,7 @@ class ScoreChanges:
 
 @dataclass(frozen=True)
 class Conformity:
-    """Whether referees give in to each other; of protocols where several give values in several turns.
+    """Says whether referees give in to each other, in protocols where several give values in several turns.
 
     Values are scores, of two answers the gap between their scores.
 
@@ -259,7 +263,7 @@ class Conformity:
         towards: how many of these ended nearer to the mean of what the others had last said.
         away: farther from it.
         p: two-sided sign test of the two.
-        towards_previous: nearer to the last value that somebody else gave before it; ``None`` where all speak at the
+        towards_previous: nearer to the last value that another agent gave before it; ``None`` where all answer at the
             same time.
         start_equal, end_equal: share of verdicts in whose first and last turn all referees give one value.
         spread_by_turn: mean over verdicts of the standard deviation between referees (n), turn by turn.

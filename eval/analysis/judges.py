@@ -14,7 +14,7 @@ from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 
 @dataclass(frozen=True)
 class EvaluationTarget:
-    """What judges can be compared on: one aspect of one dataset, or its preferences.
+    """Names what judges can be compared on: one aspect of one dataset, or its preferences.
 
     Attributes:
         label: its unique name in this study: the aspect, or ``preference``; with the
@@ -41,7 +41,7 @@ class EvaluationTarget:
 
 @dataclass(frozen=True)
 class Judge:
-    """One protocol of one run.
+    """Describes one protocol of one run.
 
     Attributes:
         label: its unique name in this study: the protocol; with its run's folder

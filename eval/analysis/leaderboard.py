@@ -1,4 +1,4 @@
-"""Where each judge stands on each subject, and on average over a dataset's subjects.
+"""Compute how each judge does on each subject, and on average over a dataset's subjects.
 
 The results first; then ``LeaderboardBuilder``, which collects them subject by subject; then the figures of one entry.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OverRepeats:
-    """A measure in each repeat of the same thing (ChatEval, 2023, table 1; DEBATE, E.1).
+    """Holds a measure in each repeat of the same thing (ChatEval, 2023, table 1; DEBATE, E.1).
 
     Attributes:
         values: one for each repeat, in order; ``None`` where the measure does not exist.
@@ -48,7 +48,7 @@ class OverRepeats:
 
 @dataclass(frozen=True)
 class WinnerShare:
-    """How often one outcome of a comparison comes up.
+    """Says how often one outcome of a comparison comes up.
 
     Attributes:
         winner: ``1``, ``2`` or ``tie``.
@@ -62,7 +62,7 @@ class WinnerShare:
 
 @dataclass(frozen=True)
 class Alphas:
-    """Krippendorff's alpha: scores by amount, verdicts of comparisons as classes.
+    """Holds Krippendorff's alpha: scores by amount, verdicts of comparisons as classes.
 
     Attributes:
         agents: between referees, or jurors, by their last opinions; ``None`` where there are not several.
@@ -77,7 +77,7 @@ class Alphas:
 
 @dataclass(frozen=True)
 class LeaderboardEntry:
-    """One judge on one subject.
+    """Holds all figures of one judge on one subject.
 
     Measures are named ``pearson``, ``spearman``, ``kendall`` (over all rows), ``group_pearson``, ``group_spearman``,
     ``group_kendall`` (mean within groups), ``accuracy``, ``kappa``: see ``measures.MEASURES``.
@@ -124,7 +124,7 @@ class LeaderboardEntry:
 
 @dataclass(frozen=True)
 class Average:
-    """One judge's mean over the subjects of one dataset (the papers' ``average`` column).
+    """Holds one judge's mean over the subjects of one dataset (the papers' ``average`` column).
 
     Attributes:
         judge, data: their labels.
@@ -142,7 +142,7 @@ class Average:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """All judges on all their subjects.
+    """Lists all judges on all their subjects.
 
     Attributes:
         standings: in the order of the judges, then of the subjects.
@@ -162,7 +162,7 @@ class Leaderboard:
 WINNERS = ("1", "2", "tie")
 
 _STEPS = 10
-"""Into how many parts a scale is divided whose ends are no whole number apart."""
+"""The parts into which a scale is divided whose ends are no whole number apart."""
 
 _RANKING_RESAMPLES = 200
 """Resamples of a ranking, at most: each is a fit of its own, by a package that takes a millisecond for it."""
@@ -208,6 +208,7 @@ class LeaderboardBuilder:
 
     def _entry(self, judge: LoadedJudge, cell: JudgeAspectData, labelled: Sample) -> LeaderboardEntry:
         done = len(cell.rows) + cell.failed
+        # A manifest may not say how many are wanted: then nothing counts as missing.
         wanted = judge.wanted_each() or done
         spending = cell.spending.spending()
         measures = {name: labelled.statistic(name) for name in MEASURES[cell.subject.kind]}
@@ -308,6 +309,7 @@ def _agreement(
     """Return what ``agreement`` says of the rows, with the intervals that the measures already have: they are equal."""
     rule, without = cell.subject.rule, replace(resampling, resamples=0)
     of_aspect = agreement(cell.fields(), without, ties=rule.ties, votes=rule.votes)
+    # The rows are of one subject, hence of one aspect.
     result = next(iter(of_aspect.values()), None)
     if isinstance(result, ScoreAgreement):
         return replace(
@@ -345,6 +347,7 @@ def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare
     """Count winners over the verdicts that have a label, where any has; else over all."""
     if cell.subject.kind != "compare" or not cell.rows:
         return ()
+    # Judge and people are counted over the same rows, or their shares could not be compared.
     rows = cell.labelled or cell.rows
     units = numbering(rows)[0]
 

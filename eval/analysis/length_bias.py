@@ -1,4 +1,4 @@
-"""Length bias: how scores correlate with length, beside people's, and with people's scores held constant."""
+"""Measure length bias: how scores correlate with length, beside people's, and with people's scores held constant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAME = "spearman"
 
 @dataclass(frozen=True)
 class LengthBias:
-    """How far longer texts are judged better. Lengths are in characters.
+    """Says how far longer texts are judged better. Lengths are in characters.
 
     Attributes:
         n: verdicts whose texts' lengths are known.
@@ -63,7 +63,7 @@ def _of_scores(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
 
 
 class _ScoresAndLengths:
-    """Scores, people's scores and lengths of the same rows."""
+    """Holds scores, people's scores and lengths of the same rows."""
 
     def __init__(self, rows: Sequence[ResultRow], resampling: Resampling) -> None:
         self._resampling = resampling
@@ -83,6 +83,7 @@ class _ScoresAndLengths:
         pairs = (("judged", "length"), ("judged", "human"), ("human", "length"))
         values = [np.nan if (value := self._value(*pair)) is None else value for pair in pairs]
         value = float(partial_correlation(*(np.array([value]) for value in values))[0])
+        # All three correlations of a resample are of the same draw, so they can be put together.
         resampled = partial_correlation(*(self._resampled(*pair) for pair in pairs))
         return self._resampling.interval(none_if_nan(value), resampled)
 

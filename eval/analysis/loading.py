@@ -25,7 +25,7 @@ _PREFERENCE = "preference"
 
 
 class JudgeAspectData:
-    """The data of one judge on one target: rows, usage, and counters of what its debates did."""
+    """Collects the data of one judge on one target: rows, usage, and counters of what its debates did."""
 
     def __init__(self, subject: EvaluationTarget, together: bool = False, is_metric: bool = False) -> None:
         self.subject = subject
@@ -82,7 +82,7 @@ class JudgeAspectData:
         self.rows.sort(key=lambda row: row.key)
 
     def fields(self) -> Iterator[Mapping[str, Any]]:
-        """Give all judgements as fields of ``results.jsonl``, without usage and transcript."""
+        """Yield all judgements as fields of ``results.jsonl``, without usage and transcript."""
         about = {"protocol": "", "aspect": self.subject.aspect}
         outcome = "score" if self.subject.kind == "score" else "winner"
         for row in self.rows:
@@ -113,7 +113,7 @@ class JudgeAspectData:
 
 @dataclass
 class LoadedJudge:
-    """A contender while its run is read."""
+    """Collects one judge, a protocol of a run, while the run is read."""
 
     protocol: str
     folder: Path
@@ -123,7 +123,7 @@ class LoadedJudge:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Of the protocol."""
+        """The settings of the protocol."""
         return cast("Mapping[str, Any]", self.manifest.get("protocols", {}).get(self.protocol) or {})
 
     @property
@@ -133,12 +133,12 @@ class LoadedJudge:
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """What the manifest says of the dataset."""
+        """The dataset as the manifest describes it."""
         return cast("Mapping[str, Any]", self.manifest.get("data") or {})
 
     @property
     def digest(self) -> str:
-        """Of the dataset's content."""
+        """The digest of the dataset's content."""
         return str(self.data.get("digest", "unknown"))
 
     @property
@@ -149,6 +149,7 @@ class LoadedJudge:
     def add(self, result: Result) -> None:
         """Add one of its results."""
         if result.aspect not in self.cells:
+            # Referees that do not answer one by one do not know each other's values of the same turn.
             together = self.settings.get("strategy", "one_by_one") != "one_by_one"
             self.cells[result.aspect] = JudgeAspectData(
                 self._subject(result.aspect), together, not self.models
@@ -175,7 +176,7 @@ class LoadedJudge:
         return cast("Mapping[str, int]", (self.manifest.get("left_out") or {}).get(self.protocol) or {})
 
     def describe(self) -> Judge:
-        """What is shown of it."""
+        """Return the judge as reports show it."""
         judged = sum(len(cell.rows) for cell in self.cells.values())
         failed = sum(cell.failed for cell in self.cells.values())
         each = self.wanted_each()
@@ -234,7 +235,10 @@ def load_runs(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[L
     if not folders:
         raise UsageError("no run to look at: give the folder of at least one")
     judges = [
-        judge for folder in dict.fromkeys(path.resolve() for path in folders) for judge in _read(folder)
+        # A folder that is given twice, in whatever spelling, is read once.
+        judge
+        for folder in dict.fromkeys(path.resolve() for path in folders)
+        for judge in _read(folder)
     ]
     for judge, label in zip(judges, _labels(judges), strict=True):
         judge.label = label
@@ -270,10 +274,11 @@ def _labels(judges: Sequence[LoadedJudge]) -> list[str]:
 
 
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Overrides) -> None:
-    """Give all judges the same target object, with a unique label, for each aspect of each dataset."""
+    """Set the same target object for all judges, with a unique label, for each aspect of each dataset."""
     subjects: dict[tuple[str, str | None], EvaluationTarget] = {}
     for judge in judges:
         for aspect, cell in judge.cells.items():
+            # By the content's digest, not the name: a dataset of the same name may hold other items.
             known = subjects.setdefault((judge.digest, aspect), cell.subject)
             _refuse_other_scale(known, cell.subject, judge)
     labels = Counter(subject.label for subject in subjects.values())

@@ -1,4 +1,4 @@
-"""A judge's agreement with people: each measure is resampled once, and all pairs share the resamples."""
+"""Compute a judge's agreement with people: each measure is resampled once, and all pairs share the resamples."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ MEASURES: dict[TaskKind, tuple[str, ...]] = {
     "score": (*OVER_ROWS, *WITHIN),
     "compare": ("accuracy", "kappa"),
 }
-"""What is measured: correlations over all rows and within groups; of preferences accuracy and Cohen's kappa."""
+"""The measures by kind of task: correlations over rows and within groups; of preferences accuracy and Cohen's kappa."""
 
 MAIN: dict[TaskKind, str] = {"score": "spearman", "compare": "accuracy"}
-"""The one measure where there is room for one."""
+"""The measure that is shown where there is room for one."""
 _OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
 
 
 class Sample:
-    """A judge's verdicts beside people's, on rows in a fixed order.
+    """Holds a judge's verdicts beside people's, on rows in a fixed order, and measures their agreement.
 
     Args:
         judged: of each row the score, or the code of the winner.
@@ -57,6 +57,7 @@ class Sample:
         self.kind, self.resampling, self._ties = kind, resampling, ties
         self.judged, self.human = judged, human
         self.units, self.groups = places
+        # A cache for each sample: one on the method would hold every sample ever made, and its resamples.
         self.value = cache(self._value)
         self.drawn = cache(self._drawn)
         self.each = cache(self._each)
@@ -65,11 +66,11 @@ class Sample:
         return len(self.judged)
 
     def statistic(self, measure: str) -> Statistic:
-        """The measure with its interval."""
+        """Return the measure with its interval."""
         return self.resampling.interval(self.value(measure), self.drawn(measure))
 
     def _value(self, measure: str) -> float | None:
-        """The measure; ``None`` where it does not exist."""
+        """Compute the measure; ``None`` where it does not exist."""
         if measure in WITHIN:
             each = self.each(measure)
             known = each[~np.isnan(each)]
@@ -82,30 +83,31 @@ class Sample:
         return None if np.isnan(found) else found
 
     def _drawn(self, measure: str) -> Floats:
-        """The measure in each resample; NaN where it does not exist."""
+        """Compute the measure in each resample; NaN where it does not exist."""
         if not len(self):
             return np.full(self.resampling.resamples, np.nan)
         if measure in WITHIN:
             return _mean_of_groups(self.each(measure), self.resampling)
         if self.kind == "score":
             return resampled_correlation(measure, self.judged, self.human, self.units, self.resampling)
+        # Flat, so that one matrix product adds up the tables of the units that each resample drew.
         flat, of = self._tables.reshape(-1, 9), _OF_TABLES[measure]
         return self.resampling.figures(len(flat), lambda weights: of((weights @ flat).reshape(-1, 3, 3)))
 
     def _each(self, measure: str) -> Floats:
-        """The correlation within each group."""
+        """Compute the correlation within each group."""
         if self.groups is None or not len(self):
             return np.full(0, np.nan)
         return correlations_within(WITHIN[measure], self.judged, self.human, self.groups)
 
     @cached_property
     def _tables(self) -> Floats:
-        """How often in each unit the judge said one thing and people another: shape (units, 3, 3)."""
+        """Confusion tables: how often in each unit the judge said one thing and people another, (units, 3, 3)."""
         return sum_by_unit(confusion_tables(self.judged, self.human, self._ties), self.units)
 
 
 def difference(first: Sample, second: Sample, measure: str) -> tuple[Statistic, float | None]:
-    """The first's measure less the second's on the same rows, with its interval and p-value from the same resamples.
+    """Subtract the second's measure from the first's on the same rows; interval and p-value are of the same resamples.
 
     Within groups only those count in which both have a correlation. Two that group their rows differently have no
     resamples in common, so no interval, and no groups.
@@ -131,9 +133,9 @@ def sample(
     judged: Sequence[Judged] | None = None,
     rule: TiePolicy = DEFAULT_TIE_POLICY,
 ) -> Sample:
-    """Of rows that have a label; ``judged`` is what is said of each, where that is not its verdict.
+    """Make the sample of rows that have a label; ``judged`` is what is said of each, where that is not its verdict.
 
-    Of preferences those rows count on which people have a vote that counts.
+    Of preferences, rows count on which people have a vote that counts.
     """
     said = [row.judged for row in rows] if judged is None else judged
     if kind == "score":
@@ -146,12 +148,12 @@ def sample(
 
 
 def votes_on(row: ResultRow, rule: TiePolicy) -> tuple[int, int, int]:
-    """How often people said 1, 2 and tie of a row that has a label, as far as it counts."""
+    """Count how often people said 1, 2 and tie of a row that has a label, of the votes that count."""
     return rule.vote_counts(cast("str", row.human), row.annotations)
 
 
 def right(row: ResultRow, rule: TiePolicy) -> float | None:
-    """The share of people's votes that a winner agrees with: 1 or 0 where one counts; ``None`` where none does."""
+    """Return the share of people's votes that a winner agrees with: 1 or 0 of a single vote; ``None`` without any."""
     votes = votes_on(row, rule)
     if not any(votes):
         return None
@@ -161,14 +163,15 @@ def right(row: ResultRow, rule: TiePolicy) -> float | None:
 
 
 def numbering(rows: Sequence[ResultRow]) -> tuple[Units, Units | None]:
-    """Of each row the number of its unit, and of its group where every row has one."""
+    """Return the number of each row's unit, and that of its group where every row has one."""
+    # A unit is the group where there is one, so the same numbers serve for both.
     units = number_groups([row.unit for row in rows], rows=len(rows))
     grouped = bool(rows) and all(row.group is not None for row in rows)
     return units, units if grouped else None
 
 
 def mean_statistic(values: Iterable[float], units: Units, resampling: Resampling) -> Statistic:
-    """A mean over rows, with the interval of units drawn with replacement; ``None`` without rows."""
+    """Return a mean over rows, with the interval of units drawn with replacement; ``None`` without rows."""
     column = np.fromiter(values, dtype=float)
     if not len(column):
         return Statistic(None)
@@ -176,7 +179,7 @@ def mean_statistic(values: Iterable[float], units: Units, resampling: Resampling
 
 
 def _mean_of_groups(each: Floats, resampling: Resampling) -> Floats:
-    """The mean of the groups' figures in each resample of groups; those that have none do not count."""
+    """Compute the mean of the groups' figures in each resample of groups; those that have none do not count."""
     known = ~np.isnan(each)
     values, counts = np.where(known, each, 0.0), known.astype(float)
 
@@ -189,7 +192,7 @@ def _mean_of_groups(each: Floats, resampling: Resampling) -> Floats:
 
 
 def distance(judged: Judged, human: Judged | None) -> float:
-    """Of a score to people's; of a winner 0 where it is right, else 1."""
+    """Return the distance of a score to people's; of a winner 0 where it is right, else 1."""
     if isinstance(judged, str) or isinstance(human, str) or human is None:
         return float(judged != human)
     return abs(judged - human)

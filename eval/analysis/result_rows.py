@@ -22,14 +22,14 @@ Judged = float | Winner
 
 
 class RowKey(NamedTuple):
-    """What each judge judges once: an item in a repeat."""
+    """Names what each judge judges once: an item in a repeat."""
 
     item: str
     repeat: int
 
 
 class AgentScore(NamedTuple):
-    """One of several agents behind a verdict: its last score or vote (the mean over both orders), and its usage."""
+    """Holds the last score or vote (mean over both orders) and the usage of one of several agents behind a verdict."""
 
     agent: str
     value: Value | Winner
@@ -37,7 +37,7 @@ class AgentScore(NamedTuple):
 
 
 class ResultRow(NamedTuple):
-    """A verdict with the facts of its item.
+    """Holds a verdict with the facts of its item.
 
     Attributes:
         item, repeat: what was judged.
@@ -85,6 +85,7 @@ def row_of(result: Result) -> ResultRow | None:
     return ResultRow(
         item=result.item,
         repeat=result.repeat,
+        # Groups, systems and agents come up in many rows: each name is held once.
         group=None if result.group is None else intern(result.group),
         judged=judged,
         human=result.human,
@@ -99,7 +100,7 @@ def row_of(result: Result) -> ResultRow | None:
 
 
 def usage_of(result: Result) -> Usage:
-    """Return the usage of a result by itself; the result is one too, and would stay in memory with its transcript."""
+    """Return a copy of a result's usage: the result is a usage too, and would stay in memory with its transcript."""
     return Usage.of_fields(vars(result))
 
 
@@ -147,7 +148,7 @@ def discussions(transcript: Iterable[Turn]) -> Iterator[list[Turn]]:
 
 
 def _agent_scores(result: Result) -> Iterator[AgentScore]:
-    """Give the last score of each member of a panel, and each vote."""
+    """Yield the last score of each member of a panel, and each vote."""
     kind_of = kind_of_turns(result)
     last: dict[str, dict[int, Value | Winner]] = {}
     usages: dict[str, Usage] = {}
@@ -157,6 +158,7 @@ def _agent_scores(result: Result) -> Iterator[AgentScore]:
         agent = intern(turn["agent"])
         usages[agent] = usages.get(agent, NO_USAGE) + Usage.of_fields(turn)
         if (value := _with_score(turn)) is not None:
+            # A later turn of the same order replaces the earlier one; turns come in time.
             last.setdefault(agent, {})[turn.get("order", 1)] = value
     yield from (AgentScore(agent, _over_orders(values), usages[agent]) for agent, values in last.items())
 

@@ -1,4 +1,4 @@
-"""The courtroom protocols' gaps, side by side."""
+"""Compare the courtroom protocols' gaps between the scores of two answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 def protocols_with_gaps() -> dict[str, bool]:
-    """Give the protocols whose judge gives both sides a total, each with whether it does so in several rounds.
+    """Return the protocols whose judge gives both sides a total, each with whether it does so in several rounds.
 
-    They come in the order in which they are held against each other: those of several rounds first.
+    They come in the order in which they are compared with each other: those of several rounds first.
     """
+    # Imported here: reading and comparing results needs no graphs.
     from ...graphs.registry import protocols
 
     kinds = {name: module.protocol.score_gaps for name, module in protocols().items()}
@@ -29,13 +30,13 @@ def protocols_with_gaps() -> dict[str, bool]:
 
 @dataclass(frozen=True)
 class Courtroom:
-    """The gap analysis of one subject (courtroom paper, appendices A and B; Theorems 1 and 2).
+    """Holds the gap analysis of one subject (courtroom paper, appendices A and B; Theorems 1 and 2).
 
     Attributes:
         subject: its label.
         eps: the threshold, as a share of the widest possible gap.
-        gaps: by contender, the gap after each round, with the model's tail and the paper's bound.
-        differentiation: mean gaps beside each other on the same items; ``None`` for a single contender.
+        gaps: by judge, the gap after each round, with the model's tail and the paper's bound.
+        differentiation: mean gaps beside each other on the same items; ``None`` for a single judge.
         complexity: rounds until the gap reaches ``eps``, on the same items; ``None`` likewise. A protocol of
             one round is not in it.
     """
@@ -84,12 +85,13 @@ def courtroom(comparator: PairwiseComparator, there: Sequence[JudgeData], eps: f
 
 
 def _rows(each: JudgeData) -> Iterator[Mapping[str, Any]]:
-    """As in ``results.jsonl``, under the contender's own name."""
+    """Yield rows as in ``results.jsonl``, under the judge's label."""
     for row in each.side.rows.values():
         yield {
             "item": row.item,
             "repeat": row.repeat,
             "group": row.group,
+            # Two runs of one protocol are two judges, which the statistics tell apart by this field.
             "protocol": each.side.label,
             "aspect": None,
             "status": "ok",

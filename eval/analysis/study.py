@@ -1,4 +1,4 @@
-"""Several runs analysed together: everything that a report shows, computed once.
+"""Analyse several runs together: compute once everything that a report shows.
 
 ``Study.of`` reads the runs, chooses the base judges and calls the analyses of this package in their order.
 """
@@ -24,12 +24,12 @@ from .loading import LoadedJudge, load_runs
 from .score_gaps import Courtroom, courtroom
 
 Comparators = Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]
-"""The subjects of a study, each with the judges that judged it."""
+"""The comparators of a study, one a subject, each with the judges that judged it."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """Runs side by side.
+    """Holds the analyses of some runs.
 
     Attributes:
         judges: the protocols of the runs, in the order in which the runs were given.
@@ -127,6 +127,7 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
     Raises:
         UsageError: a base that is no judge's label or protocol.
     """
+    # A label names one run; in other datasets the judges of the same protocol take its place.
     named = next((judge for judge in judges if judge.label == base), None)
     protocol = named.protocol if named else base
     if base is not None and protocol not in {judge.protocol for judge in judges}:
@@ -148,11 +149,13 @@ def choose_bases(judges: Sequence[LoadedJudge], base: str | None) -> dict[str, s
 
 
 def _usual_bases() -> list[str]:
-    """Give the protocols of one judge alone; first those whose judges an ensemble is made of."""
+    """Return the protocols of one judge alone; first those whose judges an ensemble is made of."""
+    # Imported here: reading and comparing results needs no graphs until a base is looked for.
     from ...graphs.registry import protocols
 
     singles = {ensemble.single for ensemble in ensemble_protocols().values()}
     found = [name for name, module in protocols().items() if module.protocol.is_baseline]
+    # False sorts before True, and sorting is stable: within both parts the order of the registry stays.
     return sorted(found, key=lambda name: name not in singles)
 
 

@@ -47,6 +47,7 @@ class BatchRequestFile:
         """
         request = {"custom_id": custom_id, "method": "POST", "url": ENDPOINT, "body": body}
         line = orjson.dumps(request, option=orjson.OPT_APPEND_NEWLINE)
+        # The API refuses files with requests to several models.
         place = (address, str(body.get("model")))
         writing = self._open.get(place)
         if writing is None or not writing.has_room(len(line), self._limits):
@@ -83,7 +84,7 @@ class BatchRequestFile:
 
 
 class _Writing:
-    """A file that is being written."""
+    """Writes a file under a temporary name, and gives it its own name when it is complete."""
 
     def __init__(self, folder: Path, one_file: RequestFile) -> None:
         self.one_file = one_file

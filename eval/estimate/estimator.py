@@ -148,6 +148,7 @@ def _shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Ite
     """Split the calls of a role over its models and estimate the usage of each."""
     profile, prompt = role_estimate.profile, role_estimate.profile.prompt(role_estimate.calls)
     for model, share in profile.labels.items():
+        # Rounded for each model, so that the parts of a role may add up to a call more or less than it makes.
         own = CallRange(round(calls.least * share), round(calls.most * share))
         replies, reply = profile.replies(own), profile.reply[model]
         output = Range(replies.least * reply.least, replies.most * reply.most)
@@ -231,7 +232,7 @@ class Estimate:
         return replace(self, parts=tuple(_discounted(part, share) for part in self.parts))
 
     def of(self, protocol: str) -> Part:
-        """All models of one protocol together."""
+        """Add up the parts of all models of one protocol."""
         return added([part for part in self.parts if part.protocol == protocol], protocol)
 
     def exceeds(

@@ -1,4 +1,4 @@
-"""Reference metrics as rows beside the judges: ROUGE-L, BLEU-4, one's own, and others' through their packages.
+"""Compute reference metrics as rows beside the judges: ROUGE-L, BLEU-4, one's own, and others by their packages.
 
 ``measure`` computes them over a dataset and gives what a run gives; ``docs/metrics.md`` says how.
 """

@@ -1,4 +1,4 @@
-"""Metrics by name, over a dataset."""
+"""Find metrics by name and compute them over a dataset."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def measure(
 
 @dataclass
 class _Work:
-    """What is to be measured, and what was left out so far."""
+    """Computes metrics item by item, and counts what was left out so far."""
 
     metrics: Mapping[str, Metric]
     dataset: Dataset
@@ -89,9 +89,10 @@ class _Work:
     left_out: dict[str, Counter[str]] = field(default_factory=dict)
 
     def results(self) -> Iterator[Result]:
-        """A row for each item, aspect and metric."""
+        """Yield a row for each item, aspect and metric."""
         self.left_out = {name: Counter() for name in self.metrics}
         for item in self.dataset:
+            # Datasets that compare answers were refused: this tells the type checker.
             assert isinstance(item, ScoreItem)
             for name, metric in self.metrics.items():
                 if metric.needs_references and not item.references:
@@ -104,6 +105,7 @@ class _Work:
         scored: Scored = None
         problem = ""
         try:
+            # Once for all aspects: most metrics give one number, and those with a model are slow.
             scored = metric.score(item, names)
         except Exception as error:  # whatever goes wrong with one text in a function of somebody's own
             problem = f"{type(error).__name__}: {error}"
@@ -111,7 +113,7 @@ class _Work:
             yield _result(name, item, aspect, scored, problem)
 
     def check(self) -> None:
-        """See that every metric had something to work on.
+        """Check that every metric had something to work on.
 
         Raises:
             UsageError: one that needs references, and no item has any.
@@ -161,10 +163,12 @@ def _held(work: _Work, manifest: dict[str, Any]) -> Evaluation:
 def _kept(work: _Work, manifest: dict[str, Any], folder: Path, replace: bool) -> Evaluation:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: --out takes a folder")
+    # All numbers before the first file: a metric that had nothing to work on must leave no folder behind.
     results = list(work.results())
     work.check()
     folder.mkdir(parents=True, exist_ok=True)
     if replace:
+        # Before the manifest is written, which refuses a folder that still holds another run.
         rename_results(folder)
     kept = write_manifest(folder, {**manifest, "left_out": _counted(work)})
     file = ResultsFile(folder)
@@ -182,7 +186,7 @@ def _counted(work: _Work) -> dict[str, dict[str, int]]:
 
 
 def _manifest(work: _Work, limit: int | None) -> dict[str, Any]:
-    """The same fields as a run's."""
+    """Make a manifest with the fields of a run's, so that reports read both alike."""
     dataset = work.dataset
     about = {"data": f"{dataset.name}@{dataset.digest}", "aspects": "+".join(a.name for a in work.aspects)}
     signatures = {
@@ -216,10 +220,10 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "unieval": reference_metrics.unieval,
     "gptscore": reference_metrics.gptscore,
 }
-"""What makes each metric. The first two are built in; the others need packages of their own."""
+"""The function that makes each metric. The first two are built in; the others need packages of their own."""
 
 MakeMetric = Callable[..., Metric]
-"""What a package registers under ``jurygraph.metrics``: a function that returns a ``Metric``.
+"""The type of what a package registers under ``jurygraph.metrics``: a function that returns a ``Metric``.
 
 Its parameters have defaults, and are set after a question mark (``readability?level=2``): a text, a number or
 true/false, as the default is.
@@ -229,7 +233,7 @@ _GROUP: Group = "jurygraph.metrics"
 
 
 def metric_names() -> tuple[str, ...]:
-    """Give the names of the built-in metrics, then of those that other packages register.
+    """Return the names of the built-in metrics, then of those that other packages register.
 
     >>> metric_names()[:2]
     ('rouge-l', 'bleu-4')
@@ -238,7 +242,7 @@ def metric_names() -> tuple[str, ...]:
 
 
 def find_metric(name: str) -> Metric:
-    """A metric by its name, or a function of one's own as ``module:function``.
+    """Return a metric by its name, or make one of a function of one's own, ``module:function``.
 
     Raises:
         UsageError: no such metric, parameter or function, or a package that is not there.
@@ -248,6 +252,7 @@ def find_metric(name: str) -> Metric:
     >>> find_metric("math:sqrt").signature
     'function:math.sqrt'
     """
+    # ``rouge-l?words=any``: parameters follow as in the query of an address, with ``&`` between several.
     known, _, query = name.partition("?")
     if known in metric_names():
         return _made(name, known, [pair.partition("=") for pair in query.split("&") if pair])
@@ -278,7 +283,8 @@ def _made(name: str, known: str, pairs: list[tuple[str, str, str]]) -> Metric:
 
 
 def _value(name: str, key: str, text: str, default: object) -> object:
-    """A parameter's value, of the kind that its default is."""
+    """Parse a parameter's value as the type that its default has."""
+    # bool first: to Python, True and False are ints too.
     if isinstance(default, bool):
         if text.lower() not in ("true", "false"):
             raise UsageError(f"{name}: {key} must be true or false, got {text!r}")

@@ -1,4 +1,4 @@
-"""What a metric is: a text in, a number out, and a signature that says how."""
+"""Define a metric: a function from a text to a number, with a signature that says how it is computed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Scored = float | Mapping[str, float] | None
 """One number for all aspects, or one for each that the metric knows; none where it has nothing to say."""
 
 Score = Callable[[ScoreItem, Sequence[str]], Scored]
-"""An item and the names of the aspects that are wanted."""
+"""A function from an item and the names of the wanted aspects to what is scored."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric as a row of the table.
+    """Computes a number of a text; it is a row of the table.
 
     Attributes:
         name: as on the command line and in results.
@@ -35,7 +35,7 @@ class Metric:
 
     @classmethod
     def of(cls, name: str, function: Callable[[ScoreItem], SupportsFloat | None]) -> Metric:
-        """A metric of one's own: any function from an item to a number.
+        """Make a metric of any function from an item to a number.
 
         >>> from jurygraph.eval.datasets.items import ScoreItem
         >>> words = Metric.of("words", lambda item: len(item.candidate.split()))
@@ -47,12 +47,13 @@ class Metric:
             found = function(item)
             return None if found is None else float(found)
 
+        # An object with __call__ has no qualified name: its class is named instead.
         module, called = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
         return cls(name, f"function:{module}.{called or type(function).__qualname__}", score)
 
 
 def mean_over_references(pair: Callable[[str, str], float]) -> Score:
-    """Score an item against each of its references; the mean counts.
+    """Make a function that scores an item against each of its references and returns the mean.
 
     Args:
         pair: the score of a candidate against one reference.
@@ -70,7 +71,7 @@ def mean_over_references(pair: Callable[[str, str], float]) -> Score:
 
 
 def number_of(scored: Scored, aspect: str) -> float:
-    """The number for an aspect.
+    """Return the number for an aspect.
 
     Raises:
         ValueError: there is none, or it is none that can be counted with.

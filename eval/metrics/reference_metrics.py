@@ -1,4 +1,4 @@
-"""ROUGE, BLEU, and those with weights, through their authors' packages.
+"""Make ROUGE, BLEU, and the metrics that need a model's weights, by way of their authors' packages.
 
 Each package fetches its weights itself when it is first used. They are imported when a metric is asked for by name.
 """
@@ -22,13 +22,16 @@ from ...state.errors import UsageError
 from ..datasets.items import ScoreItem
 from .metric import Metric, Scored, mean_over_references
 
+# Spaces after ``.``, ``!``, ``?``, the Arabic question mark or the danda of Hindi; and the place after the full-width
+# full stop, ``!`` or ``?`` of Chinese and Japanese, which no space follows.
 _SENTENCE_END = re.compile("(?<=[.!?\u061f\u0964])\\s+|(?<=[\u3002\uff01\uff1f])")
 _LATIN_WORD = re.compile(r"[a-z0-9]+")
+# Kana, and ideographs of the basic and the supplementary planes; Korean has spaces between its words.
 _CHINESE_OR_JAPANESE = re.compile("[\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
-    """ROUGE-L, F1 from 0 to 1: longest common subsequences with each sentence of the reference (Lin 2004, section 3.2).
+    """Make ROUGE-L: F1 from 0 to 1 of longest common subsequences, sentence by sentence (Lin 2004, section 3.2).
 
     As in the original script the text counts sentence by sentence (rouge-score calls that ``rougeLsum``); a
     sentence ends at a line, or at ``.``, ``!`` or ``?`` before a space. Words are in lower case and not stemmed.
@@ -57,6 +60,7 @@ def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
             raise ValueError(
                 "a reference is not in a-z, which ROUGE's words are made of; rouge-l?words=any reads it"
             )
+        # The reference comes first. rougeLsum takes every line for a sentence, hence the split into lines.
         return float(scorer.score(lines(reference), lines(candidate))["rougeLsum"].fmeasure)
 
     how = f"type:rougeLsum|measure:f1|stemmer:no|words:{words}|references:mean"
@@ -69,7 +73,7 @@ def rouge_l(words: Literal["latin", "any"] = "latin") -> Metric:
 
 
 def bleu_4(tokenize: str = "13a") -> Metric:
-    """BLEU-4, 0 to 100: sacreBLEU's sentence BLEU (Papineni et al. 2002), against each reference by itself.
+    """Make BLEU-4: 0 to 100, sacreBLEU's sentence BLEU (Papineni et al. 2002), against each reference by itself.
 
     With effective order, which sacreBLEU recommends for single sentences: a text of fewer than four words
     is scored by the n-grams that it has. Signed by sacreBLEU.
@@ -101,7 +105,7 @@ def bleu_4(tokenize: str = "13a") -> Metric:
 
 
 class _Words:
-    """In place of rouge-score's tokenizer; each sentence is split once."""
+    """Splits sentences in place of rouge-score's tokenizer, each sentence once."""
 
     def __init__(self, split: Callable[[str], list[str]]) -> None:
         self.tokenize = lru_cache(maxsize=262_144)(split)
@@ -113,6 +117,7 @@ def _latin_words(text: str) -> list[str]:
 
 def _words_of_any_script(text: str) -> list[str]:
     apart = _CHINESE_OR_JAPANESE.sub(r" \g<0> ", text.lower())
+    # Letters, marks and numbers: vowel signs of Hindi are marks, and belong to their words.
     return "".join(char if category(char)[0] in "LMN" else " " for char in apart).split()
 
 
@@ -120,7 +125,7 @@ _WORDS = {"latin": _latin_words, "any": _words_of_any_script}
 
 
 def _is_latin(text: str) -> bool:
-    """Whether not more than half of the letters are others than a-z."""
+    """Tell whether at least half of the letters are a-z; a text without letters passes."""
     letters = [char.isascii() for char in text if char.isalpha()]
     return 2 * sum(letters) >= len(letters)
 
@@ -136,7 +141,7 @@ def _sentences(lines: Iterable[str]) -> Iterable[str]:
 def bertscore(
     lang: str = "en", model: str | None = None, rescale: bool = False, device: str | None = None
 ) -> Metric:
-    """BERTScore F1 (Zhang et al. 2020), the mean over references; package ``bert-score``.
+    """Make BERTScore: F1 (Zhang et al. 2020), the mean over references; package ``bert-score``.
 
     Args:
         lang: language of the texts, which chooses a model.
@@ -145,6 +150,7 @@ def bertscore(
         device: such as ``cuda:0``; default: the package's choice.
     """
     package = _imported("bert_score", "bertscore", "pip install bert-score")
+    # The language beside a model too: the baseline to rescale against is looked up by both.
     chosen = {"lang": lang} if model is None else {"model_type": model, "lang": lang}
     scorer = package.BERTScorer(**chosen, rescale_with_baseline=rescale, device=device)
 
@@ -158,7 +164,7 @@ def bertscore(
 
 
 def moverscore(n_gram: int = 1, device: str = "cpu") -> Metric:
-    """MoverScore (Zhao et al. 2019), the mean over references; the authors' ``moverscore_v2``, without idf weights.
+    """Make MoverScore (Zhao et al. 2019): the mean over references; the authors' ``moverscore_v2``, without idf.
 
     Args:
         n_gram: 1 or 2 words move together.
@@ -171,6 +177,7 @@ def moverscore(n_gram: int = 1, device: str = "cpu") -> Metric:
     def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
         references = list(item.references)
         candidates = [item.candidate] * len(references)
+        # In place of idf weights: every word weighs the same.
         alike: tuple[Any, Any] = (defaultdict(lambda: 1.0), defaultdict(lambda: 1.0))
         return _mean(
             package.word_mover_score(
@@ -193,7 +200,7 @@ def bartscore(
     checkpoint: str = "facebook/bart-large-cnn",
     device: str = "cpu",
 ) -> Metric:
-    """BARTScore (Yuan et al. 2021): mean log-probability of the candidate's tokens; the authors' ``bart_score``.
+    """Make BARTScore (Yuan et al. 2021): mean log-probability of the candidate; the authors' ``bart_score``.
 
     Args:
         of: given the source, or given each reference (the mean counts).
@@ -214,7 +221,7 @@ def bartscore(
 
 
 def unieval(task: Literal["summarization", "dialogue"] = "summarization", device: str = "cpu") -> Metric:
-    """UniEval (Zhong et al. 2022), an aspect at a time; the authors' ``metric.evaluator``.
+    """Make UniEval (Zhong et al. 2022): one aspect at a time; the authors' ``metric.evaluator``.
 
     Relevance of a summary is the mean over references; all else needs none. An aspect that UniEval does not know has
     no score.
@@ -249,7 +256,7 @@ def gptscore(
     checkpoint: str = "facebook/opt-350m",
     device: str = "cpu",
 ) -> Metric:
-    """GPTScore (Fu et al. 2024) with an open model: mean log-probability of the candidate; the authors' ``opt_score``.
+    """Make GPTScore (Fu et al. 2024) with an open model: mean log-probability of the candidate; its ``opt_score``.
 
     Args:
         prompt: what stands between source and candidate; the aspect's instruction, where one is wanted.
@@ -268,7 +275,7 @@ def gptscore(
 
 
 def _unieval_rows(item: ScoreItem, task: str, aspect: str) -> list[dict[str, str]]:
-    """The item as UniEval takes it: once, or for each reference where the aspect asks for one."""
+    """Return the item as UniEval takes it: once, or for each reference where the aspect asks for one."""
     if task == "dialogue":
         # Its own form: turns on lines, a history ends with an empty one, a fact with its line.
         history, fact = f"{item.source.strip()}\n\n", f"{(item.fact or '').strip()}\n"
@@ -280,7 +287,7 @@ def _unieval_rows(item: ScoreItem, task: str, aspect: str) -> list[dict[str, str
 
 
 def _mean(values: Iterable[Any]) -> float:
-    """Of what a package gave: a list, or a tensor.
+    """Average what a package gave: a list, or a tensor.
 
     Raises:
         ValueError: it gave nothing, as some do where a text is too long for them.
@@ -292,7 +299,7 @@ def _mean(values: Iterable[Any]) -> float:
 
 
 def _imported(module: str, metric: str, remedy: str) -> ModuleType:
-    """A metric's own package.
+    """Import a metric's own package.
 
     Raises:
         UsageError: it is not there; says how to get it.

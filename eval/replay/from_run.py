@@ -127,6 +127,7 @@ class PastRun(Recording):
         first = next(
             (p for p, head in enumerate(self._heads) if head.ok and head.key.protocol == protocol), None
         )
+        # One verdict is enough, since the settings of a run hold for all of them.
         turns = self._results[first].transcript if first is not None else ()
         return max((turn.get("sample", 1) for turn in turns), default=1)
 
@@ -164,6 +165,7 @@ def _items(heads: Sequence[_Head]) -> Iterator[Item]:
     """Yield each item once, in order, with all its aspects."""
     by_item: dict[str, dict[str | None, _Head]] = {}
     for head in heads:
+        # Protocols and repeats have the same labels: the first result of an item and aspect stands for all.
         by_item.setdefault(head.key.item, {}).setdefault(head.key.aspect, head)
     for item, by_aspect in by_item.items():
         group = next(iter(by_aspect.values())).group

@@ -1,1 +1,1 @@
-"""Reports on runs: tables, charts, the answer in sentences, and the HTML page."""
+"""Report on runs: in tables, charts, an answer in sentences, and the HTML page."""

@@ -1,4 +1,4 @@
-"""The style of all charts: one palette and one frame for paper and for light and dark pages.
+"""Give all charts one style: one palette and one frame for paper and for light and dark pages.
 
 A chart is drawn in the colours of the light theme. On a page each of them becomes a CSS variable, so that a chart
 follows the page from light to dark; in a file it stays light. No global state of matplotlib is changed.
@@ -52,7 +52,7 @@ _LINK = "http://www.w3.org/1999/xlink"
 
 
 def theme(dark: bool = False) -> str:
-    """The declarations of the CSS variables that charts on a page use.
+    """Write the declarations of the CSS variables that charts on a page use.
 
     >>> theme().splitlines()[0]
     '--figure-ink: #1d2127;'
@@ -78,6 +78,7 @@ def new_figure(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UsageError('charts need matplotlib: pip install "jurygraph[report]"') from error
+    # Not through pyplot, which keeps every figure in memory and may want a window.
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(1, columns, **subplots)
     for each in [axes] if columns == 1 else axes.flat:
@@ -100,7 +101,7 @@ def _frame(axes: Axes) -> None:
 
 
 def look(number: int) -> tuple[str, str]:
-    """Colour and marker of series ``number``, from 0; after eight they repeat.
+    """Return the colour and marker of series ``number``, from 0; after eight they repeat.
 
     >>> look(0)
     ('#0b63a8', 'o')
@@ -147,14 +148,16 @@ def themed_svg(figure: Figure, title: str, description: str) -> str:
 
     Args:
         figure: drawn in this module's colours.
-        title: what it shows, in a few words.
-        description: its content, in a sentence or two.
+        title: the subject of the chart, in a few words.
+        description: the content of the chart, in a sentence or two.
     """
     text = StringIO()
     with _settings():
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(text.getvalue())
+    # From the chart itself: different for any two charts of a page, and the same whenever the page is made again.
     mark = f"figure-{sha256((title + text.getvalue()).encode(errors='replace')).hexdigest()[:8]}"
+    # The parser puts the namespace into each name and would write it as a prefix; ``_introduce`` declares it once.
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
     _strip(root)
@@ -169,6 +172,8 @@ def themed_svg(figure: Figure, title: str, description: str) -> str:
 def _settings() -> Iterator[None]:
     import matplotlib
 
+    # Text stays text in SVG; its ids are made from a fixed salt in place of a random one; PDF gets TrueType fonts (42),
+    # since publishers refuse matplotlib's default, Type 3.
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "jurygraph", "pdf.fonttype": 42}
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # A name may be written in a script that the measuring font lacks; the reader's own font has it.
@@ -181,6 +186,7 @@ def _strip(root: ElementTree.Element) -> None:
     for child in list(root):
         if child.tag == "metadata" or (child.tag == "defs" and child.find("style") is not None):
             root.remove(child)
+    # Without a size of its own, a chart is as large as the page's style sheet says; its viewBox keeps the proportions.
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
 
@@ -191,6 +197,7 @@ def _rename(root: ElementTree.Element, mark: str) -> None:
     referred = set()
     for element in root.iter():
         for name, value in list(element.attrib.items()):
+            # References such as ``clip-path="url(#p3a0f)"``; those of ``use`` elements follow below.
             referred.update(re.findall(r"url\(#([^)]+)\)", value))
             element.set(name, re.sub(r"url\(#([^)]+)\)", rf"url(#{mark}-\1)", value))
         if target := element.attrib.pop(link, "").removeprefix("#"):
@@ -206,7 +213,7 @@ def _style_to_attributes(element: ElementTree.Element) -> None:
     for declaration in filter(None, element.attrib.pop("style", "").split(";")):
         name, _, value = (part.strip() for part in declaration.partition(":"))
         if name == "font":
-            size = re.search(r"([\d.]+px)", value)
+            size = re.search(r"([\d.]+px)", value)  # of "700 10px 'DejaVu Sans', sans-serif"
             element.set("font-size", size[1] if size else "10px")
             if value.startswith(("bold", "700", "600")):
                 element.set("font-weight", "600")
@@ -224,6 +231,7 @@ def _introduce(root: ElementTree.Element, mark: str, title: str, description: st
     root.set("role", "img")
     root.set("aria-labelledby", f"{mark}-title {mark}-desc")
     root.set("class", "figure")
+    # Each is inserted at the front, so the title comes to stand first, where SVG wants it.
     for name, text in (("desc", description), ("title", title)):
         element = ElementTree.Element(name, {"id": f"{mark}-{name}"})
         element.text = text

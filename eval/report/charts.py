@@ -1,4 +1,4 @@
-"""The charts of a study, each with a caption and a description in words."""
+"""Make the charts of a study, each with a caption and a description in words."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Picture(NamedTuple):
-    """A chart.
+    """Holds a chart with its texts.
 
     Attributes:
         figure: the matplotlib figure.
-        title: what it shows.
-        description: its content in words, for screen readers.
+        title: the subject of the chart.
+        description: the content of the chart in words, for screen readers.
         caption: the text below it.
     """
 
@@ -32,7 +32,7 @@ class Picture(NamedTuple):
 
 
 def pictures(study: Study) -> Iterator[Picture]:
-    """All charts of a study.
+    """Make all charts of a study.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -43,7 +43,7 @@ def pictures(study: Study) -> Iterator[Picture]:
 
 
 def frontiers(study: Study) -> Iterator[Picture]:
-    """A chart of agreement over cost for each subject."""
+    """Make a chart of agreement over cost for each subject."""
     return (_frontier(frontier) for frontier in study.frontiers if frontier.points)
 
 
@@ -69,7 +69,7 @@ def _frontier(frontier: Frontier) -> Picture:
 
 
 def rounds(study: Study) -> Iterator[Picture]:
-    """A chart of agreement by round for each subject with debates of several rounds."""
+    """Make a chart of agreement by round for each subject with debates of several rounds."""
     # A debate of a single round has no course to draw.
     for subject in study.subjects:
         debated = [each for each in study.diagnoses if each.subject == subject.label and len(each.rounds) > 1]
@@ -95,11 +95,12 @@ def _path(rounds: Sequence[Round]) -> str:
     return ", ".join("none" if value is None else f"{value:.3f}" for value in values)
 
 
+# Judges in a chart of distributions: each of them adds a bar to every group.
 MOST_BARS = 4
 
 
 def distributions(study: Study) -> Iterator[Picture]:
-    """A chart for each subject of how often each score was given, by humans and by the best judges."""
+    """Make a chart for each subject of how often each score was given, by humans and by the best judges."""
     for subject in study.subjects:
         judges = {
             each.label: shares
@@ -111,19 +112,21 @@ def distributions(study: Study) -> Iterator[Picture]:
         if chosen:
             points = list(shares_of_first(study, subject.label))
             people = _values(people_of(study, subject.label)) or []
+            # Numbered among all judges of the dataset, so that a judge has the same colour on every subject.
             all_judges = judges_on(study, (subject.data, subject.digest))
             numbers = {each.label: number for number, each in enumerate(all_judges)}
             yield _bars(subject.label, reference_of(subject), points, people, chosen, numbers)
 
 
 def shares_of_first(study: Study, subject: str) -> list[str]:
-    """The names of the points of a subject's scale, or of the winners."""
+    """Return the names of the points of a subject's scale, or of the winners."""
     standings = (each for each in study.leaderboard.standings if each.subject == subject)
     return next((list(shares) for each in standings if (shares := shares_of(each))), [])
 
 
 def _values(shares: Mapping[str, Statistic]) -> list[float]:
     values = [share.value for share in shares.values()]
+    # All or none: a bar that is missing among the others would be read as a share of 0.
     return [value / 100 for value in values if value is not None] if None not in values else []
 
 

@@ -1,4 +1,4 @@
-"""Tables that compare judges: differences on the same rows, the equal-cost baseline, and costs."""
+"""Make tables that compare judges: differences on the same rows, the equal-cost baseline, and costs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _TESTS = {
 
 
 def comparisons(study: Study, metric: str, all_judges: bool = False) -> Iterator[Grid]:
-    """For each subject, the difference of each judge to the base, or of all pairs, on the rows that both judged."""
+    """Tabulate for each subject the differences of judges to the base, or of all pairs, on rows that both judged."""
     for subject in study.subjects:
         pairwise = [pair for pair in study.comparison.pairwise if pair.subject == subject.label]
         base = study.bases.get(subject.label)
         if not all_judges and base:
+            # A base that is in no pair of this subject has nothing to be compared with: then all pairs are shown.
             pairwise = [pair for pair in pairwise if pair.second == base] or pairwise
         if pairwise:
             yield _comparison(study, subject, pairwise, metric, all_judges)
 
 
 def all_pairs(study: Study, metric: str) -> Iterator[Grid]:
-    """The differences of all pairs of judges, for subjects that have more than one pair."""
+    """Tabulate the differences of all pairs of judges, for subjects that have more than one pair."""
     for grid in comparisons(study, metric, all_judges=True):
         if len(grid.rows) > 1:
             yield grid
@@ -41,6 +42,7 @@ def _comparison(
     study: Study, subject: EvaluationTarget, pairwise: list[PairwiseComparison], metric: str, all_judges: bool
 ) -> Grid:
     measure = main_measure(subject, metric)
+    # Tests of correlations are named with the correlation, such as "williams_spearman"; the others by themselves.
     tests = {
         name: heading
         for test, heading in _TESTS.items()
@@ -97,12 +99,13 @@ def _pair_cells(
         yield from (None,) * 5
     else:
         yield from (found.first, found.second, found.difference, found.p)
+        # Over the comparisons that the table shows: with the base alone there are fewer to adjust for.
         yield found.adjusted_to_base if to_base else found.adjusted
     yield from (pair.tests[name].p if name in pair.tests else None for name in tests)
 
 
 def matchings(study: Study) -> Iterator[Grid]:
-    """For each subject, each judge against the largest ensemble of single judges that costs no more than it."""
+    """Tabulate for each subject each judge against the largest ensemble of single judges that costs no more than it."""
     for subject in study.subjects:
         matches = [match for match in study.matching.matches if match.subject == subject.label]
         if not matches:
@@ -139,7 +142,7 @@ def matchings(study: Study) -> Iterator[Grid]:
 
 
 def costs(study: Study) -> Grid:
-    """Calls, tokens, cost and time of each judge, with a row for humans if their price or time was given."""
+    """Tabulate calls, tokens, cost and time of each judge, with a row for humans if their price or time was given."""
     several = len({row.data for row in study.costs.rows}) > 1
     return Grid(
         title="Cost per judgement and in total",

@@ -1,4 +1,4 @@
-"""Tables of debate diagnostics, and of the score gap of the courtroom protocols."""
+"""Make tables of debate diagnostics, and of the score gap of the courtroom protocols."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = Iterable[tuple[CellValue, ...]]
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:
-    """All tables of diagnostics that are not empty."""
+    """Make all tables of diagnostics that are not empty."""
     for make in (changes, rounds, score_changes, conformity, spending, positions, lengths, replies):
         grid = make(study)
         if grid.rows:
@@ -25,7 +25,7 @@ def diagnoses(study: Study) -> Iterator[Grid]:
 
 
 def notes(study: Study) -> tuple[str, ...]:
-    """The notes on the diagnostics, each once, with the judges and aspects that it holds for."""
+    """Collect the notes on the diagnostics, each once, with the judges and aspects that it holds for."""
     found: dict[str, list[str]] = {}
     for each in study.diagnoses:
         for note in each.notes:
@@ -55,7 +55,7 @@ def _grid(
 
 
 def changes(study: Study) -> Grid:
-    """How many verdicts changed in the debate, and whether for the better."""
+    """Tabulate how many verdicts changed in the debate, and whether for the better."""
 
     def rows(each: Diagnosis) -> Rows:
         if (found := each.changes) is not None:
@@ -83,7 +83,7 @@ def changes(study: Study) -> Grid:
 
 
 def rounds(study: Study) -> Grid:
-    """Agreement if every debate had ended after this round."""
+    """Tabulate the agreement that there would be if every debate had ended after a round."""
 
     def rows(each: Diagnosis) -> Rows:
         for one in each.rounds:
@@ -112,7 +112,7 @@ def rounds(study: Study) -> Grid:
 
 
 def score_changes(study: Study) -> Grid:
-    """After which agent's turn verdicts changed."""
+    """Tabulate after which agent's turn verdicts changed."""
 
     def rows(each: Diagnosis) -> Rows:
         for one in each.score_changes:
@@ -130,7 +130,7 @@ def score_changes(study: Study) -> Grid:
 
 
 def conformity(study: Study) -> Grid:
-    """Whether referees move towards the scores of others."""
+    """Tabulate whether referees move towards the scores of others."""
 
     def rows(each: Diagnosis) -> Rows:
         if (found := each.conformity) is not None:
@@ -163,7 +163,7 @@ def conformity(study: Study) -> Grid:
 
 
 def spending(study: Study) -> Grid:
-    """How many rounds and calls debates took, and why they ended."""
+    """Tabulate how many rounds and calls debates took, and why they ended."""
 
     def rows(each: Diagnosis) -> Rows:
         found = each.spending
@@ -191,7 +191,7 @@ def _counts(counts: object) -> str:
 
 
 def positions(study: Study) -> Grid:
-    """Whether the order of two answers changes the winner."""
+    """Tabulate whether the order of two answers changes the winner."""
 
     def rows(each: Diagnosis) -> Rows:
         if (found := each.positions) is not None and found.n:
@@ -214,7 +214,7 @@ def positions(study: Study) -> Grid:
 
 
 def lengths(study: Study) -> Grid:
-    """Whether longer texts get better verdicts."""
+    """Tabulate whether longer texts get better verdicts."""
 
     def rows(each: Diagnosis) -> Rows:
         if (found := each.length) is not None and found.n:
@@ -242,7 +242,7 @@ def lengths(study: Study) -> Grid:
 
 
 def replies(study: Study) -> Grid:
-    """Replies that did not have the requested format; only judges that have some."""
+    """Tabulate replies that did not have the requested format; only of judges that have some."""
 
     def rows(each: Diagnosis) -> Rows:
         found = each.replies
@@ -272,7 +272,7 @@ _BOUND = (
 
 
 def gaps(study: Study) -> Iterator[Grid]:
-    """All tables of the score gap: by round, compared between protocols, and rounds until it is reached."""
+    """Make all tables of the score gap: by round, compared between protocols, and rounds until it is reached."""
     for found in study.courtrooms:
         name = _name(study, found)
         yield _by_round(study, found, name)
@@ -337,6 +337,7 @@ def _models(found: Courtroom) -> Iterator[str]:
 
 
 def _compared(study: Study, held: ScoreDifferentiation, name: str) -> Grid:
+    # The first protocol is the one that the others are tested against: it has no test of its own.
     first = next(iter(held.gaps))
     return Grid(
         title=f"{name}: final score gap (Theorem 1)",

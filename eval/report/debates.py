@@ -1,4 +1,4 @@
-"""The debates and judged texts of a report in compressed blocks, with an index of all verdicts."""
+"""Pack the debates and judged texts of a report into compressed blocks, with an index of all verdicts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ..datasets.items import Item, ScoreItem
 from ..run.results import Result, ResultsFile
 from ..run.turn_kinds import kind_of_turns
 
+# Lists by column, since the index has a row for every verdict and is loaded with the page: names stand there once.
 _COLUMNS = (
     *(
         "run",
@@ -41,12 +42,12 @@ _LEFT_OUT_WHERE_EMPTY = ("order", "sample", "repeat", "stage")
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run whose debates are put on the page.
+    """Names a run whose debates are put on the page.
 
     Attributes:
-        name: its name on the page.
+        name: the name of the run on the page.
         folder: the folder with its results.
-        manifest: its ``run.json``.
+        manifest: the content of its ``run.json``.
     """
 
     name: str
@@ -61,11 +62,11 @@ class Numbers:
         self._numbers: dict[Any, int] = {}
 
     def of(self, name: Any) -> int:
-        """The number of a name, a new one if the name is new; -1 for ``None``."""
+        """Return the number of a name, a new one if the name is new; -1 for ``None``."""
         return -1 if name is None else self._numbers.setdefault(name, len(self._numbers))
 
     def names(self) -> list[Any]:
-        """All names, in the order of their numbers."""
+        """Return all names, in the order of their numbers."""
         return list(self._numbers)
 
 
@@ -107,9 +108,9 @@ class Debates:
         yield from self._text_blocks()
 
     def index(self) -> dict[str, Any]:
-        """The index that the page loads at once, as plain JSON; call it after ``blocks``."""
+        """Return the index that the page loads at once, as plain JSON; call it after ``blocks``."""
         items = self._items.names()
-        nowhere = (-1, -1)
+        nowhere = (-1, -1)  # of an item whose text could not be read again
         return {
             "runs": [
                 {"name": run.name, "without": self._without.get(number, "")}
@@ -132,6 +133,7 @@ class Debates:
         place = self._transcripts.add(_debate(result))
         row = {
             "run": number,
+            # By the data's digest and the id: two runs on the same data share their items' texts.
             "item": self._items.of((_digest(run.manifest), result.item)),
             "protocol": self._protocols.of(result.protocol),
             "aspect": self._aspects.of(result.aspect),
@@ -182,7 +184,7 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def _scales(manifest: Mapping[str, Any]) -> dict[str | None, float]:
-    """The length of each aspect's scale, from its lowest to its highest score."""
+    """Return the length of each aspect's scale, from its lowest to its highest score."""
     return {
         aspect["name"]: aspect["high"] - aspect["low"]
         for aspect in manifest.get("aspects") or ()
@@ -191,7 +193,7 @@ def _scales(manifest: Mapping[str, Any]) -> dict[str | None, float]:
 
 
 def _error(result: Result, scale: float | None) -> dict[str, float | None]:
-    """The absolute error of a verdict: ``distance`` in points, and ``gap`` as a share of the scale.
+    """Compute the absolute error of a verdict: ``distance`` in points, and ``gap`` as a share of the scale.
 
     In comparisons ``gap`` is 0 for the same winner, 0.5 if one of the two is a tie, and 1 for the other winner.
     """
@@ -202,12 +204,13 @@ def _error(result: Result, scale: float | None) -> dict[str, float | None]:
         return {"distance": None, "gap": gap}
     if result.score is None:
         return {"distance": None, "gap": None}
+    # Rounded: differences of floats such as 0.30000000000000004 would make the index longer for nothing.
     distance = round(abs(result.score - result.human), 6)
     return {"distance": distance, "gap": round(distance / scale, 6) if scale else distance}
 
 
 def _moved(result: Result) -> float | None:
-    """The absolute change from the first to the last score; in comparisons, of the difference of the two scores."""
+    """Compute the absolute change from first to last score; in comparisons, of the difference of the two scores."""
     if len(result.score_by_round) < 2:
         return None
     first, last = result.score_by_round[0], result.score_by_round[-1]
@@ -219,7 +222,7 @@ def _gap(score: float | tuple[float, float]) -> float:
 
 
 def _debate(result: Result) -> dict[str, Any]:
-    """The part of a result that the page shows when it is opened, without empty fields."""
+    """Return the part of a result that the page shows when it is opened, without empty fields."""
     kind_of = kind_of_turns(result)
     debate = {
         "error": result.error,
@@ -272,7 +275,7 @@ def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
 
 
 def fields_of(item: Item) -> Iterator[tuple[str, str]]:
-    """The names and texts of an item's fields, in the order of reading."""
+    """Yield the names and texts of an item's fields, in the order of reading."""
     named: tuple[tuple[str, str | None], ...]
     if isinstance(item, ScoreItem):
         named = (("source", item.source), ("fact", item.fact), ("candidate", item.candidate))
@@ -295,7 +298,7 @@ class TextPacker:
 
     @property
     def full(self) -> bool:
-        """Whether the current block is large enough to be taken."""
+        """Tell whether the current block is large enough to be taken."""
         return self._size >= FULL
 
     def add(self, item: Item) -> TextPosition:
@@ -325,7 +328,7 @@ def wanted(dataset: Dataset, ids: Container[str]) -> Iterator[Item]:
     try:
         yield from (item for item in dataset if item.id in ids)
     except JurygraphError:
-        return
+        return  # the report is written all the same; items without texts say so on the page
 
 
 FULL = 1 << 18
@@ -333,14 +336,14 @@ FULL = 1 << 18
 
 
 class TextPosition(NamedTuple):
-    """Where something is stored: the number of the block, and the index in it."""
+    """Says where something is stored: the number of the block, and the index in it."""
 
     block: int
     place: int
 
 
 class Block(NamedTuple):
-    """A compressed block, as text that HTML can hold."""
+    """Holds a compressed block, as text that HTML can hold."""
 
     id: str
     text: str
@@ -352,6 +355,7 @@ def as_json(value: Any) -> bytes:
     >>> as_json({"said": "\\ud83d!"})
     b'{"said":"?!"}'
     """
+    # orjson is much faster, but refuses lone surrogates and integers of more than 64 bits.
     try:
         return orjson.dumps(value)
     except (TypeError, ValueError):
@@ -385,7 +389,7 @@ class Packer:
 
     @property
     def full(self) -> bool:
-        """Whether the current block is large enough to be taken."""
+        """Tell whether the current block is large enough to be taken."""
         return self._size >= FULL
 
     def add(self, value: Any) -> TextPosition:

@@ -1,4 +1,4 @@
-"""Charts of agreement over cost and of agreement by round, with labels that do not overlap."""
+"""Draw charts of agreement over cost and of agreement by round, with labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ def frontier_figure(frontier: Frontier, title: bool = True) -> Figure:
         (point.spent, point.agreement.value, plain(name, 40), point.on_frontier)
         for point, name in zip(frontier.points, names, strict=True)
     ]
+    # A curve is named at its last point only, unless a judge's name stands there already.
     named += [
         (last.spent, last.agreement.value, plain(last.label, 28), last.on_frontier)
         for last in (curve.points[-1] for curve in frontier.curves if curve.points)
@@ -75,13 +76,14 @@ def distinguishing_names(labels: Sequence[str]) -> list[str]:
         or not all(label[-1:] == ")" for label in labels)
     ):
         return list(labels)
+    # If some name would be empty or two names the same without what is shared, all are kept whole.
     shared = set.intersection(*(set(said) for _, said in parts))
     short = [", ".join(word for word in said if word not in shared) for _, said in parts]
     return short if all(short) and len(set(short)) == len(set(labels)) else list(labels)
 
 
 def _same(one: Point, other: Point) -> bool:
-    """Whether an ensemble is the same point as a judge: an ensemble of all its judges is that judge."""
+    """Tell whether an ensemble is the same point as a judge: an ensemble of all its judges is that judge."""
     return (one.spent, one.agreement.value) == (other.spent, other.agreement.value)
 
 
@@ -91,6 +93,7 @@ def _pareto(axes: Axes, points: Sequence[Point]) -> None:
         [_value(point) for point in points],
         color=SERIES[0],
         linewidth=1.6,
+        # Level up to the next point: for any cost in between, the cheaper judge is the best there is.
         drawstyle="steps-post",
         alpha=0.55,
         zorder=2,
@@ -117,6 +120,7 @@ def _point(axes: Axes, point: Point) -> None:
     color, mark = look(0 if point.on_frontier else 5)
     bars: Any = None
     if found.low is not None and found.high is not None:
+        # A resampled interval need not contain its value, and matplotlib refuses bars of negative length.
         bars = [[max(0.0, found.value - found.low)], [max(0.0, found.high - found.value)]]
     axes.errorbar(
         [point.spent],
@@ -138,6 +142,7 @@ def _scale(axes: Axes, spent: Sequence[float]) -> None:
     above = [value for value in spent if value > 0]
     if len(above) == len(spent) and above and max(above) > 10 * min(above):
         axes.set_xscale("log")
+        # Plain numbers, where matplotlib would write powers such as 10⁻³.
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
@@ -155,6 +160,8 @@ _SIZE = 9
 
 MANY = 10
 """Up to this many points, each gets a label even if it overlaps another."""
+# Where a label may stand, as an offset in points with its alignment, the best place first: at the corners, beside the
+# point, then further and further above and below.
 _AROUND = (
     *((7, 5, "left", "bottom"), (-7, 5, "right", "bottom"), (7, -5, "left", "top"), (-7, -5, "right", "top")),
     *((9, 0, "left", "center"), (-9, 0, "right", "center")),
@@ -195,6 +202,7 @@ def place_labels(figure: Figure, axes: Axes, named: Sequence[tuple[float, float 
     taken: list[Any] = []
     # The frontier's labels choose first.
     for x, y, name, counts in sorted(named, key=lambda each: not each[3]):
+        # A generator: each label is drawn when it is tried, and taken away again before the next.
         tried = _tries(axes, (x, y), name, counts)
         fitting = None
         for label in tried:
@@ -246,7 +254,7 @@ def rounds_figure(debates: Mapping[str, Sequence[Round]], measure: str, title: s
         UsageError: matplotlib is not installed.
     """
     figure, axes = new_figure(5.6, 3.4)
-    aside = 0.035
+    aside = 0.035  # of a round: lines are shifted a little, so that their intervals do not hide each other
     for number, (name, rounds) in enumerate(debates.items()):
         color, mark = look(number)
         shift = aside * (number - (len(debates) - 1) / 2)

@@ -1,4 +1,4 @@
-"""The answer of a report in sentences: which judge agrees best, how sure that is, and what it costs."""
+"""Write the answer of a report in sentences: which judge agrees best, how sure that is, and what it costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .leaderboard_tables import best_first, overall
 
 
 def headline(study: Study, metric: str) -> str:
-    """The answer in one line, a claim for each dataset, no stronger than the tests of the comparison allow."""
+    """Write the answer in one line: a claim for each dataset, no stronger than the tests of the comparison allow."""
     found = [(subjects, ranked) for subjects, ranked in _ranked(study, metric) if ranked]
     if not found:
         return "No judge can be compared with human labels here"
@@ -29,17 +29,18 @@ def headline(study: Study, metric: str) -> str:
 
 
 _DATASETS = 2
-"""The most datasets whose claims are put into one line."""
+"""The largest number of datasets whose claims are put into one line."""
 
 
 def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str) -> str:
-    """What can be claimed about the judge that ranks first on a dataset."""
+    """Write what can be claimed about the judge that ranks first on a dataset."""
     best, whom = ranked[0], "humans" if subjects[0].labels == "people" else "the synthetic labels"
     if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
         return f"no judge agrees with {whom} significantly better than chance"
     if len(ranked) == 1:
         return f"{best.label}, the only judge, agrees with {whom} significantly better than chance"
     leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
+    # Asked first: of few units p-values come out too small, so a lead is neither confirmed nor put down to chance.
     if any(one.few for one in leads):
         return f"{best.label} ranks first, but the data is too little to tell whether it is better"
     if leads and all(one.holds for one in leads):
@@ -51,8 +52,9 @@ def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], 
 
 
 def _is_agreement(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> bool:
-    """Whether the interval of the judge's correlation, or of its kappa, lies above zero."""
+    """Tell whether the interval of the judge's correlation, or of its kappa, lies above zero."""
     figure = overall(study, best, subjects, metric)
+    # Accuracy is above zero by chance too; kappa is zero at chance, as a correlation is.
     if subjects[0].kind == "compare":
         figure = measure_of(study.leaderboard.standing(best.label, subjects[0].label), "kappa")
     if figure is None or figure.value is None:
@@ -64,7 +66,7 @@ def _is_agreement(study: Study, subjects: list[EvaluationTarget], best: Judge, m
 def _leads(
     study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str
 ) -> tuple[LeadOverRunnerUp | None, ...]:
-    """The lead of the first judge over the second, and over the base if that is neither of them."""
+    """Return the lead of the first judge over the second, and over the base if that is neither of them."""
     best, runner_up = ranked[0].label, ranked[1].label
     base = study.bases.get(subjects[0].label)
     others = [runner_up, *([base] if base not in (None, best, runner_up) else [])]
@@ -72,7 +74,7 @@ def _leads(
 
 
 def answers(study: Study, metric: str) -> Iterator[str]:
-    """For each dataset some sentences: the agreement, the lead over others with its p-value, and the cost."""
+    """Write sentences for each dataset: the agreement, the lead over others with its p-value, and the cost."""
     found = _best(study, metric)
     for number, (subjects, best) in enumerate(found):
         where = f"On {subjects[0].data}, {best.label}: " if len(found) > 1 and number else ""
@@ -95,7 +97,7 @@ def answers(study: Study, metric: str) -> Iterator[str]:
 
 
 def caveats(study: Study) -> tuple[str, ...]:
-    """The notes of the comparison, which make the answer less certain."""
+    """Write the notes of the comparison, which make the answer less certain."""
     return tuple(
         f"Caution: {note}." if not note.endswith(".") else f"Caution: {note}"
         for note in study.comparison.notes
@@ -103,7 +105,7 @@ def caveats(study: Study) -> tuple[str, ...]:
 
 
 def subtitle(study: Study) -> str:
-    """What the report covers: datasets, judges, verdicts."""
+    """Write what the report covers: datasets, judges, verdicts."""
     judges = len(study.judges)
     data = ", ".join(dict.fromkeys(subject.data for subject in study.subjects)) or "nothing judged"
     verdicts = sum(judge.judged for judge in study.judges)
@@ -113,7 +115,7 @@ def subtitle(study: Study) -> str:
 
 
 def _ranked(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], list[Judge]]]:
-    """For each dataset its subjects, and the judges that have a value on them, the best first."""
+    """Return the subjects of each dataset, and the judges that have a value on them, the best first."""
     found = []
     for subjects in by_data(study).values():
         figures = (
@@ -124,7 +126,7 @@ def _ranked(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], lis
 
 
 def _best(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], Judge]]:
-    """For each dataset its subjects and the judge that ranks first; datasets without any value are left out."""
+    """Return the subjects of each dataset and the judge that ranks first; datasets without any value are left out."""
     return [(subjects, ranked[0]) for subjects, ranked in _ranked(study, metric) if ranked]
 
 
@@ -141,7 +143,7 @@ def _sure(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: s
 
 
 def _equals(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> str:
-    """The judges with exactly the same agreement, which take no fewer calls."""
+    """Name the judges with exactly the same agreement, which take no fewer calls."""
     figure = overall(study, best, subjects, metric)
     ranked = best_first(study, subjects, metric)
     same = [
@@ -152,13 +154,14 @@ def _equals(study: Study, subjects: list[EvaluationTarget], best: Judge, metric:
         and figure.value is not None
         and (other := overall(study, each, subjects, metric)) is not None
         and other.value is not None
+        # Apart from noise in the last digits, which ``best_first`` rounds off as well.
         and abs(other.value - figure.value) < 1e-9
     ]
     return f"Equal agreement, with no fewer calls: {', '.join(same)}." if same else ""
 
 
 def _against(study: Study, subjects: list[EvaluationTarget], metric: str) -> str:
-    """The lead over the second judge and over the base, and whether it is significant."""
+    """Write the lead over the second judge and over the base, and whether it is significant."""
     ranked = next(ranked for held, ranked in _ranked(study, metric) if held == subjects)
     if len(ranked) < 2:
         return "There is no other judge to compare it with."
@@ -219,16 +222,16 @@ def _capital(text: str) -> str:
 
 
 LEVEL = 0.05
-"""The significance level: a Holm-adjusted p-value below it counts."""
+"""The significance level: a difference with a Holm-adjusted p-value below it is significant."""
 
 
 class LeadOverRunnerUp(NamedTuple):
-    """The difference of the first judge's agreement to another's on the same rows.
+    """Holds the difference of the first judge's agreement to another's on the same rows.
 
     Attributes:
-        over: the other's label.
-        difference: with its interval.
-        p: adjusted by Holm's method; ``None`` where there is none.
+        over: the label of the other judge.
+        difference: the difference with its interval.
+        p: the p-value, adjusted by Holm's method; ``None`` if there is none.
         few: whether there are so few units to resample that ``p`` is too small.
     """
 
@@ -239,18 +242,19 @@ class LeadOverRunnerUp(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the lead is significant."""
+        """Tell whether the lead is significant."""
         return not self.few and (self.difference.value or 0.0) > 0 and self.p is not None and self.p < LEVEL
 
 
 def lead(
     study: Study, subjects: Sequence[EvaluationTarget], ahead: str, over: str, metric: str
 ) -> LeadOverRunnerUp | None:
-    """The lead of one judge over another; ``None`` if they were not compared.
+    """Return the lead of one judge over another; ``None`` if they were not compared.
 
-    It is that on the only subject, or that of the averages over all subjects of a dataset.
+    The lead is that on the only subject, or that of the averages over all subjects of a dataset.
     """
     measure = main_measure(subjects[0], metric)
+    # A pair is compared in one order only, which may be the other one.
     for first, second in ((ahead, over), (over, ahead)):
         found, units = _compared(study, subjects, first, second, measure)
         if found is not None:
@@ -273,4 +277,5 @@ def _turned(found: Statistic) -> Statistic:
     def minus(value: float | None) -> float | None:
         return None if value is None else -value
 
+    # The negative of the high end is the new low end.
     return Statistic(minus(found.value), minus(found.high), minus(found.low))

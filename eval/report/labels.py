@@ -1,4 +1,4 @@
-"""Names of measures, labels and judges in tables, and the notes below every table."""
+"""Name measures, labels and judges in tables, and write the notes below every table."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ MEASURES = {
 }
 SHORT = {"pearson": "r", "spearman": "rho", "kendall": "tau", "accuracy": "accuracy", "kappa": "kappa"}
 METRICS = ("pearson", "spearman", "kendall")
+# Notes that begin with one of these are recognized by it, and left out where they would be repeated.
 CONFIG = "config hash: "
 INTERVAL = "[ ] "
 _MANY = 12
-"""How many config hashes a note below a table lists."""
+"""The largest number of config hashes that a note below a table lists."""
 HUMANS = "humans"
-"""The row, or the series in a chart, that holds human labels."""
+"""The name of the row, or of the series in a chart, that holds human labels."""
 
 
 def config_hash(signature: str) -> str:
-    """The first digits of a signature's hash: equal hashes, equal configurations.
+    """Return the first digits of a signature's hash: equal hashes, equal configurations.
 
     >>> config_hash("protocol:debate|n:4")
     '6ca77e'
@@ -41,12 +42,12 @@ def config_hash(signature: str) -> str:
 
 
 def config_line(judge: Judge) -> str:
-    """A judge's config hash with the configuration that it stands for."""
+    """Write a judge's config hash with the configuration that it stands for."""
     return f"#{config_hash(judge.signature)} {judge.label}: {judge.signature}"
 
 
 def config_notes(study: Study, labels: Iterable[str], full: bool = False) -> tuple[str, ...]:
-    """The notes below a table that say what was run: the judges' config hashes in a line, or whole configurations."""
+    """Write the notes on what was run: the judges' config hashes in a line, or their whole configurations."""
     named = {judge.label: judge for judge in study.judges}
     chosen = [named[label] for label in dict.fromkeys(labels) if label in named]
     if full:
@@ -61,13 +62,13 @@ def config_notes(study: Study, labels: Iterable[str], full: bool = False) -> tup
 
 
 def interval_note(study: Study) -> str:
-    """The note that says how intervals were computed."""
+    """Write the note on how intervals were computed."""
     how = study.resampling
     return f"{INTERVAL}{how.confidence:.0%} confidence interval, {how.resamples:,} bootstrap resamples, seed {how.seed}"
 
 
 def without_idle_notes(grid: Grid) -> Grid:
-    """The same table without the note on intervals, if it has no interval."""
+    """Return a table without the note on intervals, if it has no interval; else as it is."""
     has_intervals = any(
         isinstance(cell, Statistic) and cell.low is not None for row in grid.rows for cell in row
     )
@@ -76,29 +77,29 @@ def without_idle_notes(grid: Grid) -> Grid:
 
 
 def labels_of(subject: EvaluationTarget) -> str:
-    """What a subject's labels are, for titles such as ``agreement with human ratings``."""
+    """Name a subject's labels, for titles such as ``agreement with human ratings``."""
     if subject.labels == "people":
         return "human preferences" if subject.kind == "compare" else "human ratings"
     return "synthetic labels" if subject.labels == "construction" else "no labels"
 
 
 def reference_of(subject: EvaluationTarget) -> str:
-    """The name of the row, column or series that holds a subject's labels: not all of them are by humans."""
+    """Return the name of the row, column or series of a subject's labels: not all of them are by humans."""
     return HUMANS if subject.labels == "people" else "labels"
 
 
 def main_measure(subject: EvaluationTarget, metric: str) -> str:
-    """The measure that judges are ranked by on this subject."""
+    """Return the measure that judges are ranked by on a subject."""
     return "accuracy" if subject.kind == "compare" else metric
 
 
 def measure_of(standing: LeaderboardEntry | None, name: str) -> Statistic | None:
-    """The value of a measure in a leaderboard entry; ``None`` if there is none."""
+    """Return the value of a measure in a leaderboard entry; ``None`` if there is none."""
     return None if standing is None else standing.measures.get(name)
 
 
 def by_data(study: Study) -> dict[tuple[str, str], list[EvaluationTarget]]:
-    """The subjects (aspects, or the preference) of each dataset, by the dataset's name and digest."""
+    """Group the subjects (aspects, or the preference) by their dataset's name and digest."""
     found: dict[tuple[str, str], list[EvaluationTarget]] = {}
     for subject in study.subjects:
         found.setdefault((subject.data, subject.digest), []).append(subject)
@@ -106,5 +107,5 @@ def by_data(study: Study) -> dict[tuple[str, str], list[EvaluationTarget]]:
 
 
 def judges_on(study: Study, data: tuple[str, str]) -> list[Judge]:
-    """The judges of a dataset, by its name and digest."""
+    """Return the judges of a dataset, given its name and digest."""
     return [each for each in study.judges if (each.data, each.digest) == data]

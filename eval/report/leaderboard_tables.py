@@ -1,4 +1,4 @@
-"""Tables of agreement: the leaderboard, all correlations, gains over the base, variation over repeats."""
+"""Make tables of agreement: the leaderboard, all correlations, gains over the base, variation over repeats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAILED = Column("failed", about="judgements without a verdict")
 
 
 def leaderboards(study: Study, metric: str) -> Iterator[Grid]:
-    """For each dataset, the judges ranked by their agreement with the labels."""
+    """Tabulate for each dataset the judges, ranked by their agreement with the labels."""
     for data, subjects in by_data(study).items():
         judges = judges_on(study, data)
         if subjects[0].kind == "compare":
@@ -36,7 +36,7 @@ def leaderboards(study: Study, metric: str) -> Iterator[Grid]:
 
 
 def best_first(study: Study, subjects: Sequence[EvaluationTarget], metric: str) -> list[Judge]:
-    """The judges of a dataset in the order of the leaderboard.
+    """Return the judges of a dataset in the order of the leaderboard.
 
     Of judges with equal agreement the one with fewer calls comes first; judges without a value come last.
     """
@@ -54,7 +54,7 @@ def best_first(study: Study, subjects: Sequence[EvaluationTarget], metric: str) 
 def overall(
     study: Study, judge: Judge, subjects: Sequence[EvaluationTarget], metric: str
 ) -> Statistic | None:
-    """The value that judges are ranked by: agreement on the only subject, or the average over all subjects."""
+    """Return the value that judges are ranked by: agreement on the only subject, or the average over all subjects."""
     if len(subjects) == 1:
         standing = study.leaderboard.standing(judge.label, subjects[0].label)
         return measure_of(standing, main_measure(subjects[0], metric))
@@ -63,7 +63,7 @@ def overall(
 
 
 def average_of(study: Study, judge: Judge, subjects: Sequence[EvaluationTarget]) -> Average | None:
-    """A judge's average over all subjects of a dataset; ``None`` if it did not judge them all."""
+    """Return a judge's average over all subjects of a dataset; ``None`` if it did not judge them all."""
     names = {subject.label for subject in subjects}
     return next(
         (a for a in study.leaderboard.averages if a.judge == judge.label and set(a.subjects) == names),
@@ -86,6 +86,7 @@ def _score_board(study: Study, subjects: list[EvaluationTarget], judges: list[Ju
             text_column("judge"),
             *([Column("average", best="high", about="mean over the aspects")] if several else []),
             *(
+                # With several aspects only the average shows its interval: one in each column would be too wide.
                 Column(subject.aspect or subject.label, best="high", interval=not several)
                 for subject in subjects
             ),
@@ -98,6 +99,7 @@ def _score_board(study: Study, subjects: list[EvaluationTarget], judges: list[Ju
 
 def _preference_board(study: Study, subject: EvaluationTarget, judges: list[Judge]) -> Grid:
     rows = []
+    # A judge that did not judge the subject has no entry, and an entry may lack an agreement: the cells stay empty.
     for judge in best_first(study, [subject], "accuracy"):
         standing = study.leaderboard.standing(judge.label, subject.label)
         rows.append(
@@ -131,13 +133,13 @@ def _usage(judge: Judge) -> tuple[CellValue, ...]:
 
 
 def notes_of(study: Study, judges: Iterable[Judge], measures: Iterable[str] = ()) -> tuple[str, ...]:
-    """The notes on intervals, if there are measures with intervals, and on configurations."""
+    """Write the notes on intervals, if there are measures with intervals, and on configurations."""
     some = [interval_note(study)] if any(True for _ in measures) else []
     return (*some, *config_notes(study, (each.label for each in judges)))
 
 
 def agreements(study: Study) -> Iterator[Grid]:
-    """For each aspect with scores: all correlations, over rows and within groups."""
+    """Tabulate all correlations, over rows and within groups, for each aspect with scores."""
     for subject in study.subjects:
         standings = [s for s in study.leaderboard.standings if s.subject == subject.label]
         if subject.kind == "score" and standings:
@@ -196,7 +198,7 @@ def _groups(standing: LeaderboardEntry) -> tuple[CellValue, CellValue]:
 
 
 def left_out(standings: Iterable[LeaderboardEntry]) -> Iterator[str]:
-    """Why rows were left out, a line for each judge that has some."""
+    """Say why rows were left out, in a line for each judge that has some."""
     for standing in standings:
         reasons = getattr(standing.agreement, "left_out", None)
         told = [f"{count:,} {reason}" for reason, count in reasons.items() if count] if reasons else []
@@ -205,7 +207,7 @@ def left_out(standings: Iterable[LeaderboardEntry]) -> Iterator[str]:
 
 
 def gains(study: Study, metric: str) -> Iterator[Grid]:
-    """For each dataset, the gain of each judge over the base, in points and in percent."""
+    """Tabulate for each dataset the gain of each judge over the base, in points and in percent."""
     for data, subjects in by_data(study).items():
         base = study.bases.get(subjects[0].label)
         judges = [each for each in judges_on(study, data) if each.label != base]
@@ -216,6 +218,7 @@ def gains(study: Study, metric: str) -> Iterator[Grid]:
             found = [None if one is None else one.gains.get(measure) for one in of_subjects]
             if len(subjects) > 1:
                 average = average_of(study, judge, subjects)
+                # First, as in the headings below and on the leaderboard.
                 found.insert(0, None if average is None else average.gains.get(measure))
             cells = [(None, None) if one is None else (one.absolute, one.relative) for one in found]
             rows.append((judge.label, *(cell for pair in cells for cell in pair)))
@@ -252,7 +255,7 @@ def gains(study: Study, metric: str) -> Iterator[Grid]:
 
 
 def repeats(study: Study) -> Iterator[Grid]:
-    """Mean and standard deviation of each measure over repeats (ChatEval, table 1; DEBATE, E.1)."""
+    """Tabulate mean and standard deviation of each measure over repeats (ChatEval, table 1; DEBATE, E.1)."""
     rows: list[tuple[CellValue, ...]] = []
     for standing in study.leaderboard.standings:
         for name, found in standing.repeats.items():

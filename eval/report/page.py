@@ -1,4 +1,4 @@
-"""The HTML page of a report: one file with tables, charts and every debate, which opens without a network."""
+"""Write the HTML page of a report: one file with tables, charts and every debate, which opens without a network."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ color-scheme: dark;
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart as SVG in the page's colours, with its caption."""
+    """Holds a chart as SVG in the page's colours, with its caption."""
 
     svg: str
     caption: str
@@ -47,12 +47,12 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Whiskers:
-    """Intervals drawn beside a column of a table, all on one scale.
+    """Draws intervals beside a column of a table, all on one scale.
 
     Attributes:
         place: the index of the column.
-        drawn: for each row its value, low and high end on that scale (0 to 1); ``None`` if there is no interval.
-        zero: where zero is on that scale, if it is within.
+        drawn: the value, low and high end of each row on that scale (0 to 1); ``None`` if there is no interval.
+        zero: the place of zero on that scale, if it is within.
     """
 
     place: int
@@ -60,10 +60,11 @@ class Whiskers:
     zero: float | None = None
 
     def svg(self, row: int) -> Markup:
-        """A row's interval as SVG. It is safe as markup, since only numbers are put into it."""
+        """Draw a row's interval as SVG. It is safe as markup, since only numbers are put into it."""
         found = self.drawn[row]
         if found is None:
             return Markup()
+        # The picture is 136 wide: a margin of 4 on either side keeps a dot of radius 4 at the ends whole.
         value, low, high = (4 + 128 * part for part in found)
         zero = "" if self.zero is None else _ZERO.format(4 + 128 * self.zero)
         return Markup(_WHISKER.format(zero=zero, value=value, low=low, high=high))
@@ -77,12 +78,13 @@ _WHISKER = (
 )
 
 
+# Characters of a table that fit into a column of the page, and rows that are shown without a click.
 _NARROW, _MANY_ROWS = 68, 20
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table on the page, with drawn intervals, folded or not."""
+    """Holds a table on the page, with drawn intervals, folded or not."""
 
     grid: Grid
     whiskers: Whiskers | None = None
@@ -90,26 +92,26 @@ class Table:
 
     @property
     def long(self) -> bool:
-        """Whether it is shown closed, to be opened by a click: on request, or for its many rows."""
+        """Tell whether it is shown closed, to be opened by a click: on request, or for its many rows."""
         return self.folded or len(self.grid.rows) > _MANY_ROWS
 
     @property
     def wide(self) -> bool:
-        """Whether it needs the whole width of the page."""
+        """Tell whether it needs the whole width of the page."""
         return width_of(self.grid) > (_NARROW - 16 if self.whiskers else _NARROW)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page: a heading, a sentence on how to read it, then tables, charts and notes.
+    """Holds a section of the page: a heading, a sentence on how to read it, then tables, charts and notes.
 
     Attributes:
         id: the fragment of its address.
-        short: its name in the navigation.
-        title: its heading.
+        short: the name of the section in the navigation.
+        title: the heading of the section.
         lead: a sentence that says how to read it.
-        parts: tables and charts in order.
-        notes: remarks on them.
+        parts: the tables and charts in order.
+        notes: the remarks on them.
         beside: whether the parts stand side by side if the window is wide enough.
     """
 
@@ -124,7 +126,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """The content of the page above the debates.
+    """Holds the content of the page above the debates.
 
     Attributes:
         title: the title of the window.
@@ -173,6 +175,7 @@ def write_page(page: Page, debates: Debates, path: Path) -> int:
 
 def _write(page: Page, debates: Debates, file: IO[str]) -> None:
     script, style = _script(), _style()
+    # Hashed as they stand in the page, to the last line feed: a browser refuses a script that its hash does not match.
     pieces = _template().generate(
         **vars(page),
         script=Markup(script),
@@ -205,6 +208,7 @@ def _script() -> str:
 
 @cache
 def _style() -> str:
+    # The system's theme holds unless the reader has chosen one with the button; paper is always light.
     light, dark = _LIGHT + theme(), _DARK + theme(dark=True)
     return (
         f"\n:root {{ {light} }}\n"
@@ -220,5 +224,5 @@ def _source(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """The hash by which the Content-Security-Policy allows an inline script or style."""
+    """Return the hash by which the Content-Security-Policy allows an inline script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,4 +1,4 @@
-"""Tables of score distributions, rankings of systems, and Krippendorff's alpha."""
+"""Make tables of score distributions, rankings of systems, and Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PERCENT = "% of verdicts"
 
 
 def of_subject(study: Study, label: str) -> list[LeaderboardEntry]:
-    """The leaderboard entries of all judges on a subject."""
+    """Return the leaderboard entries of all judges on a subject."""
     return [standing for standing in study.leaderboard.standings if standing.subject == label]
 
 
 def distributions(study: Study) -> Iterator[Grid]:
-    """For each subject, how often each score was given or each answer won, by humans and by each judge."""
+    """Tabulate for each subject how often each score was given or each answer won, by humans and by each judge."""
     for subject in study.subjects:
         standings = of_subject(study, subject.label)
         shares = {standing.judge: shares_of(standing) for standing in standings}
@@ -51,14 +51,14 @@ def distributions(study: Study) -> Iterator[Grid]:
 
 
 def shares_of(standing: LeaderboardEntry) -> dict[str, Statistic]:
-    """Percent of a judge's verdicts at each point of the scale, or with each winner."""
+    """Return the percentage of a judge's verdicts at each point of the scale, or with each winner."""
     if standing.distribution is not None:
         return {f"{point.point:g}": point.judge for point in standing.distribution.points}
     return {_winner(share.winner): share.judge for share in standing.winners}
 
 
 def people_of(study: Study, label: str) -> dict[str, Statistic]:
-    """Percent of the labels at each point of the scale, or with each winner."""
+    """Return the percentage of the labels at each point of the scale, or with each winner."""
     return next((_people(one) for one in of_subject(study, label) if shares_of(one)), {})
 
 
@@ -78,13 +78,14 @@ def _distance(standings: list[LeaderboardEntry], name: str) -> Statistic | None:
 
 
 def systems(study: Study) -> Iterator[Grid]:
-    """For each subject, the systems whose texts were judged, with their human value and each judge's."""
+    """Tabulate for each subject the systems whose texts were judged, with their human value and each judge's."""
     for subject in study.subjects:
         figures: dict[str, Mapping[str, Statistic]] = {}
         notes: list[str] = []
         method = ""
         for standing in of_subject(study, subject.label):
             method = _gather(standing, reference_of(subject), figures, notes) or method
+        # A single judge's values without labels rank systems, but there is nothing to compare them with.
         if len(figures) < 2 and reference_of(subject) not in figures:
             continue
         names = _in_order(figures)
@@ -135,19 +136,20 @@ def _correlated(name: str, reference: str, correlations: Mapping[str, Statistic]
 
 
 def _in_order(figures: Mapping[str, Mapping[str, Statistic]]) -> list[str]:
-    """Systems ordered by the first column of values, the human one if there is one; the highest first."""
+    """Order systems by the first column of values, the human one if there is one; the highest first."""
     first = next(iter(figures.values()))
     all_systems = dict.fromkeys(name for found in figures.values() for name in found)
 
     def rank(name: str) -> float:
         found = first.get(name)
+        # A system without a value comes last: the others are sorted by the negative of theirs.
         return float("inf") if found is None or found.value is None else -found.value
 
     return sorted(all_systems, key=rank)
 
 
 def alphas(study: Study) -> Iterator[Grid]:
-    """Krippendorff's alpha: between agents, between repeats, between annotators, and with the judge as one of them."""
+    """Tabulate Krippendorff's alpha: between agents, repeats, annotators, and annotators with the judge as one more."""
     rows: list[tuple[CellValue, ...]] = []
     for standing in study.leaderboard.standings:
         if (found := standing.alphas) is None:

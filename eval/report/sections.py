@@ -1,4 +1,4 @@
-"""The sections of the page and the tables of a report, in the order of reading."""
+"""Put together the sections of the page and the tables of a report, in the order of reading."""
 
 from __future__ import annotations
 
@@ -146,12 +146,13 @@ def _sections(study: Study, metric: str) -> Iterator[Section]:
 
 
 def _first_of_each(study: Study, drawn: Sequence[Drawing]) -> list[Drawing]:
-    """The cost charts to show first: of each dataset's first subject; of a single dataset, of its first two."""
+    """Choose the cost charts to show first: of each dataset's first subject; of a single dataset, of its first two."""
     data = {subject.label: (subject.data, subject.digest) for subject in study.subjects}
     subjects = [frontier.subject for frontier in study.frontiers if frontier.points]
     if len({data[subject] for subject in subjects}) < 2:
         return list(drawn[:2])
     first: dict[tuple[str, str], Drawing] = {}
+    # Not strict: without matplotlib there are no drawings.
     for subject, drawing in zip(subjects, drawn, strict=False):
         first.setdefault(data[subject], drawing)
     return list(first.values())
@@ -162,7 +163,7 @@ def _table(grid: Grid, folded: bool = False) -> Table:
 
 
 def whiskers(grid: Grid) -> Whiskers | None:
-    """The intervals of the first column that has some, to be drawn beside it; ``None`` if there are none."""
+    """Take the intervals of the first column that has some, to be drawn beside it; ``None`` if there are none."""
     for place, column in enumerate(grid.columns):
         cells = [row[place] for row in grid.rows]
         found = [cell for cell in cells if isinstance(cell, Statistic) and _has_interval(cell)]
@@ -181,6 +182,7 @@ def _whiskers(place: int, cells: Iterable[object]) -> Whiskers:
         for cell in cells
     ]
     ends = [end for each in held if each is not None for end in each if end is not None]
+    # Zero is always on the scale, since it is drawn as a line; a scale from 0 to 0 must not divide by 0.
     low, high = min(*ends, 0.0), max(*ends, 0.0)
     width = (high - low) or 1.0
 
@@ -195,7 +197,7 @@ def _whiskers(place: int, cells: Iterable[object]) -> Whiskers:
 
 
 def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[Drawing]:
-    """Charts as SVG for the page; none if matplotlib is not installed."""
+    """Draw charts as SVG for the page; none if matplotlib is not installed."""
     from .chart_style import themed_svg
 
     try:
@@ -206,7 +208,7 @@ def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[D
 
 
 def grids(study: Study, metric: str, full: bool = False) -> Iterator[Grid]:
-    """All tables of a study, in the order of reading; empty ones are left out.
+    """Make all tables of a study, in the order of reading; empty ones are left out.
 
     Args:
         study: the results to tabulate.
@@ -234,6 +236,7 @@ def grids(study: Study, metric: str, full: bool = False) -> Iterator[Grid]:
 
 
 def _with_configs(study: Study, grid: Grid) -> Grid:
+    # Any text in the table may be a judge's name: ``config_notes`` passes over what is none.
     names = (cell for row in grid.rows for cell in row if isinstance(cell, str))
     notes = (note for note in grid.notes if not note.startswith(CONFIG))
     return replace(grid, notes=(*notes, *config_notes(study, names, full=True)))

@@ -1,4 +1,4 @@
-"""Charts with lines, columns or bars, and intervals."""
+"""Draw charts with lines, columns or bars, and intervals."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 INCHES_A_LETTER, LETTERS_A_MARK = 0.08, 6
-"""The width of a letter in a legend, and that of the marker in letters."""
+"""The width of a letter in a legend in inches, and that of the marker in letters."""
 
 WIDE = 20
-"""From this ratio of the largest to the smallest value on, an axis is logarithmic."""
+"""The ratio of the largest to the smallest value from which on an axis is logarithmic."""
 
 
 def lines(panels: Sequence[Panel], places: Sequence[float], axis: str) -> Figure:
@@ -40,6 +40,7 @@ def lines(panels: Sequence[Panel], places: Sequence[float], axis: str) -> Figure
     each = each_of(axes)
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     asides = _asides(names, places)
+    # The values come in any order, but a line through them has to go from left to right.
     order = sorted(range(len(places)), key=lambda at: places[at])
     for panel, drawn in zip(panels, each, strict=True):
         _frame(drawn, panel, sorted(set(places)), axis)
@@ -58,12 +59,12 @@ def lines(panels: Sequence[Panel], places: Sequence[float], axis: str) -> Figure
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel of a chart.
+    """Describes one panel of a chart.
 
     Attributes:
         title: the text above it.
         measure: the label of the vertical axis.
-        lines: by name, a statistic for each value on the horizontal axis; ``None`` if there is none.
+        lines: a statistic for each value on the horizontal axis, or ``None`` if there is none, by the line's name.
     """
 
     title: str
@@ -80,7 +81,7 @@ def legend(figure: Figure, drawn: Axes) -> None:
 
 
 def each_of(axes: Any) -> list[Axes]:
-    """The axes of a figure as a list, whether it has one panel or several."""
+    """Return the axes of a figure as a list, whether it has one panel or several."""
     return list(axes.flat) if hasattr(axes, "flat") else [axes]
 
 
@@ -90,7 +91,7 @@ def _frame(drawn: Axes, panel: Panel, places: Sequence[float], axis: str) -> Non
     if _by_factors(places):
         drawn.set_xscale("log")
     drawn.set_xticks(list(places), [f"{place:g}" for place in places])
-    drawn.set_xticks([], minor=True)
+    drawn.set_xticks([], minor=True)  # a logarithmic axis has some of its own
     if not any(
         figure is not None and figure.value is not None for line in panel.lines.values() for figure in line
     ):
@@ -133,8 +134,9 @@ def _by_factors(places: Sequence[float]) -> bool:
 
 
 def _asides(names: Sequence[str], places: Sequence[float]) -> dict[str, float]:
-    """How far each of several lines is shifted, so that their intervals stand side by side."""
+    """Return how far each of several lines is shifted, so that their intervals stand side by side."""
     narrowest = min((after - before for before, after in pairwise(sorted(set(places)))), default=1.0)
+    # On a logarithmic axis a shift must stay small beside the smallest value, which would else fall below zero.
     if _by_factors(places):
         narrowest = min(narrowest, *places)
     step = min(0.05, 0.3 / len(names)) * narrowest
@@ -237,6 +239,7 @@ def bars_figure(
             raise ValueError(f"{name}: {len(shares)} shares for {len(points)} points of the scale")
     figure, axes = new_figure(max(4.6, 0.32 * len(points) * max(1, len(series))), 3.4)
     numbers = numbers or {name: number for number, name in enumerate(judges)}
+    # Points are 1 apart: a group of bars takes 0.82 of that, from 0.41 to the left of its point.
     width = 0.82 / max(1, len(series))
     for number, (name, shares) in enumerate(series.items()):
         left = -0.41 + width * (number + 0.5)

@@ -1,4 +1,4 @@
-"""The tables to read first: leaderboard, difference to the base, equal-cost baseline, cost, debate diagnostics."""
+"""Make the tables to read first: leaderboard, difference to the base, equal-cost baseline, cost, diagnostics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARK = "*"
 
 
 def summary(study: Study, metric: str) -> Iterator[Grid]:
-    """Five kinds of tables, without the notes that would be the same below each."""
+    """Make five kinds of tables, without the notes that would be the same below each."""
     for grid in (
         *leaderboards(study, metric),
         *against_base(study, metric),
@@ -31,12 +31,12 @@ def summary(study: Study, metric: str) -> Iterator[Grid]:
 
 
 def without_config(grid: Grid) -> Grid:
-    """The same table without the notes on configurations and intervals, which the terminal prints once."""
+    """Return a table without the notes on configurations and intervals, which the terminal prints once."""
     return replace(grid, notes=tuple(note for note in grid.notes if not note.startswith((CONFIG, INTERVAL))))
 
 
 def against_base(study: Study, metric: str) -> Iterator[Grid]:
-    """For each dataset a row for each judge and a column for each aspect: its difference to the base, same rows."""
+    """Tabulate for each dataset each judge's difference to the base on the same rows, a column for each aspect."""
     for data, subjects in by_data(study).items():
         base = study.bases.get(subjects[0].label)
         judges = [each for each in judges_on(study, data) if each.label != base]
@@ -61,7 +61,7 @@ _SIGNIFICANT = f"p < {LEVEL:g}, paired bootstrap, Holm-adjusted over the judges 
 
 
 def _marks(rows: Sequence[Sequence[CellValue]]) -> str:
-    """The note that says what the mark means, or that no difference has it."""
+    """Write the note that says what the mark means, or that no difference has it."""
     found = any(isinstance(cell, str) and MARK in cell for row in rows for cell in row[1:])
     return f"{MARK} {_SIGNIFICANT}" if found else f"no difference is significant ({_SIGNIFICANT})"
 
@@ -73,7 +73,7 @@ def _measured(subjects: Sequence[EvaluationTarget], metric: str) -> str:
 def _compared(
     study: Study, subjects: Sequence[EvaluationTarget], base: str, metric: str
 ) -> Iterator[tuple[str, Mapping[str, Difference]]]:
-    """The columns: the name of each, and for each judge the difference to the base."""
+    """Yield the columns: the name of each, and the difference of each judge to the base."""
     if averages := {
         one.first: one.differences[metric]
         for one in study.comparison.averages
@@ -102,13 +102,14 @@ def _marked(value: float, p: float | None, more: str = "") -> str:
 
 
 def equal_cost(study: Study) -> Iterator[Grid]:
-    """For each dataset a row for each judge and a column for each aspect: its difference to the equal-cost baseline."""
+    """Tabulate for each dataset each judge's difference to the equal-cost baseline, a column for each aspect."""
     for data, subjects in by_data(study).items():
         labels = {subject.label for subject in subjects}
         matches = {(one.judge, one.subject): one for one in study.matching.matches if one.subject in labels}
         judges = [each for each in judges_on(study, data) if any(each.label == name for name, _ in matches)]
         if not judges:
             continue
+        # Subjects of one dataset are of one kind, so all matches have the same measure.
         one = next(iter(matches.values()))
         rows = tuple(
             (judge.label, *(_match(matches.get((judge.label, subject.label))) for subject in subjects))
@@ -142,7 +143,7 @@ def _match(found: EqualCostMatch | None) -> CellValue:
 
 
 def debate_diagnostics(study: Study) -> Iterator[Grid]:
-    """A row for each judge and aspect with a debate: changed verdicts, rounds, calls."""
+    """Tabulate changed verdicts, rounds and calls, a row for each judge and aspect with a debate."""
     several = len({each.subject for each in study.diagnoses}) > 1
     rows = []
     for each in study.diagnoses:

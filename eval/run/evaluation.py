@@ -138,7 +138,7 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The outcome of a run.
+    """Holds the outcome of a run.
 
     Attributes:
         results: one for each item, aspect, protocol and repeat. With a folder they stay in their file, and each is

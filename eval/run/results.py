@@ -176,7 +176,7 @@ class OkKeys(Container[Key], Sized):
 
 
 class ResultsFile:
-    """The results of a run on disk. The last line of a key counts, so that a retry replaces a failure.
+    """Writes and reads the results of a run. The last line of a key counts, so that a retry replaces a failure.
 
     Half a last line, which a killed run may have left, is not read, and is cut off before the next one is added.
     """

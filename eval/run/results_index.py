@@ -28,7 +28,7 @@ class Digests:
 
 
 class LineIndex:
-    """The lines of a file in their order.
+    """Holds where the lines of a file begin and which results they are, in their order.
 
     Attributes:
         digests: the digest of each line's key.

@@ -1,4 +1,4 @@
-"""How well each cell of a sweep agrees with people, its gain over the first cell, and further figures of some sweeps.
+"""Measure how well each cell of a sweep agrees with people, its gain over the first cell, and what some sweeps add.
 
 ``measure`` is the main function; then the means over aspects, the extra metrics, and what tables and charts share.
 """
@@ -37,7 +37,7 @@ OF_SCORES, OF_PREFERENCES = ("spearman", "kendall"), ("accuracy", "kappa")
 
 
 class MetricKey(NamedTuple):
-    """The key of a figure: its aspect (``preference`` for comparisons, ``average`` over aspects) and its statistic."""
+    """Names a figure: its aspect (``preference`` for comparisons, ``average`` over aspects) and its statistic."""
 
     subject: str
     statistic: str
@@ -45,7 +45,7 @@ class MetricKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """How one cell agrees with people.
+    """Says how well one cell agrees with people.
 
     Attributes:
         figures: agreement with people; correlations are means within groups where all rows have a group (``within``),
@@ -77,7 +77,7 @@ def measure(cells: Sequence[CellResult], resampling: Resampling | None = None) -
 
 
 class Row(NamedTuple):
-    """One verdict, with the fields that statistics read."""
+    """Holds one verdict, with the fields that statistics read."""
 
     key: tuple[str, int]
     group: str | None
@@ -87,7 +87,7 @@ class Row(NamedTuple):
 
 
 Rows = Mapping[str, Sequence[Row]]
-"""By subject."""
+"""The rows of a cell by subject."""
 
 
 def rows_of(cell: CellResult, category: str | None = None) -> dict[str, list[Row]]:
@@ -113,6 +113,7 @@ def agreement_of(
 ) -> ScoreAgreement | PreferenceAgreement | None:
     """Measure the agreement of one subject's rows with people; ``None`` where there are no rows."""
     by_aspect = agreement([row.fields for row in rows], resampling, ties=rule.ties, votes=rule.votes)
+    # The rows are of one subject, so there is one entry at most.
     return next(iter(by_aspect.values()), None)
 
 
@@ -159,6 +160,7 @@ def _gain(
 ) -> Statistic:
     """Subtract the base's figure from the cell's, over the rows that both have."""
     base_rows = {row.key: row for row in base}
+    # Paired by item and repeat: the cells may have come to different items so far.
     both = [(row, base_rows[row.key]) for row in rows if row.key in base_rows and row.human is not None]
     if not both:
         return Statistic(None)
@@ -176,7 +178,7 @@ def _gain(
 
 
 class _Averages:
-    """Means over the aspects of a cell; intervals from resamples that all aspects share."""
+    """Computes means over the aspects of a cell; intervals are from resamples that all aspects share."""
 
     def __init__(self, table: Rows, within: bool, resampling: Resampling) -> None:
         self._table = table
@@ -199,6 +201,7 @@ class _Averages:
 
     def gain(self, name: str, base: Rows) -> Statistic:
         """Subtract the base's mean from the cell's, over the rows that both have."""
+        # Subjects in one order on both sides, and the same rows in each: then both share their resamples.
         own, others = _shared_rows(self._table, base), _shared_rows(base, self._table, order=self._table)
         mean, base_mean = self._mean(name, own), self._mean(name, others)
         if mean is None or base_mean is None:
@@ -221,6 +224,7 @@ class _Averages:
     def _resampled(self, name: str, table: Rows) -> Floats | None:
         """Return the mean in each resample; ``None`` where aspects have different groups, so no common resamples."""
         columns = [_columns(rows) for rows in table.values()]
+        # The same seed draws the same resamples of as many groups, so that aspects can be averaged one by one.
         if len({rows.groups for rows in columns}) != 1 or not all(map(len, columns)):
             return None
         resample = resampled_mean_within if self._within else resampled_correlation
@@ -255,7 +259,7 @@ Extra = Literal["alpha", "spread", "weight"]
 
 @dataclass(frozen=True)
 class ExtraMetric:
-    """A further figure of a cell, for the sweeps that ask for it.
+    """Computes a further figure of a cell, for the sweeps that ask for it.
 
     Attributes:
         name: its heading.
@@ -319,6 +323,7 @@ def categories_of(cells: Sequence[CellResult]) -> list[str]:
     """Return the items' categories, those that a cell is named after first."""
     labels = {label for cell in cells for label in cell.cell.labels.values()}
     categories = dict.fromkeys(head["category"] for cell in cells for head in heads(cell) if head["category"])
+    # False sorts before True, and sorting is stable: the order within both parts stays.
     return sorted(categories, key=lambda category: category not in labels)
 
 
@@ -340,7 +345,7 @@ def metric_keys(measured: Sequence[Measured]) -> list[MetricKey]:
 
 
 def leading(keys: Iterable[MetricKey]) -> list[MetricKey]:
-    """Return the keys that stand for all: of the average over aspects, else of every subject there is."""
+    """Return the keys of the averages over aspects; where there are none, those of every subject."""
     listed = list(keys)
     return [key for key in listed if key.subject == AVERAGE] or listed
 

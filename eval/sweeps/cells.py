@@ -15,10 +15,12 @@ from ...state.errors import UsageError
 from ..run.evaluation import Evaluation, Overview, UsageTotals
 
 PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
+# Names that become alike by this cut are numbered when the folders are named.
 NAME_LENGTH = 100
 
 MOST_CELLS = 1000
 """The limit of a sweep, since each cell has a folder and a line in every table."""
+# What is replaced by ``-`` in names of folders: the ``:`` and ``?`` of ``openai:gpt-4o?seed=1``, a ``/``, a space.
 _NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
 
 
@@ -38,7 +40,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Axis:
-    """Something that varies over a sweep, with its values.
+    """Holds a setting that varies over a sweep, with its values.
 
     >>> axis = Axis.of("n", [1, 2, 3])
     >>> axis.numbers, axis.values[0]
@@ -89,6 +91,7 @@ class Axis:
         if listed.lstrip().startswith("["):
             return cls.of(name, _from_json(name, listed))
         values = [value.strip() for value in listed.split(",")]
+        # An empty value of ``prompts`` stands for the package's own prompts: ``prompts=,my_prompts``.
         if name != PROMPTS and "" in values:
             raise UsageError(f"--axis {text!r}: a value is empty")
         return cls.of(name, values)
@@ -140,7 +143,7 @@ class Cell:
 
 
 def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
-    """Give every combination of the axes' values; the last axis varies fastest.
+    """Yield every combination of the axes' values; the last axis varies fastest.
 
     Raises:
         UsageError: no axis, one given twice, two that set the same, or more than ``MOST_CELLS`` cells.
@@ -162,6 +165,7 @@ def cells(axes: Sequence[Axis]) -> Iterator[Cell]:
     for chosen in product(*(axis.values for axis in axes)):
         change: dict[str, Any] = {}
         for axis, value in zip(axes, chosen, strict=True):
+            # Only here can this be told: values of one axis may set different things.
             if both := change.keys() & value.change.keys():
                 raise UsageError(
                     f"{', '.join(sorted(both))} is set by the axis {axis.name} and by another one"
@@ -182,6 +186,7 @@ def _label(name: str, value: Any) -> str:
     """Return the label of a value: a model's name, a folder's last part, the members of a list."""
     if name == PROMPTS:
         return Path(value).name if value else "ours"
+    # As in JSON and on the command line, where True is ``true``.
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

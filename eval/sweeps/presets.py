@@ -1,4 +1,4 @@
-"""Ready-made plans of sweeps: those of the protocols (``Protocol.ablations``), and ``fair``, made for a protocol.
+"""Make ready-made plans of sweeps: those of the protocols (``Protocol.ablations``), and ``fair``, for any protocol.
 
 A plan says what varies, on which kind of data, and how its table and figure are laid out. To write one's own, make an
 ``SweepPreset`` and pass it to ``plan_ablation``, or give its axes to ``sweep``.
@@ -105,9 +105,10 @@ FAIR = "fair"
 
 
 def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = None) -> SweepPreset:
-    """A protocol beside a single judge, and beside as many judges who do not talk as its debates take calls at most.
+    """Plan a protocol beside a single judge, and beside an ensemble that takes as many calls as its longest debate.
 
-    These have the same role, so that every smaller ensemble is inside this one: ``report`` finds the one of equal cost.
+    Judges of an ensemble do not talk. They have the same role, so that every smaller ensemble is inside this one:
+    ``report`` finds the one of equal cost.
 
     Args:
         protocol: what is to be compared.
@@ -136,7 +137,7 @@ def fair(protocol: str, kind: TaskKind, settings: Mapping[str, Any] | None = Non
 
 
 def _ensemble(kind: TaskKind) -> tuple[str, Ensemble]:
-    """Give the first protocol of judges who do not talk that takes this kind of task."""
+    """Return the first protocol of judges who do not talk that takes this kind of task."""
     for name, module in protocols().items():
         if module.protocol.ensemble is not None and kind in module.protocol.kinds:
             return name, module.protocol.ensemble
@@ -146,11 +147,12 @@ def _ensemble(kind: TaskKind) -> tuple[str, Ensemble]:
 def _most_calls(protocol: str, kind: TaskKind, settings: Mapping[str, Any]) -> int:
     found = find_protocol(protocol).protocol
     bound = make_settings(found.settings, settings, {})
+    # As if models gave one reply a request and no log-probabilities: they are not known yet, and most is asked for.
     return total(found.calls(bound, kind, lambda _role, _what: False).values()).most
 
 
 def find_ablation(name: str) -> SweepPreset:
-    """A ready-made plan.
+    """Return a ready-made plan by its name.
 
     Raises:
         UsageError: there is none of this name.
@@ -185,6 +187,7 @@ def plan_ablation(
     """
     dataset = dataset_of(data, options)
     if ablation == FAIR:
+        # Taken out of the options: the settings are the protocol's, and the judges beside it do not have them.
         ablation = fair(protocol or DEFAULT, dataset.kind, options.pop("settings", None))
     chosen = find_ablation(ablation) if isinstance(ablation, str) else ablation
     check_data(chosen, dataset)
@@ -194,12 +197,13 @@ def plan_ablation(
         *(own.get(axis.name, axis) for axis in chosen.axes),
     )
     chosen = replace(chosen, axes=varied)
+    # Where only recorded replies were given, they and not their dataset are what the cells are planned from.
     planned = plan_sweep(protocol or chosen.protocol, varied, None if data is None else dataset, **options)
     return chosen, replace(planned, name=chosen.name)
 
 
 def check_data(ablation: SweepPreset, dataset: Dataset) -> None:
-    """See that a plan can be carried out on a dataset.
+    """Check that a plan can be carried out on a dataset.
 
     Raises:
         UsageError: it is for data of another kind, or for items with categories; names data that fits.
@@ -210,6 +214,7 @@ def check_data(ablation: SweepPreset, dataset: Dataset) -> None:
         raise UsageError(
             f"the plan {ablation.name} is for {wanted}, which {dataset.name} does not hold; {fits} do"
         )
+    # The first thousand items tell; a large dataset need not be read to its end.
     if ablation.by_category and not any(_category(item) for item in islice(dataset, 1000)):
         raise UsageError(
             f"the plan {ablation.name} tells categories of items apart, and {dataset.name} has none; {fits} have"

@@ -35,7 +35,7 @@ SAYS_SOMETHING = 40
 
 @dataclass(frozen=True)
 class CallShares:
-    """The calls of all cells for a few verdicts each.
+    """Counts the calls of all cells for a few verdicts each.
 
     Attributes:
         verdicts: of all cells together.
@@ -60,7 +60,7 @@ class CallShares:
 
 @dataclass(frozen=True)
 class ExpectedCalls:
-    """The estimate of a sweep.
+    """Estimates the calls and the cost of a sweep.
 
     Attributes:
         verdicts: still to be made, by cell.
@@ -86,6 +86,7 @@ class ExpectedCalls:
     @property
     def bounds(self) -> CallRange:
         """The calls of the sweep, whatever cells share: at least those of the greatest cell, at most those of all."""
+        # Whatever cells share with each other, the calls of the greatest one are made.
         return CallRange(max((calls.least for calls in self.alone), default=0), self.one_by_one.most)
 
     @property
@@ -129,6 +130,7 @@ async def expected_calls(planned: SweepPlan, done: Sequence[int]) -> ExpectedCal
         UsageError: a setting with which a protocol would fail at its first item.
     """
     known = await bounds(planned, done)
+    # Cells that are done make no calls, and would only look as if they shared theirs.
     todo = [one for one, left in zip(planned.cells, known.verdicts, strict=True) if left]
     size = min(MOST, max(LEAST, ALTOGETHER // max(1, len(todo))))
     tasks = await asyncio.to_thread(lambda: list(some_tasks(planned.cells[0].plan, size)))
@@ -165,6 +167,7 @@ async def sample_call_shares(
 
 async def _judge(one: PlannedCell, tasks: Sequence[Mapping[str, Any]]) -> None:
     (graph,) = one.plan.graphs.values()
+    # Evaluation steps are made once a run, so once for all items of a cell here too.
     with keep_steps_in():
         for task in tasks:
             try:
@@ -202,11 +205,13 @@ class _Journal(CallMiddleware):
     async def __call__(self, call: Call, send: Send) -> Reply:
         """Return the earlier reply, else the offline judge's in the shape that the real model was asked for."""
         key = fingerprint(call)
+        # Such a call is made once however many items there are: counted here it would be scaled with them.
         serves_all = call.metadata.get("role") in self._roles_once
         replies = self._once if serves_all else self.replies
         if not serves_all:
             self.asked.add(key)
         if key not in replies:
+            # Without the parameters, which are made for the real model.
             reply = await send(replace(call, model=self._stand_in, parameters={}))
             if not self._content and call.metadata["form"] == "critique":
                 reply = objecting(reply)
@@ -221,6 +226,7 @@ def _told_apart(reply: Reply, key: bytes) -> Reply:
     The offline judge often says the same to different prompts, which a language model does not, and the calls after
     it would look shared. Short texts are values and stay as they are.
     """
+    # Letters alone: a digit could be read as a score.
     mark = "".join(chr(ord("a") + byte % 26) for byte in key[:8])
 
     def marked(text: Any) -> Any:

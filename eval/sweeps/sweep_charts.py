@@ -1,4 +1,4 @@
-"""Charts of a sweep: agreement along one axis, a line or a row of bars for each combination of the other axes."""
+"""Draw a sweep: agreement along one axis, a line or a row of bars for each combination of the other axes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FIRST = "spearman"
 def figures(
     axes: Sequence[Axis], cells: Sequence[CellResult], measured: Sequence[Measured], along: str | None = None
 ) -> dict[str, Figure]:
-    """Draw a sweep's figures by name: ``agreement``, and ``aspects`` where there are several; none without labels.
+    """Draw a sweep's figures by name: ``agreement``, and ``aspects`` of several aspects; nothing without labels.
 
     Args:
         axes: what varies.
@@ -89,6 +89,7 @@ def _figure(
 ) -> Figure:
     panels = [_panel(cells, axis, measured, key) for key in keys]
     numbers = axis.numbers
+    # Labels have no distance from each other, so there is nothing for a line to rise or fall over.
     return columns(panels, axis.labels, axis.name) if numbers is None else lines(panels, numbers, axis.name)
 
 

@@ -1,4 +1,4 @@
-"""Plans a sweep: every cell is a run of its own, checked before any call; reads and writes sweep.json."""
+"""Plan a sweep: every cell is a run of its own, checked before any call; read and write sweep.json."""
 
 from __future__ import annotations
 
@@ -140,6 +140,7 @@ def plan_sweep(
         options["replies"] = read_recording(replies)
     dataset = dataset_of(data, options)
     if options.get("replies") is None:
+        # For its errors alone: an unknown aspect is not the fault of the first cell, which errors below would name.
         choose_aspects(dataset, options.get("aspects", ()))
         data = dataset
     out = options.get("out")
@@ -152,7 +153,9 @@ def plan_sweep(
         for cell, place in zip(combinations, _folders(folder, combinations), strict=True)
     ]
     named = [
-        replace(one, plan=replace(one.plan, manifest={**one.plan.manifest, "run": run})) for one in planned
+        # One id in all cells: the journal counts calls by run, and what the sweep made is asked for by it.
+        replace(one, plan=replace(one.plan, manifest={**one.plan.manifest, "run": run}))
+        for one in planned
     ]
     return SweepPlan(listed, tuple(named), folder, run)
 
@@ -171,6 +174,7 @@ def _check_common(axes: Sequence[Axis], settings: Mapping[str, Any], protocols: 
     """Check that nothing is set for all cells, or all of a protocol, which an axis varies."""
     given = [settings, *(settings.get(name) for name in protocols)]
     for axis in axes:
+        # What some values leave open may be set for all cells: it holds for those.
         for key in set.intersection(*(set(value.change) for value in axis.values)):
             if any(_holds(each, key.split(".")) for each in given):
                 raise UsageError(
@@ -213,6 +217,7 @@ def _planned(
             models["*"] = value
         elif key.startswith(f"{MODEL}."):
             models[key.removeprefix(f"{MODEL}.")] = value
+        # The package's own prompts are those of no setting.
         elif key == PROMPTS and not value:
             settings.pop(key, None)
         else:
@@ -317,6 +322,7 @@ class Record:
         """Write the record to the sweep's folder, whole or not at all; a sweep that resumes keeps its date."""
         before = read_record(folder)
         fields = {**asdict(self), "created": before.created if before else self.created}
+        # Written aside, flushed and renamed: a crash leaves the old record or the new one, never half of one.
         fresh = folder / f"{FILE}.tmp"
         with fresh.open("w", encoding="utf-8") as file:
             file.write(json.dumps(fields, ensure_ascii=False, indent=2) + "\n")
@@ -350,6 +356,7 @@ def read_record(folder: Path) -> Record | None:
             raise UsageError(f"{folder} holds a run, not a sweep: choose another --out")
         return None
     try:
+        # TypeError: the JSON is no object, or has other fields than the record.
         return Record(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise DataError(f"{path}: no record of a sweep: {error}; choose another --out") from error

@@ -1,4 +1,4 @@
-"""The result of a sweep: its cells, its tables, and the files written of them."""
+"""Hold the result of a sweep, lay out its tables and figures, and write them to files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The result of a sweep.
+    """Holds the result of a sweep.
 
     Attributes:
         axes: what varied.
@@ -57,6 +57,7 @@ class Sweep:
     calls_made: int
     cost_made: float | None
     stopped: str | None = None
+    # A cache by resampling: tables, notes and figures all ask for the same measures.
     _measured: dict[Any, tuple[Measured, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -71,7 +72,7 @@ class Sweep:
 
     @cached_property
     def note(self) -> str | None:
-        """What must stand at the head of everything shown of it: the offline judge's disclosure."""
+        """The offline judge's disclosure, which must stand at the head of everything shown of the sweep."""
         notes = (cell.evaluation.manifest.get("note") for cell in self.cells)
         return next(filter(None, notes), None)
 
@@ -149,7 +150,7 @@ def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[E
 
 
 def aspect_grid(sweep: Sweep, title: str = "Agreement by aspect") -> Grid:
-    """Lay out two lines a cell, one for each statistic; the aspects beside each other."""
+    """Lay out two lines a cell, one for each statistic, with the aspects side by side."""
     measured = sweep.measured()
     keys = metric_keys(measured)
     subjects = list(dict.fromkeys(key.subject for key in keys))
@@ -190,7 +191,7 @@ def pivot_grid(sweep: Sweep, across: str, title: str) -> Grid:
 
 
 def category_grid(sweep: Sweep, title: str) -> Grid:
-    """Lay out a line a cell, the items' categories side by side: the first figure that papers print; rows in a note."""
+    """Lay out a line a cell with the categories of items side by side; rows are counted in a note."""
     categories = categories_of(sweep.cells)
     measured = {
         category: [agreement_on_category(cell, category) for cell in sweep.cells] for category in categories

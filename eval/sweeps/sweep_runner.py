@@ -1,4 +1,4 @@
-"""Carries out a sweep, one cell after another; all share one journal, one budget and one stop signal."""
+"""Carry out a sweep, one cell after another; all share one journal, one budget and one stop signal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOCK = "sweep.lock"
 
 
 class SweepRunOptions(Options, RunLimits, total=False):
-    """What the cells have in common, and how the sweep is carried out."""
+    """Names the options that all cells have in common, and the limits that the sweep is carried out with."""
 
 
 @dataclass
@@ -38,6 +38,7 @@ class SweepCounts(ProgressCounters):
 
     def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
         """Begin one more cell; what was spent is the whole sweep's, whose calls are all counted under one run."""
+        # Added up, where a run alone would set it: one counter serves all cells.
         self.resumed += resumed
         self.judged += resumed
         self.usage = spent
@@ -49,7 +50,7 @@ def sweep(
     data: Data | None = None,
     **options: Unpack[SweepRunOptions],
 ) -> Sweep:
-    """Judge a dataset in every combination of settings, also from a notebook; ``asweep`` is the same for async code.
+    """Judge a dataset in every combination of settings, also from a notebook; async code calls ``asweep``.
 
     Args:
         protocol: of the cells whose axes name none.
@@ -74,9 +75,10 @@ async def asweep(
     data: Data | None = None,
     **options: Unpack[SweepRunOptions],
 ) -> Sweep:
-    """``sweep`` for async code; the same arguments and errors."""
+    """Judge as ``sweep`` does, from async code; arguments and errors are the same."""
     config = RunConfig.from_options(options, Options.__annotations__)
     wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
+    # In a thread: planning reads the dataset, which would hold up the event loop.
     planned = await asyncio.to_thread(plan_sweep, protocol, axes, data, **cast("Options", wanted))
     return await carry_out_sweep(planned, config)
 
@@ -98,6 +100,7 @@ async def carry_out_sweep(
         stop or StopSignal(),
     )
     config.check_prices(planned.models.values())
+    # For its errors alone: a folder that holds another run is found before the first cell makes a call.
     planned.done(config)
     counts.wanted = len(planned)
     done: list[CellResult] = []
@@ -132,6 +135,7 @@ def _kept(planned: SweepPlan, config: RunConfig) -> Iterator[RunConfig]:
         return
     if planned.folder is None:
         with TemporaryDirectory(prefix="jurygraph-") as folder:
+            # Cells share calls by the journal alone, so there has to be one, if only while the sweep lasts.
             yield replace(config, journal=config.journal or Path(folder) / JOURNAL)
         return
     make_folder(planned.folder)

@@ -25,7 +25,7 @@ async def commander(
     """Hand the latest words of the debate to the agent that speaks next.
 
     Args:
-        state: of the debate.
+        state: the state of the debate.
         runtime: settings, prompts and models.
         to: the agent that speaks next.
         round: the round that it speaks in.

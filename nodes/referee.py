@@ -31,10 +31,10 @@ async def contribute(
     asked for scores in the last turn, or in each where the settings say so.
 
     Args:
-        state: of the discussion.
+        state: the state of the discussion.
         runtime: settings, prompts and models.
-        referees: all who take part.
-        speakers: who of them speaks now.
+        referees: all referees who take part.
+        speakers: those of them who speak now.
         turn: the number of the turn, from 1.
     """
     questions = [_contribution(state, runtime, referee, turn) for referee in speakers]

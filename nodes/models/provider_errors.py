@@ -72,7 +72,7 @@ class ProviderFault:
         parameter: the parameter that the provider names as the cause.
         retryable: whether the same call may succeed later.
         rate_limited: whether the provider asked for fewer calls.
-        retry_after: seconds that the provider asks to wait for, as it said, without a cap.
+        retry_after: the seconds that the provider asks to wait for, not cut to any longest wait.
         spent: whether the account's quota or credit is used up, so that waiting does not help.
     """
 

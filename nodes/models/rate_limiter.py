@@ -38,7 +38,7 @@ class RateLimits:
     """Hold the limits of the calls to one model, as the run's config sets them.
 
     Attributes:
-        concurrency: calls in flight, at most.
+        concurrency: the most calls in flight at once.
         requests_per_minute: ``None`` means no such limit.
         tokens_per_minute: input and output together, as estimated before the call; ``None`` means no such limit.
     """
@@ -117,7 +117,7 @@ class RateLimiter:
     """Let calls to one model start in the order in which they came, as the model's and the run's limits allow.
 
     Args:
-        rate_limits: what may go to this model.
+        rate_limits: the limits of this model.
         run_limit: bounds the calls in flight at all models of the run together.
         model: its name, for the log.
     """

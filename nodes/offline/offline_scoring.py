@@ -315,7 +315,7 @@ class View:
     """Read all that an agent is shown: the call, the evidence on the texts, and the turns before.
 
     Attributes:
-        call: who speaks.
+        call: the call that is answered.
         log: the turns so far, in order.
     """
 

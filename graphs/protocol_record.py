@@ -49,7 +49,7 @@ class Ablation:
     """Describe an experiment of a protocol's paper as a ready-made sweep, in plain data.
 
     Attributes:
-        name: as after ``--plan``.
+        name: its name as ``jurygraph sweep --plan`` takes it.
         question: the question that it answers.
         source: the paper, and its section, table or figure.
         axes: what varies: the name of an axis to its values. A list varies the setting of that name; a mapping gives

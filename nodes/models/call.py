@@ -50,7 +50,7 @@ class Reply:
             recorded reply.
         tokens: what the provider says of each token where it was asked for log-probabilities (its own list, not
             copied).
-        others: further replies to the same request. What the request took stands on the first reply alone.
+        others: further replies to the same request; the usage of the request is on the first reply alone.
         dropped: the parameters that the provider refused, and without which this very call was made again.
         model: the model that wrote it where that is not the model that was asked: the reply was recorded.
     """

@@ -218,6 +218,7 @@ def _lost(error: BaseException) -> bool:
 
 
 def _is_no_http(error: BaseException) -> bool:
+    # Errors of aiohttp's parser, which it raises as bad requests, though what came back was not HTTP.
     return type(error).__module__ == "aiohttp.http_exceptions"
 
 

@@ -1,4 +1,4 @@
-"""The command ``jurygraph show``: print the debates on one item, with the texts and the label."""
+"""Print the debates on one item, with the texts and the label: the command ``jurygraph show``."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ class TextPacker:
 
     @property
     def full(self) -> bool:
-        """Whether the current block is large enough to be taken."""
+        """Tell whether the current block is large enough to be taken."""
         return self._size >= FULL
 
     def add(self, item: Item) -> TextPosition:
@@ -389,7 +389,7 @@ class Packer:
 
     @property
     def full(self) -> bool:
-        """Whether the current block is large enough to be taken."""
+        """Tell whether the current block is large enough to be taken."""
         return self._size >= FULL
 
     def add(self, value: Any) -> TextPosition:

@@ -142,6 +142,7 @@ def _in_order(figures: Mapping[str, Mapping[str, Statistic]]) -> list[str]:
 
     def rank(name: str) -> float:
         found = first.get(name)
+        # A system without a value comes last: the others are sorted by the negative of theirs.
         return float("inf") if found is None or found.value is None else -found.value
 
     return sorted(all_systems, key=rank)

@@ -163,6 +163,7 @@ class Evaluation:
     @cached_property
     def figures(self) -> RunSummary:
         """The statistics of one pass over all results; computed once."""
+        # A frozen dataclass allows this: `cached_property` stores the value in `__dict__`, past `__setattr__`.
         if isinstance(self.results, StoredResults):
             return RunSummary(self.results.heads())
         return RunSummary(vars(result) for result in self.results)

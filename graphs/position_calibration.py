@@ -80,6 +80,7 @@ def weigh_orders(
         scores=scores,
         winner=winner or winner_by_mean(scores),
         stop_reason=_stop_reason(one, two),
+        # The orders ran side by side, so their rounds do not add up.
         rounds=max(one.rounds, two.rounds),
         score_by_round=_mean_by_round(one, two),
         position_consistent=one.winner == two.winner,

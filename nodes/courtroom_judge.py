@@ -1,4 +1,4 @@
-"""The judge: scores both answers on six criteria, and gives the advocates feedback (MORE, SAMRE, baseline)."""
+"""Ask the judge to score both answers on six criteria and to give the advocates feedback (MORE, SAMRE, baseline)."""
 
 from __future__ import annotations
 

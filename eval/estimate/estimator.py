@@ -224,7 +224,7 @@ class Estimate:
 
     @property
     def total(self) -> Part:
-        """All protocols and models together."""
+        """The sum over all protocols and models."""
         return added(self.parts)
 
     def discounted(self, share: float) -> Estimate:

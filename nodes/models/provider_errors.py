@@ -23,7 +23,7 @@ from . import capabilities
 
 
 class ResponseError(Exception):
-    """A response without a reply: an error status, or a body that is not what was asked for.
+    """Raised for a response without a reply: an error status, or a body that is not what was asked for.
 
     Attributes:
         status_code: HTTP status of the response.
@@ -64,7 +64,7 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
 
 @dataclass(frozen=True)
 class ProviderFault:
-    """An exception of a provider's client, in terms that all providers share.
+    """Describe an exception of a provider's client in terms that all providers share.
 
     Attributes:
         status: HTTP status; for an error inside a response with status 200, the status that it stands for.

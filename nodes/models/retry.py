@@ -1,4 +1,4 @@
-"""Retries failed calls: which are worth another attempt, and how long to wait before it."""
+"""Retry failed calls: decide which are worth another attempt, and how long to wait before it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_RETRY_AFTER = 3600.0
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Says how long to wait for a reply, and how often to ask again.
+    """Say how long to wait for a reply, and how often to ask again.
 
     Attributes:
         attempts: at one call, at most.

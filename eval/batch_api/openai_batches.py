@@ -48,7 +48,7 @@ class Provider:
 
         Args:
             input_file: the provider's name for the file.
-            marks: tell this batch from all others.
+            marks: metadata that tells this batch from all others.
 
         Raises:
             openai.OpenAIError: it cannot be made.
@@ -122,7 +122,7 @@ def problems(batch: Batch) -> list[tuple[str, str]]:
 
 
 _NO_ANSWER = 408
-"""The status given to a request that the provider did not get round to: it is retryable."""
+"""The status given to a request that the provider did not answer, which makes it retryable."""
 
 
 class _Place(NamedTuple):

@@ -19,7 +19,7 @@ class BatchRequestFile:
 
     Args:
         folder: where the files go.
-        number: of the wave.
+        number: the number of the wave.
         limits: how large a file may be.
     """
 
@@ -60,7 +60,7 @@ class BatchRequestFile:
         self._ids.add(custom_id)
 
     def close(self) -> list[RequestFile]:
-        """Finish the files: they are on disk, complete.
+        """Finish the files and return them; they are complete and on disk then.
 
         Raises:
             OSError: they cannot be written.
@@ -186,7 +186,7 @@ BATCH_DISCOUNT = 0.5
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """Limits of OpenAI's Batch API, and how often it is polled.
+    """Holds the limits of OpenAI's Batch API, and how often it is polled.
 
     Attributes:
         requests: the most requests in one file.

@@ -103,6 +103,7 @@ def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, A
     # A set, since the places of a small dataset coincide.
     places = {size * place // most for place in range(most)}
     chosen = (item for place, item in enumerate(plan.dataset) if place in places)
+    # The range comes first in `zip`, so that the dataset is not read beyond the last place.
     for number, item in zip(range(len(places)), chosen, strict=False):
         aspect = plan.aspects[number % len(plan.aspects)] if plan.aspects else None
         yield _task(item, aspect)
@@ -224,7 +225,7 @@ class Estimate:
 
     @property
     def total(self) -> Part:
-        """All protocols and models together."""
+        """The sum over all protocols and models."""
         return added(self.parts)
 
     def discounted(self, share: float) -> Estimate:

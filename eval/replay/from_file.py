@@ -36,7 +36,7 @@ Filter = Mapping[str, str]
 
 
 class Line(BaseModel):
-    """One line of a file of recorded replies.
+    """Holds one line of a file of recorded replies.
 
     A line with ``replies`` holds an agent's samples, one with ``reply`` a single reply. Without ``role`` and ``agent``
     the agent is the scorer. The round is 1 by default, and 0 for what comes before the first round of a debate.

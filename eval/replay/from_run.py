@@ -32,11 +32,11 @@ from .recording import (
 )
 
 _ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "structured")
-"""Settings that a replay does not take over: the models, what they were shown, what was asked for again."""
+"""The settings that a replay does not take over: models, prompts, repairs and parameters of requests."""
 
 
 _FIXED = frozenset(["prompts", "temperature", "max_tokens", "structured"])
-"""Settings of every protocol that decide what agents are told and how, and so what they say."""
+"""The settings of every protocol that decide what agents are told, and so what they reply."""
 
 
 class PastRun(Recording):

@@ -105,6 +105,7 @@ class Debates:
                 if self._transcripts.full:
                     yield from self._transcripts.take()
         yield from self._transcripts.take()
+        # Texts come last: only now is it known which items of a dataset have a verdict.
         yield from self._text_blocks()
 
     def index(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ def distributions(study: Study) -> Iterator[Grid]:
         shares = {name: found for name, found in shares.items() if found}
         if not shares:
             continue
+        # Each entry has the labels of the rows that its judge judged: the first entry with shares is shown.
         people = next((_people(one) for one in standings if shares_of(one)), {})
         points = list(next(iter(shares.values())))
         rows: list[tuple[CellValue, ...]] = []

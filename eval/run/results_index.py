@@ -14,7 +14,7 @@ Lines = NDArray[np.intp]
 
 
 class Digests:
-    """An immutable set of digests at 8 bytes each."""
+    """Holds an immutable set of digests, at 8 bytes each."""
 
     def __init__(self, digests: NDArray[np.uint64]) -> None:
         self._sorted = array("Q", np.sort(digests).tobytes())

@@ -161,7 +161,7 @@ class RepeatedAgreement:
     Attributes:
         repeats: how many there are.
         n: rows that count in each.
-        figures: by name, as ``over_rows.spearman``, ``per_group.kendall``, ``accuracy``.
+        figures: the spread of each figure by its name, as ``over_rows.spearman`` or ``accuracy``.
     """
 
     repeats: int

@@ -111,7 +111,7 @@ class Rows:
     """Collects rows of one kind: scores (judged, human), or preferences (judged, human, people's votes for 1, 2, tie).
 
     Args:
-        kinds: of each column, the type code of its array.
+        kinds: the type code of each column's array, one letter each.
     """
 
     def __init__(self, kinds: str) -> None:
@@ -175,7 +175,7 @@ class Rows:
         return whole.chosen(np.sort(first), left_out={**whole.left_out, **duplicates})
 
     def _refuse_contradictions(self, whole: RowTable, first: Units, called: str) -> None:
-        """Refuse a row that differs from the first one with the same key: which of them is right nobody can tell."""
+        """Refuse a row that differs from the first one with the same key, since nothing says which of them is right."""
         differs = np.any([column != column[first] for column in whole.values], axis=0)
         if differs.any():
             row = int(np.flatnonzero(differs)[0])

@@ -131,6 +131,7 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     names = options.get("aspects", ())
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
     graphs, bound_judges = {}, {}
+    # A protocol that is named twice is judged once.
     chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))
     for name in chosen:
         given = _settings_for(name, chosen, options.get("settings", {}))
@@ -271,6 +272,7 @@ def describe_run(
         for name, bound_judge in bound_judges.items()
     }
     return {
+        # A run that resumes keeps the id of its first start (`write_manifest`).
         "run": uuid4().hex,
         "signatures": signatures,
         "note": recording.note if recording else _note(bound_judges),
@@ -303,6 +305,7 @@ def signature(
 ) -> str:
     """Return one line with every setting that changes a number, as sacreBLEU prints one."""
     bound = bound_judge.bound
+    # Models and prompts have parts of their own below, as labels and as a digest.
     settings = bound.model_dump(mode="json", exclude={"models", "prompts"}, exclude_none=True)
     parts = {
         "protocol": name,

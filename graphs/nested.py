@@ -125,6 +125,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
         given = context if type(context) is type(self._bound) else type(self._bound)()
         assert isinstance(given, type(self._bound))
         name = self._named(given.over(self._bound))
+        # Kept by name: to build and compile a graph takes much longer than to find it, and each verdict asks for it.
         if name not in self._graphs:
             # What was bound for the judge that was there before says nothing about another one.
             shared = type(self._bound).model_validate({self._place: name}).over(self._bound)
@@ -132,7 +133,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
         return self._graphs[name], self._settings(name, given.handed_to(self._place))
 
     def check_run(self, context: object, kind: TaskKind) -> None:
-        """See ``NestedJudges.check_run``."""
+        """Check a run with this context and kind of task, as ``NestedJudges.check_run`` does."""
         graph, _ = self.choose(context)
         kinds = kinds_of(graph)
         if kind not in kinds:
@@ -151,6 +152,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
     def _build(self, name: str, given: Mapping[str, Any]) -> Compiled:
         """Build the graph with the caller's chat models; models in the judge's own settings win."""
         own = getattr(self._bound, self._bound.places[self._place]).get("models") or {}
+        # A chat model object would win over a name that the judge's settings give for the same role.
         chats = {
             role: chat for role, chat in self._chats.items() if role not in own and self._has(name, role)
         }
@@ -171,7 +173,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
 
 
 class NestedJudges(BoundJudge[WrapperSettingsT]):
-    """Act as the bound judge of a registered wrapper: hold the judges inside it under the wrapper's name.
+    """Hold the judges inside a registered wrapper, as the bound judge under the wrapper's name.
 
     Attributes:
         bound: the settings that are bound to it; the judges' own settings in full.
@@ -204,6 +206,7 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role; with several judges inside, the place comes first (``cheap.scorer``)."""
+        # A lone judge inside needs no prefix to tell its roles from another's.
         if len(self.inside) == 1:
             return next(iter(self.inside.values())).bound_judge.chosen()
         bound_judges = {place: judge.bound_judge.chosen() for place, judge in self.inside.items()}
@@ -288,6 +291,7 @@ def _validated(name: str, given: Mapping[str, Any], held: str) -> Settings:
     try:
         return settings.model_validate(given)
     except ValidationError as error:
+        # ``inner.n`` instead of ``n``, which is where the caller has written it.
         raise _within(held, error) from None
 
 

@@ -68,8 +68,8 @@ def weigh_orders(
     Args:
         straight: the outcome with the answers in the task's order.
         mapped: the outcome with the answers swapped, mapped back to the task's order.
-        winner: who wins; without it, who has the higher average.
-        details: what is particular to the protocol; without it, what the two orders' verdicts hold, as it was said.
+        winner: the winner; without it, the answer with the higher average wins.
+        details: the protocol's own details; without them, those of the two orders' verdicts, unchanged.
     """
     one, two = (Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in (straight, mapped))
     by_order = [list(verdict.scores or ()) for verdict in (one, two)]
@@ -80,6 +80,7 @@ def weigh_orders(
         scores=scores,
         winner=winner or winner_by_mean(scores),
         stop_reason=_stop_reason(one, two),
+        # The orders ran side by side, so their rounds do not add up.
         rounds=max(one.rounds, two.rounds),
         score_by_round=_mean_by_round(one, two),
         position_consistent=one.winner == two.winner,

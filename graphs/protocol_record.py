@@ -22,8 +22,8 @@ class Replay:
     """Say what a protocol needs to be run again on recorded replies.
 
     Attributes:
-        settings: from the number of samples recorded to the settings with which nothing else is asked for.
-        fixed: settings that decide what agents are told; a replay refuses others than the recorded ones.
+        settings: returns, for a number of recorded samples, the settings with which no other replies are asked for.
+        fixed: settings that decide what agents are told; a replay refuses other values than the recorded ones.
     """
 
     settings: Callable[[int], Mapping[str, Any]] = lambda _samples: {}
@@ -36,7 +36,7 @@ class Ensemble:
 
     Attributes:
         single: the protocol that is one such judge alone; a run that repeats it holds ensembles, too.
-        settings: from the number of judges to the settings of an ensemble of that many; with ``True``, of judges
+        settings: returns the settings of an ensemble of a number of judges; with ``True``, of judges
             that are all alike, so that the first k of them are the ensemble of k.
     """
 
@@ -49,9 +49,9 @@ class Ablation:
     """Describe an experiment of a protocol's paper as a ready-made sweep, in plain data.
 
     Attributes:
-        name: as after ``--plan``.
-        question: what it answers.
-        source: paper, and section, table or figure.
+        name: its name as ``jurygraph sweep --plan`` takes it.
+        question: the question that it answers.
+        source: the paper, and its section, table or figure.
         axes: what varies: the name of an axis to its values. A list varies the setting of that name; a mapping gives
             each label the settings that stand for it (``protocol`` among them, where protocols are compared).
         data: names of datasets that fit, the source's own first.
@@ -89,7 +89,7 @@ class Protocol(Generic[SettingsT]):
     """Hold what the rest of the package knows of a protocol; a module in ``graphs`` that has one is registered.
 
     Attributes:
-        name: as on the command line and in results.
+        name: its name on the command line and in results.
         summary: what it does, in a line.
         source: the paper, and the section where it is not the whole.
         kinds: kinds of task that it takes.

@@ -1,4 +1,4 @@
-"""The advocates: each defends one answer against the other, alone or as one of a team (MORE, SAMRE)."""
+"""Ask the advocates, each of whom defends one answer against the other, alone or in a team (MORE, SAMRE)."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ async def teams_of_advocates(
             _of_team(state, runtime, round, side, number, spoken) for side in SIDES for number in group
         ]
         answers += await runtime.ask_all(questions)
+    # By side, and within a side by number (the sort is stable), whether or not the teams spoke in turn.
     in_order = sorted(answers, key=lambda answer: side_of(answer.turn))
     return {**merge_answers(in_order), "round": round}
 

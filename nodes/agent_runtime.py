@@ -195,7 +195,7 @@ class AgentRuntime(Generic[SettingsT]):
                 )
 
     async def _repair_first_sample(self, question: Question, sampled: Sequence[SampledReply]) -> Answer:
-        """Repair the first of samples none of which can be read; on failure invalidate the calls of all."""
+        """Request the first sample again where none can be read; on failure invalidate the calls of all samples."""
         # The sample's number stays in the metadata, as in the call that is repaired.
         first = replace(question, details={**question.details, "sample": 1})
         try:

@@ -1,4 +1,4 @@
-"""The aggregators: each combines all defences of its team into one (MORE, notation D_i)."""
+"""Ask the aggregators, each of whom combines all defences of its team into one (MORE, notation D_i)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Models = Mapping[str, "str | dict[str, Any] | ModelSpec | BaseChatModel"]
 
 
 class BoundJudge(Generic[SettingsT]):
-    """A protocol with the settings and models that were given to ``build``; makes the runtime of each run.
+    """Hold a protocol with the settings and models that were given to ``build``, and make the runtime of each run.
 
     Attributes:
         protocol: the protocol's name.

@@ -1,4 +1,4 @@
-"""The Commander of a debate: every message passes through it (DEBATE, section 2).
+"""Pass on every message of a debate as its Commander (DEBATE, section 2).
 
 Relaying, it calls no model: the graph's state is the memory. With a model of its own, it writes what
 accompanies the words that it hands over (appendix E.2).
@@ -25,13 +25,14 @@ async def commander(
     """Hand the latest words of the debate to the agent that speaks next.
 
     Args:
-        state: of the debate.
+        state: the state of the debate.
         runtime: settings, prompts and models.
         to: the agent that speaks next.
         round: the round that it speaks in.
     """
     if runtime.settings.commander == "llm":
         return {**await _written(state, runtime, to, round), "round": round}
+    # A turn that no model wrote is not published by ``ask``.
     turn = turn_without_model(round, "commander", "commander", _relayed(state, runtime, to))
     runtime.publish_turn(turn)
     return {"transcript": [turn], "round": round}

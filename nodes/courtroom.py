@@ -21,7 +21,7 @@ from .replies.own_words import own_words, plain
 
 @dataclass(frozen=True)
 class Criterion:
-    """One of the six criteria on which each answer is given points, and its meaning for the prompt."""
+    """Name one of the six criteria on which each answer is given points, and its meaning for the prompt."""
 
     name: str
     meaning: str

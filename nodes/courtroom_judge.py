@@ -1,4 +1,4 @@
-"""The judge: scores both answers on six criteria, and gives the advocates feedback (MORE, SAMRE, baseline)."""
+"""Ask the judge to score both answers on six criteria and to give the advocates feedback (MORE, SAMRE, baseline)."""
 
 from __future__ import annotations
 
@@ -107,6 +107,7 @@ def _by_criterion(state: JudgeState, answer: Answer) -> dict[str, Any]:
     points = read_points(turn["content"])
     faults = sums_that_differ(points, totals) if isinstance(totals, list) else []
     warnings = [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
+    # The reducer of ``details`` replaces a key's whole value, so the earlier rounds are carried along.
     criteria = [*state["details"].get("criteria", ()), points]
     return {"warnings": [*answer.warnings, *warnings], "details": {"criteria": criteria}}
 

@@ -1,4 +1,4 @@
-"""The Critic: objects to the latest score, or declares that there is no issue (DEBATE, section 2, appendix C)."""
+"""Ask the Critic, who objects to the latest score or declares that there is no issue (DEBATE, 2, appendix C)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of single defences: scores each one alone; the best of each side represents it (MORE, section 3.3)."""
+"""Score each defence alone; the best one of each side represents that side (MORE, section 3.3)."""
 
 from __future__ import annotations
 

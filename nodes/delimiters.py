@@ -21,7 +21,7 @@ _SECTION = re.compile(
 
 
 class Section(NamedTuple):
-    """A fenced text with its label, such as ``"candidate"`` or ``"critic, round 1"``."""
+    """Hold a fenced text with its label, such as ``"candidate"`` or ``"critic, round 1"``."""
 
     label: str
     text: str

@@ -47,6 +47,7 @@ class EvaluationStepsCache:
 
     def note(self, planned: PlannedSteps) -> None:
         """Add steps that were written elsewhere; known ones are kept."""
+        # Verdicts may have been made by the known steps already, and all verdicts of a run share one set.
         if planned.key not in self._known:
             self._known[planned.key] = planned
             self._keep(planned)

@@ -1,4 +1,4 @@
-"""FairEval's scorer: gives evidence first, then scores, in several samples (multiple evidence calibration)."""
+"""Ask FairEval's scorer for evidence first, then scores, in several samples (multiple evidence calibration)."""
 
 from __future__ import annotations
 

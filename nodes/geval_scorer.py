@@ -1,4 +1,4 @@
-"""G-Eval's scorer: gives a number alone, which is weighted by the probabilities of all scores (G-Eval, section 2.2)."""
+"""Ask G-Eval's scorer for a number, and weight it by the probabilities of all scores (G-Eval, section 2.2)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WeightedScore:
 
 
 class NoProbabilitiesError(Exception):
-    """Token log-probabilities are not available; the message says why.
+    """Raised where token log-probabilities are not available; the message says why.
 
     Attributes:
         turns: the turns of the attempt, whose calls were paid.
@@ -53,6 +53,7 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dic
     """
     task = task_of(state)
     assert isinstance(task, ScoreTask)
+    # Steps from the settings go first; with them, the graph has no planner's steps in its state.
     steps = list(runtime.settings.steps) or state["details"]["steps"]
     weighted = await _weighted_score(_question(task, steps, runtime), task, runtime)
     found = weighted.expectation

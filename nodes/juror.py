@@ -1,4 +1,4 @@
-"""The jurors: each reads the debate and votes, with a background of its own (SAMRE, appendix C.3)."""
+"""Ask the jurors, each of whom reads the debate and votes, with a background of its own (SAMRE, appendix C.3)."""
 
 from __future__ import annotations
 

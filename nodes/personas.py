@@ -44,6 +44,7 @@ class Referee:
         >>> Referee(1, "news_author").title
         'News Author'
         """
+        # Own roles are shown as their author spelled them.
         return self.role.replace("_", " ").title() if isinstance(self.role, str) else self.role.name
 
     def words(self, prompts: Prompts, task: ScoreTask | CompareTask) -> str:

@@ -1,4 +1,4 @@
-"""The planner: writes the steps of an evaluation from the aspect's criteria (G-Eval, section 2.1)."""
+"""Ask the planner to write the steps of an evaluation from the aspect's criteria (G-Eval, section 2.1)."""
 
 from __future__ import annotations
 

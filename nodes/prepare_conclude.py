@@ -62,8 +62,8 @@ def conclude(protocol: JudgesTasks, stop_reason: Callable[[JudgeState, Any], Sto
     """Make the node that builds the verdict from the state: the final score, or the last one if none overruled it.
 
     Args:
-        protocol: whose verdict it is.
-        stop_reason: why the protocol ended, a pure function of the state and the settings.
+        protocol: the protocol that the verdict names.
+        stop_reason: returns why the protocol ended, from the state and the settings alone.
     """
 
     async def build_verdict(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:

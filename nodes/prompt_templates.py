@@ -73,7 +73,7 @@ class Prompts:
         """Return the templates, with those of ``folder`` in place of their namesakes. Reads files: blocking.
 
         Args:
-            folder: of templates of one's own; ``None`` replaces nothing.
+            folder: the folder of the replacing templates; ``None`` replaces nothing.
             templates: as for ``bundled``.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The referees: they discuss, and give their scores in the last turn (ChatEval, section 2, appendix A).
+"""Ask the referees, who discuss and give their scores in the last turn (ChatEval, section 2, appendix A).
 
 An ensemble's referees answer the same prompt with the history left out, the single scorer with history and role
 left out.
@@ -31,10 +31,10 @@ async def contribute(
     asked for scores in the last turn, or in each where the settings say so.
 
     Args:
-        state: of the discussion.
+        state: the state of the discussion.
         runtime: settings, prompts and models.
-        referees: all who take part.
-        speakers: who of them speaks now.
+        referees: all referees who take part.
+        speakers: those of them who speak now.
         turn: the number of the turn, from 1.
     """
     questions = [_contribution(state, runtime, referee, turn) for referee in speakers]
@@ -66,6 +66,7 @@ def _contribution(
     state: JudgeState, runtime: AgentRuntime[ChatEvalSettings], referee: Referee, round: int
 ) -> Question:
     settings, task = runtime.settings, task_of(state)
+    # The last turn always ends in scores: the verdict is made of them.
     last = round == settings.turns
     scored = last or settings.score_each_turn
     own = _own(state, runtime, referee, others=True, last=last, scored=scored)

@@ -1,4 +1,4 @@
-"""The Scorer of a debate: gives a score and its rationale, revised after each objection (DEBATE, section 2)."""
+"""Ask the Scorer of a debate for a score and its rationale, revised after each objection (DEBATE, section 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summarizer: sums up what the referees have said so far (ChatEval, section 2 and appendix B)."""
+"""Ask the summarizer to sum up what the referees have said so far (ChatEval, section 2 and appendix B)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tie-breaker: reads the whole debate, takes a side, gives the final score (DEBATE, appendix E.3)."""
+"""Ask the tie-breaker, who reads the whole debate and takes a side, for the final score (DEBATE, appendix E.3)."""
 
 from __future__ import annotations
 

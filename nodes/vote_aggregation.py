@@ -72,7 +72,7 @@ def _mean_by_round(transcript: Iterable[Turn]) -> list[Score]:
 
 
 async def tally(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    """Decide without a model: the jury's winner, where it has one; else the side with the higher mean score.
+    """Decide a comparison: by the jury's votes where they have a winner, else by the higher mean score.
 
     ``final`` is the mean pair; ``details`` holds both winners and the count.
     """
@@ -103,4 +103,5 @@ def count_votes(transcript: Sequence[Turn]) -> dict[str, float]:
     scored = [value for value in cast if isinstance(value, list)]
     if scored:
         return {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
+    # A void vote has the value None, and so is counted for no side.
     return {str(side): cast.count(str(side)) for side in SIDES}

@@ -97,6 +97,7 @@ def _response(name: str, low: float, high: float, criteria: str, *steps: str) ->
     )
 
 
+# In the order in which lists of them are shown; a bare name that two benchmarks share is settled by ``find_aspect``.
 ASPECTS: dict[str, Aspect] = {
     "summeval/coherence": _summary(
         "coherence",

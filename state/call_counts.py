@@ -14,7 +14,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class Range(Generic[Number]):
-    """A lower and an upper bound of a quantity: calls, tokens, dollars.
+    """Hold a lower and an upper bound of a quantity: calls, tokens, dollars.
 
     >>> Range(1, 5) + Range(1, 4)
     Range(least=2, most=9)

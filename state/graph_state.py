@@ -16,12 +16,12 @@ from .verdict import Winner
 
 
 def as_json(_before: Any, new: Any) -> Any:
-    """Reducer: replace the value, turning a pydantic object into plain JSON."""
+    """Reduce to the new value, with a pydantic object turned into plain JSON."""
     return new.model_dump(mode="json") if isinstance(new, BaseModel) else new
 
 
 def merge(before: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
-    """Reducer: return a dict of both arguments' entries, the new one winning; neither is changed.
+    """Reduce to a dict of both arguments' entries, the new ones winning; neither argument is changed.
 
     >>> merge({"a": 1}, {"b": 2})
     {'a': 1, 'b': 2}

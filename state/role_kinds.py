@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 RoleKind = Literal["scores", "panel", "objects", "argues", "decides", "votes", "assists", "plans"]
-"""What the turns of a role do to the verdict.
+"""The ways in which the turns of a role can bear on the verdict.
 
 - ``scores``: gives the score that stands after a round; so does a role of which nothing is said.
 - ``panel``: the same, as one of several agents whose scores are averaged or voted on.

@@ -29,7 +29,7 @@ def alternative(schema: JsonDict) -> None:
 
 
 class Described:
-    """Annotation that applies ``first_paragraph`` to a class where it is a field's type."""
+    """Apply ``first_paragraph`` to a class where it is a field's type, as an annotation of that field."""
 
     @staticmethod
     def __get_pydantic_json_schema__(core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from .schema import Described, Text, alternative
 TaskKind = Literal["score", "compare"]
 
 DEFAULT_CRITERIA = ("helpfulness", "relevance", "accuracy", "level of detail")
-"""What two answers are compared on unless the task says otherwise (ChatEval, section 3.1)."""
+"""The criteria on which two answers are compared unless the task says otherwise (ChatEval, section 3.1)."""
 
 
 def _aspect_names() -> list[str]:

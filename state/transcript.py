@@ -67,7 +67,7 @@ def usage_of_turns(turns: Iterable[Turn]) -> Usage:
 
 
 def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
-    """Reduce to the entries before and the new ones behind them; neither argument is changed.
+    """Reduce to a list of the entries before, then the new ones; neither argument is changed.
 
     >>> append([1], [2, 3])
     [1, 2, 3]

@@ -1,4 +1,4 @@
-"""Usage of models: calls, tokens, money and time; how it is added up, and its form as flat fields."""
+"""Add up the usage of models (calls, tokens, money, time), and read and write it as flat fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import Field
 
 @dataclass(frozen=True)
 class Usage:
-    """What calls to models took: how many there were, their tokens, their cost and their duration.
+    """Hold what calls to models took: how many there were, their tokens, their cost and their duration.
 
     Turns, verdicts and the lines of ``results.jsonl`` have these as fields of their own, beside others;
     :meth:`of_fields` reads them there, and :meth:`flat` writes them. Usages are added with ``+``, many of them
@@ -52,7 +52,7 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Tokens sent and received."""
+        """The tokens sent and received."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 Unit = Literal["cost", "calls"]
-"""What is spent: US dollars where every price is known and something was paid, else model calls."""
+"""The unit of what is spent: US dollars where every price is known and something was paid, else model calls."""
 
 
 @dataclass(frozen=True)

@@ -263,7 +263,7 @@ class Conformity:
         towards: how many of these ended nearer to the mean of what the others had last said.
         away: farther from it.
         p: two-sided sign test of the two.
-        towards_previous: nearer to the last value that somebody else gave before it; ``None`` where all speak at the
+        towards_previous: nearer to the last value that another agent gave before it; ``None`` where all answer at the
             same time.
         start_equal, end_equal: share of verdicts in whose first and last turn all referees give one value.
         spread_by_turn: mean over verdicts of the standard deviation between referees (n), turn by turn.

@@ -274,7 +274,7 @@ def _labels(judges: Sequence[LoadedJudge]) -> list[str]:
 
 
 def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Overrides) -> None:
-    """Give all judges the same target object, with a unique label, for each aspect of each dataset."""
+    """Set the same target object for all judges, with a unique label, for each aspect of each dataset."""
     subjects: dict[tuple[str, str | None], EvaluationTarget] = {}
     for judge in judges:
         for aspect, cell in judge.cells.items():

@@ -123,7 +123,7 @@ class BatchManager:
             pause = min(pause * GROWTH, self.limits.poll_interval)
 
     async def settle(self) -> None:
-        """Forget the batches whose results were read: they are in the journal now, or nobody asks for them."""
+        """Forget the batches whose results were read: these are in the journal now, or no call asks for them."""
         for sent in self.outcomes.left():
             tokens, cost = sent.per_request
             self.budget.release(tokens, cost)

@@ -21,6 +21,7 @@ RETRIES = 5
 
 WAITS = (1.0, 4.0, 16.0, 60.0)
 """Seconds before each further attempt to make a batch."""
+# Time limits of a request that carries a file, which may have 200 MB, and of any other.
 UPLOAD_SECONDS, SECONDS = 1800.0, 60.0
 ENDED = {"completed", "expired", "cancelled", "failed"}
 
@@ -47,7 +48,7 @@ class Provider:
 
         Args:
             input_file: the provider's name for the file.
-            marks: tell this batch from all others.
+            marks: metadata that tells this batch from all others.
 
         Raises:
             openai.OpenAIError: it cannot be made.
@@ -121,7 +122,7 @@ def problems(batch: Batch) -> list[tuple[str, str]]:
 
 
 _NO_ANSWER = 408
-"""The status given to a request that the provider did not get round to: it is retryable."""
+"""The status given to a request that the provider did not answer, which makes it retryable."""
 
 
 class _Place(NamedTuple):
@@ -149,6 +150,7 @@ class BatchResults:
     def add(self, sent: SubmittedBatch, wanted: list[str], files: list[Path]) -> None:
         """Add the results of a batch; requests that have none count as not answered."""
         for custom_id in wanted:
+            # Not answered, unless a file says otherwise: a batch that is cut off has results for some of its requests.
             self._places[custom_id] = _Place(sent, None, 0)
         for path in files:
             file = path.open("rb")

@@ -19,7 +19,7 @@ class BatchRequestFile:
 
     Args:
         folder: where the files go.
-        number: of the wave.
+        number: the number of the wave.
         limits: how large a file may be.
     """
 
@@ -47,6 +47,7 @@ class BatchRequestFile:
         """
         request = {"custom_id": custom_id, "method": "POST", "url": ENDPOINT, "body": body}
         line = orjson.dumps(request, option=orjson.OPT_APPEND_NEWLINE)
+        # The API refuses files with requests to several models.
         place = (address, str(body.get("model")))
         writing = self._open.get(place)
         if writing is None or not writing.has_room(len(line), self._limits):
@@ -59,7 +60,7 @@ class BatchRequestFile:
         self._ids.add(custom_id)
 
     def close(self) -> list[RequestFile]:
-        """Finish the files: they are on disk, complete.
+        """Finish the files and return them; they are complete and on disk then.
 
         Raises:
             OSError: they cannot be written.
@@ -83,7 +84,7 @@ class BatchRequestFile:
 
 
 class _Writing:
-    """A file that is being written."""
+    """Writes a file under a temporary name, and gives it its own name when it is complete."""
 
     def __init__(self, folder: Path, one_file: RequestFile) -> None:
         self.one_file = one_file
@@ -185,7 +186,7 @@ BATCH_DISCOUNT = 0.5
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """Limits of OpenAI's Batch API, and how often it is polled.
+    """Holds the limits of OpenAI's Batch API, and how often it is polled.
 
     Attributes:
         requests: the most requests in one file.

@@ -1,4 +1,4 @@
-"""The command ``jurygraph agree``: agreement of any judge's scores with human ratings."""
+"""Compute how any judge's scores agree with human ratings: the command ``jurygraph agree``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``jurygraph journal``: show what a journal of calls holds and cost, or delete replies from it."""
+"""Show what a journal of calls holds and cost, or delete replies from it: the command ``jurygraph journal``."""
 
 from __future__ import annotations
 

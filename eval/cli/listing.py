@@ -1,4 +1,4 @@
-"""The commands ``jurygraph protocols``, ``datasets`` and ``graph``: what there is to run, and how it is wired."""
+"""List protocols and datasets, and draw graphs: the commands ``jurygraph protocols``, ``datasets`` and ``graph``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``jurygraph measure``: reference metrics over a dataset, in the format of a run's results."""
+"""Compute reference metrics over a dataset, in the format of a run's results: the command ``jurygraph measure``."""
 
 from __future__ import annotations
 

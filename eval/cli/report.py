@@ -1,4 +1,4 @@
-"""The command ``jurygraph report``: compare runs in tables, charts and a page with every debate."""
+"""Compare runs in tables, charts and a page with every debate: the command ``jurygraph report``."""
 
 from __future__ import annotations
 
@@ -273,6 +273,7 @@ class _Writing:
 
     def _write(self, path: Path, text: str, listed: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # A name may hold half a surrogate pair, which UTF-8 cannot encode: it must not cost the whole table.
         path.write_text(text, encoding="utf-8", errors="replace")
         if listed:
             self._written.append(f"wrote {path}")

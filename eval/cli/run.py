@@ -1,4 +1,4 @@
-"""The command ``jurygraph run``: judge a dataset with one or more protocols."""
+"""Judge a dataset with one or more protocols: the command ``jurygraph run``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``jurygraph show``: print the debates on one item, with the texts and the label."""
+"""Print the debates on one item, with the texts and the label: the command ``jurygraph show``."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def item_view(item: Item) -> Iterator[RenderableType]:
 def debates_view(results: Sequence[Result], width: int) -> RenderableType:
     """Make panels with the debates on one item: side by side if the width allows it, else one below the other."""
     debates = [_debate(result) for result in results]
-    column = width // max(1, len(debates)) - 1
+    column = width // max(1, len(debates)) - 1  # less the space between two panels
     if len(debates) > 1 and column >= NARROWEST:
         return Columns(debates, width=column, padding=(0, 1))
     return Group(*debates)

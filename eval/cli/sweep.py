@@ -1,4 +1,4 @@
-"""The command ``jurygraph sweep``: judge a dataset with every combination of settings, or by a ready-made plan."""
+"""Judge a dataset with every combination of settings, or by a ready-made plan: the command ``jurygraph sweep``."""
 
 from __future__ import annotations
 
@@ -183,6 +183,7 @@ class _Sweeping:
                 f"{len(planned.cells)} cells, {len(planned) - sum(done):,} verdicts to judge, no model call"
             )
             return
+        # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.
         known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
         if sum(done) < len(planned):
             self._out.print(plan_table(planned, known))

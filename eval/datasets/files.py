@@ -1,4 +1,4 @@
-"""Rows of a file: JSON lines, a JSON array, CSV or plain text, also compressed; read one at a time and checked."""
+"""Read and check the rows of a file, one at a time: JSON lines, a JSON array, CSV or plain text, also compressed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 class RowFile:
-    """A JSONL, JSON or CSV file (its name tells which), also ``.gz``; can be read many times, never held in memory.
+    """Reads a JSONL, JSON or CSV file (its name tells which), also ``.gz``, many times, never holding it in memory.
 
     The first complete pass records a digest of the content; a later pass over other content is an error.
     A JSON array, which has no lines, is the exception: it is read as a whole.
@@ -140,7 +140,7 @@ def _opened(path: Path) -> _Content:
 
 
 class _Content(io.RawIOBase):
-    """The bytes of a file, decompressed and hashed while read; ``watch`` is called with its state on each read."""
+    """Decompresses and hashes the bytes of a file while they are read; each read calls ``watch`` with its state."""
 
     def __init__(self, file: BinaryIO, compressed: bool) -> None:
         self.watch: Callable[[os.stat_result], None] | None = None

@@ -1,4 +1,4 @@
-"""Rows of tables: Parquet files, data frames of pandas, polars and others, lists of dicts.
+"""Read the rows of tables: Parquet files, data frames of pandas, polars and others, lists of dicts.
 
 Neither pandas nor polars is imported: a frame is recognized by its methods.
 """

@@ -150,6 +150,7 @@ def majority(votes: Sequence[Winner]) -> Winner:
     >>> majority(["1", "1", "tie"]), majority(["1", "2", "tie"])
     ('1', 'tie')
     """
+    # Which of several equally frequent votes comes first does not matter: none of them is more than half.
     [(winner, count), *_] = Counter(votes).most_common(1)
     return winner if 2 * count > len(votes) else "tie"
 
@@ -208,6 +209,7 @@ class DatasetProfile:
         """Count one more item."""
         self.has_labels = self.has_labels or bool(item.human)
         if isinstance(item, ScoreItem):
+            # ``count`` is this item's index from 0, since the item is counted at the end.
             for name in item.human:
                 labels = self.aspects.setdefault(name, LabelRange(self.count))
                 if (label := item.label(name)) is not None:

@@ -57,7 +57,7 @@ class CallSample:
 
 
 class CallSampler(CallMiddleware):
-    """Middleware that has the offline judge answer every call and records its length.
+    """Has the offline judge answer every call, and records the length of its prompt and reply.
 
     Attributes:
         samples: the calls so far, numbered anew after each ``begin``.

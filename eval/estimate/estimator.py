@@ -103,6 +103,7 @@ def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, A
     # A set, since the places of a small dataset coincide.
     places = {size * place // most for place in range(most)}
     chosen = (item for place, item in enumerate(plan.dataset) if place in places)
+    # The range comes first in `zip`, so that the dataset is not read beyond the last place.
     for number, item in zip(range(len(places)), chosen, strict=False):
         aspect = plan.aspects[number % len(plan.aspects)] if plan.aspects else None
         yield _task(item, aspect)
@@ -148,6 +149,7 @@ def _shares(protocol: str, role_estimate: RoleEstimate, calls: CallRange) -> Ite
     """Split the calls of a role over its models and estimate the usage of each."""
     profile, prompt = role_estimate.profile, role_estimate.profile.prompt(role_estimate.calls)
     for model, share in profile.labels.items():
+        # Rounded for each model, so that the parts of a role may add up to a call more or less than it makes.
         own = CallRange(round(calls.least * share), round(calls.most * share))
         replies, reply = profile.replies(own), profile.reply[model]
         output = Range(replies.least * reply.least, replies.most * reply.most)
@@ -223,7 +225,7 @@ class Estimate:
 
     @property
     def total(self) -> Part:
-        """All protocols and models together."""
+        """The sum over all protocols and models."""
         return added(self.parts)
 
     def discounted(self, share: float) -> Estimate:
@@ -231,7 +233,7 @@ class Estimate:
         return replace(self, parts=tuple(_discounted(part, share) for part in self.parts))
 
     def of(self, protocol: str) -> Part:
-        """All models of one protocol together."""
+        """Add up the parts of all models of one protocol."""
         return added([part for part in self.parts if part.protocol == protocol], protocol)
 
     def exceeds(

@@ -29,6 +29,7 @@ from .records import JournalError
 from .store import persevere
 
 T = TypeVar("T")
+# Seconds for which faults that may pass are retried.
 _PATIENCE = 10.0
 _DAY = 86_400
 

@@ -69,10 +69,10 @@ _PAGE_BYTES = 8192
 
 @dataclass(frozen=True)
 class JournalLocation:
-    """The place of a journal: a file or a database.
+    """Says where a journal is: in a file or in a database.
 
     Attributes:
-        url: of the database, for SQLAlchemy.
+        url: the URL of the database, for SQLAlchemy.
         shown: the place for messages, without a password.
         file: the SQLite file; ``None`` for Postgres.
         named_by_url: whether it was given as a URL.
@@ -281,10 +281,10 @@ def usage_from(row: Sequence[Any]) -> Usage:
 
 
 class Statements:
-    """The SQL statements of one opening.
+    """Builds the SQL statements of one opening, once for all its transactions.
 
     Args:
-        dialect: the database's.
+        dialect: the dialect of the database.
         opening: the number of the opening.
         since: the opening from which on replies are served.
     """

@@ -66,7 +66,7 @@ def from_bytes(kept: bytes) -> Reply:
 
 
 USAGE_NAMES = ("requests", *USAGE_FIELDS[1:])
-"""How a journal names the fields of a usage, in its columns and in its replies: its calls are ``requests`` there."""
+"""The names of the fields of a usage in a journal's columns and replies, where its calls are ``requests``."""
 
 usage_values = attrgetter(*USAGE_FIELDS)
 """The values of a usage in the order of :data:`USAGE_NAMES`."""

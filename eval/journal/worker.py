@@ -222,7 +222,7 @@ class Worker:
                 request.done.set_result(outcome)
 
     def forget(self, key: bytes) -> None:
-        """Free a key that was claimed for a request which was cancelled, since nobody is going to make its call."""
+        """Free a key that was claimed for a request which was cancelled, so that another process can make its call."""
         if self._shared and not self._closed:
             self.free(key)
 

@@ -223,7 +223,7 @@ METRICS: dict[str, Callable[..., Metric]] = {
 """The function that makes each metric. The first two are built in; the others need packages of their own."""
 
 MakeMetric = Callable[..., Metric]
-"""What a package registers under ``jurygraph.metrics``: a function that returns a ``Metric``.
+"""The type of what a package registers under ``jurygraph.metrics``: a function that returns a ``Metric``.
 
 Its parameters have defaults, and are set after a question mark (``readability?level=2``): a text, a number or
 true/false, as the default is.

@@ -36,7 +36,7 @@ Filter = Mapping[str, str]
 
 
 class Line(BaseModel):
-    """One line of a file of recorded replies.
+    """Holds one line of a file of recorded replies.
 
     A line with ``replies`` holds an agent's samples, one with ``reply`` a single reply. Without ``role`` and ``agent``
     the agent is the scorer. The round is 1 by default, and 0 for what comes before the first round of a debate.
@@ -93,6 +93,7 @@ class Line(BaseModel):
         """Yield each reply with its turn; a null sample becomes an empty reply, later left out as unreadable."""
         if self.replies is None:
             several = [] if self.reply is None else [(self.sample, self.reply)]
+        # Where every sample is null or empty, nothing is recorded of the turn.
         elif any(self.replies):
             several = [(number, text or "") for number, text in enumerate(self.replies, start=1)]
         else:
@@ -244,6 +245,7 @@ def _lines(file: RowFile, only: Filter) -> Iterator[tuple[int, dict[str, Any], L
         if any(str(row.get(name)) != value for name, value in only.items()):
             continue
         met = True
+        # The first line that is chosen decides for the whole file.
         shape = shape or shape_of(row)
         if shape is None:
             fields = ", ".join(row)
@@ -342,6 +344,7 @@ def _replies(row: Fields) -> dict[str, Any]:
     return {**given, "model": row.get("judge_model")}
 
 
+# The first set of fields that a row has decides how it is read.
 _SHAPES: dict[frozenset[str], Shape] = {
     frozenset({"item"}): _as_it_is,
     frozenset({"item_id", "context_id", "dimension"}): _topical_chat,

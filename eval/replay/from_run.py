@@ -32,11 +32,11 @@ from .recording import (
 )
 
 _ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "structured")
-"""Settings that a replay does not take over: the models, what they were shown, what was asked for again."""
+"""The settings that a replay does not take over: models, prompts, repairs and parameters of requests."""
 
 
 _FIXED = frozenset(["prompts", "temperature", "max_tokens", "structured"])
-"""Settings of every protocol that decide what agents are told and how, and so what they say."""
+"""The settings of every protocol that decide what agents are told, and so what they reply."""
 
 
 class PastRun(Recording):
@@ -127,6 +127,7 @@ class PastRun(Recording):
         first = next(
             (p for p, head in enumerate(self._heads) if head.ok and head.key.protocol == protocol), None
         )
+        # One verdict is enough, since the settings of a run hold for all of them.
         turns = self._results[first].transcript if first is not None else ()
         return max((turn.get("sample", 1) for turn in turns), default=1)
 
@@ -164,6 +165,7 @@ def _items(heads: Sequence[_Head]) -> Iterator[Item]:
     """Yield each item once, in order, with all its aspects."""
     by_item: dict[str, dict[str | None, _Head]] = {}
     for head in heads:
+        # Protocols and repeats have the same labels: the first result of an item and aspect stands for all.
         by_item.setdefault(head.key.item, {}).setdefault(head.key.aspect, head)
     for item, by_aspect in by_item.items():
         group = next(iter(by_aspect.values())).group

@@ -140,7 +140,7 @@ class TurnKey(NamedTuple):
 
 
 class RecordedReply(NamedTuple):
-    """The words of a reply, and the name of the model that wrote them, where it is known."""
+    """Holds the words of a reply, and the name of the model that wrote them, where it is known."""
 
     text: str
     model: str | None
@@ -218,6 +218,7 @@ class RecordedModel(BaseChatModel):
         return "jurygraph-recorded"
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        # Turns and signatures take the label of a chat model from here.
         return LangSmithParams(ls_model_name=self.label)
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> NoReturn:
@@ -228,7 +229,7 @@ NOT_RECORDED = "(not recorded)"
 
 
 class RecordedText(ScoreItem):
-    """A rated text that the recording does not hold; ``known`` is what the recording says of it, by aspect."""
+    """Stands for a rated text that the recording does not hold; ``known`` is what it says of the text, by aspect."""
 
     source: str = ""
     candidate: str = ""
@@ -240,7 +241,7 @@ class RecordedText(ScoreItem):
 
 
 class RecordedAnswers(CompareItem):
-    """Two answers that were compared and that the recording does not hold."""
+    """Stands for two answers that were compared and that the recording does not hold."""
 
     question: str = NOT_RECORDED
     answer_1: str = NOT_RECORDED

@@ -15,7 +15,7 @@ from .recording import Recorded, RecordedReply, Recording, RequestedTurn, find_r
 
 
 class NotRecordedError(JurygraphError, LookupError):
-    """No reply is recorded for a call; the message says whose reply that would be."""
+    """Raised where no reply is recorded for a call; the message says whose reply that would be."""
 
 
 def check_replay(config: RunConfig) -> None:

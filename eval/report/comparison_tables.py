@@ -99,6 +99,7 @@ def _pair_cells(
         yield from (None,) * 5
     else:
         yield from (found.first, found.second, found.difference, found.p)
+        # Over the comparisons that the table shows: with the base alone there are fewer to adjust for.
         yield found.adjusted_to_base if to_base else found.adjusted
     yield from (pair.tests[name].p if name in pair.tests else None for name in tests)
 

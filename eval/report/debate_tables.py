@@ -291,6 +291,7 @@ def _by_round(study: Study, found: Courtroom, name: str) -> Grid:
         title=f"{name}: score gap by round",
         columns=(
             *(text_column("judge"), Column("round"), Column("cases", about="that lasted this long")),
+            # Totals of six criteria, 1 to 20 each, lie between 6 and 120: 114 points apart at most.
             Column(
                 "gap",
                 about="mean difference of the two answers' scores, as a share of the largest possible one (114 points)",
@@ -393,7 +394,7 @@ def _rounds_taken(study: Study, held: IterationComplexity, name: str) -> Grid:
                 *(
                     (sign.sooner, sign.later, sign.same, sign.p, sign.adjusted)
                     if (sign := held.against.get(judge)) is not None
-                    else (None,) * 5
+                    else (None,) * 5  # the first protocol, which the others are tested against
                 ),
             )
             for judge, one in held.protocols.items()

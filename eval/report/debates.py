@@ -105,6 +105,7 @@ class Debates:
                 if self._transcripts.full:
                     yield from self._transcripts.take()
         yield from self._transcripts.take()
+        # Texts come last: only now is it known which items of a dataset have a verdict.
         yield from self._text_blocks()
 
     def index(self) -> dict[str, Any]:
@@ -298,7 +299,7 @@ class TextPacker:
 
     @property
     def full(self) -> bool:
-        """Whether the current block is large enough to be taken."""
+        """Tell whether the current block is large enough to be taken."""
         return self._size >= FULL
 
     def add(self, item: Item) -> TextPosition:
@@ -389,7 +390,7 @@ class Packer:
 
     @property
     def full(self) -> bool:
-        """Whether the current block is large enough to be taken."""
+        """Tell whether the current block is large enough to be taken."""
         return self._size >= FULL
 
     def add(self, value: Any) -> TextPosition:

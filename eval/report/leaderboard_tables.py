@@ -99,6 +99,7 @@ def _score_board(study: Study, subjects: list[EvaluationTarget], judges: list[Ju
 
 def _preference_board(study: Study, subject: EvaluationTarget, judges: list[Judge]) -> Grid:
     rows = []
+    # A judge that did not judge the subject has no entry, and an entry may lack an agreement: the cells stay empty.
     for judge in best_first(study, [subject], "accuracy"):
         standing = study.leaderboard.standing(judge.label, subject.label)
         rows.append(
@@ -217,6 +218,7 @@ def gains(study: Study, metric: str) -> Iterator[Grid]:
             found = [None if one is None else one.gains.get(measure) for one in of_subjects]
             if len(subjects) > 1:
                 average = average_of(study, judge, subjects)
+                # First, as in the headings below and on the leaderboard.
                 found.insert(0, None if average is None else average.gains.get(measure))
             cells = [(None, None) if one is None else (one.absolute, one.relative) for one in found]
             rows.append((judge.label, *(cell for pair in cells for cell in pair)))

@@ -160,6 +160,7 @@ def write_page(page: Page, debates: Debates, path: Path) -> int:
         DataError: a line of results cannot be read.
         OSError: the page cannot be written.
     """
+    # Beside the page and not in a temporary folder: only within one file system is a file replaced at once.
     fresh = path.with_name(f"{path.name}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -25,6 +25,7 @@ def distributions(study: Study) -> Iterator[Grid]:
         shares = {name: found for name, found in shares.items() if found}
         if not shares:
             continue
+        # Each entry has the labels of the rows that its judge judged: the first entry with shares is shown.
         people = next((_people(one) for one in standings if shares_of(one)), {})
         points = list(next(iter(shares.values())))
         rows: list[tuple[CellValue, ...]] = []
@@ -142,6 +143,7 @@ def _in_order(figures: Mapping[str, Mapping[str, Statistic]]) -> list[str]:
 
     def rank(name: str) -> float:
         found = first.get(name)
+        # A system without a value comes last: the others are sorted by the negative of theirs.
         return float("inf") if found is None or found.value is None else -found.value
 
     return sorted(all_systems, key=rank)

@@ -53,7 +53,7 @@ def _version() -> str:
 
 def _sections(study: Study, metric: str) -> Iterator[Section]:
     boards = [_table(grid) for grid in leaderboard_tables.leaderboards(study, metric)]
-    drawn = list(_drawn(study, charts.frontiers))
+    drawn = list(_drawn(study, charts.frontiers))  # drawn once, and divided between two sections
     first = _first_of_each(study, drawn)
     yield Section(
         "leaderboard",

@@ -239,6 +239,7 @@ def bars_figure(
             raise ValueError(f"{name}: {len(shares)} shares for {len(points)} points of the scale")
     figure, axes = new_figure(max(4.6, 0.32 * len(points) * max(1, len(series))), 3.4)
     numbers = numbers or {name: number for number, name in enumerate(judges)}
+    # Points are 1 apart: a group of bars takes 0.82 of that, from 0.41 to the left of its point.
     width = 0.82 / max(1, len(series))
     for number, (name, shares) in enumerate(series.items()):
         left = -0.41 + width * (number + 0.5)

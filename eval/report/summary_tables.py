@@ -109,6 +109,7 @@ def equal_cost(study: Study) -> Iterator[Grid]:
         judges = [each for each in judges_on(study, data) if any(each.label == name for name, _ in matches)]
         if not judges:
             continue
+        # Subjects of one dataset are of one kind, so all matches have the same measure.
         one = next(iter(matches.values()))
         rows = tuple(
             (judge.label, *(_match(matches.get((judge.label, subject.label))) for subject in subjects))

@@ -225,7 +225,7 @@ MAX_FAILURES = 10
 """The run ends after so many failed calls of one model in a row."""
 
 _NOT_THE_CALLS_FAULT = {401, 402, 403, 404, 429}
-"""Statuses that say something of the key, the account or the model; 429 where the quota is spent."""
+"""The statuses of faults of the key, the account or the model, not of one call; 429 where the quota is spent."""
 
 
 class CircuitBreaker:

@@ -25,7 +25,7 @@ def _help(
 
 
 OLD_NAMES = {"replace": "overwrite"}
-"""Names that fields had, which ``from_options`` and the command line still take."""
+"""Maps earlier names of fields to the present ones; ``from_options`` and the command line take both."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ class RunConfig:
 
 
 class RunLimits(TypedDict, total=False):
-    """The fields of ``RunConfig`` by name, old names included, for type checkers; a test compares the two.
+    """Names the fields of ``RunConfig`` for type checkers, old names included; a test compares the two.
 
     Python has no way to derive one from the other that type checkers understand.
     """

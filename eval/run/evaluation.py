@@ -17,7 +17,7 @@ from .results import Result, StoredResults
 
 @dataclass
 class Mean:
-    """A running mean; ``value`` is ``None`` before the first number."""
+    """Computes a running mean; ``value`` is ``None`` before the first number."""
 
     total: float = 0.0
     count: int = 0
@@ -36,7 +36,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class UsageTotals:
-    """The usage of many judgements, in total and on average; a judgement is one item, aspect and repeat.
+    """Adds up the usage of judgements, in total and on average; a judgement is one item, aspect and repeat.
 
     Attributes:
         judgements: how many there were, failed ones included.
@@ -115,8 +115,8 @@ class RunSummary:
     """Computes the statistics of a run in one pass over its results; a few numbers of each result are kept.
 
     Attributes:
-        overviews: by protocol and aspect, in the order in which they occur.
-        rows: by protocol, what its agreement with people is computed from.
+        overviews: an overview of each protocol and aspect, in the order in which they occur.
+        rows: the rows of each protocol that its agreement with people is computed from.
         liveliest: the index of the longest debate that changed its score; ``None`` without results.
     """
 
@@ -138,7 +138,7 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The outcome of a run.
+    """Holds the outcome of a run.
 
     Attributes:
         results: one for each item, aspect, protocol and repeat. With a folder they stay in their file, and each is
@@ -163,6 +163,7 @@ class Evaluation:
     @cached_property
     def figures(self) -> RunSummary:
         """The statistics of one pass over all results; computed once."""
+        # A frozen dataclass allows this: `cached_property` stores the value in `__dict__`, past `__setattr__`.
         if isinstance(self.results, StoredResults):
             return RunSummary(self.results.heads())
         return RunSummary(vars(result) for result in self.results)
@@ -185,12 +186,12 @@ class Evaluation:
         Args:
             protocol: the protocol whose verdicts are compared.
             resampling: how intervals are made.
-            ties: of comparisons, what a human tie is; by default what the data's rule says (see ``TiePolicy``).
-            votes: whether people's majority counts or each of their votes; likewise.
+            ties: how human ties in comparisons count; by default as the data's rule says (see ``TiePolicy``).
+            votes: whether people's majority counts or each of their votes; by default as the data's rule says.
 
         Raises:
             ValueError: several protocols were run, and none is named.
-            UsageError: a rule that there is not.
+            UsageError: the rule for ties or votes does not exist.
         """
         rule = self.rule.override(ties, votes)
         return {

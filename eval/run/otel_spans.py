@@ -197,6 +197,8 @@ def _asked_by(call: Call) -> dict[str, Any]:
 
 def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]:
     identity = call.model.identity
+    # The identity of a chat model object has its parameters in a field of their own, that of a named model beside its
+    # name.
     given = {**identity.get("parameters", identity), **call.parameters}
     about: dict[str, AttributeValue] = {
         "gen_ai.operation.name": "chat",

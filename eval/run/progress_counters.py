@@ -10,7 +10,7 @@ from .results import Result
 
 @dataclass
 class ProgressCounters:
-    """The progress of one run, with what earlier starts of it have done and paid.
+    """Counts the progress of one run, with what earlier starts of it have done and paid.
 
     Attributes:
         wanted: verdicts that the run is to make.

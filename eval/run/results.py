@@ -68,7 +68,7 @@ class Result(BaseModel, Usage):
 
     @property
     def key(self) -> Key:
-        """The item, aspect, protocol and repeat that this is the result of."""
+        """The item, aspect, protocol and repeat that identify the result."""
         return Key(self.item, self.aspect, self.protocol, self.repeat)
 
     def line(self) -> bytes:
@@ -101,7 +101,7 @@ _HEAD_LENGTH = _ORDER.index("details")
 
 
 class StoredResults(Sequence[Result]):
-    """A sequence of results that stay in their file: each is read when it is accessed, and none is kept in memory.
+    """Gives results that stay in their file: each is read when it is accessed, and none is kept in memory.
 
     Errors of reading: ``DataError`` for a line that is no result, or where the file has been rewritten since.
     """
@@ -163,7 +163,7 @@ class StoredResults(Sequence[Result]):
 
 
 class OkKeys(Container[Key], Sized):
-    """The set of keys that have a verdict, at 8 bytes a key."""
+    """Holds the set of keys that have a verdict, at 8 bytes a key."""
 
     def __init__(self, digests: Digests) -> None:
         self._digests = digests
@@ -176,7 +176,7 @@ class OkKeys(Container[Key], Sized):
 
 
 class ResultsFile:
-    """The results of a run on disk. The last line of a key counts, so that a retry replaces a failure.
+    """Writes and reads the results of a run. The last line of a key counts, so that a retry replaces a failure.
 
     Half a last line, which a killed run may have left, is not read, and is cut off before the next one is added.
     """

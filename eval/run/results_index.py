@@ -14,7 +14,7 @@ Lines = NDArray[np.intp]
 
 
 class Digests:
-    """An immutable set of digests at 8 bytes each."""
+    """Holds an immutable set of digests, at 8 bytes each."""
 
     def __init__(self, digests: NDArray[np.uint64]) -> None:
         self._sorted = array("Q", np.sort(digests).tobytes())
@@ -28,7 +28,7 @@ class Digests:
 
 
 class LineIndex:
-    """The lines of a file in their order.
+    """Holds where the lines of a file begin and which results they are, in their order.
 
     Attributes:
         digests: the digest of each line's key.

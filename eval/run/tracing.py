@@ -36,7 +36,7 @@ def traced(
 ) -> Iterator[tuple[CallMiddleware, JudgeItem]]:
     """Open the trace of a run.
 
-    Yields the middleware and the judging function, wrapped with spans; both unchanged if nobody listens.
+    Yields the middleware and the judging function, wrapped with spans; both unchanged if traces go nowhere.
 
     Args:
         manifest: the manifest of the run.
@@ -89,7 +89,7 @@ def _named(judge: JudgeItem) -> JudgeItem:
 log = logging.getLogger("jurygraph.tracing")
 
 LAST_TRACES = 5.0
-"""Seconds to wait at the end for what is left to be sent."""
+"""The seconds to wait at the end for spans and traces that are still to be sent."""
 
 ROOM = 32_768
 """The number of spans that may wait for a collector that is slow or away; further ones are dropped."""
@@ -100,7 +100,7 @@ def traces_sent() -> Iterator[None]:
     """Send traces of the runs inside to where ``OTEL_EXPORTER_OTLP_ENDPOINT``, ``LANGSMITH_TRACING`` and the like say.
 
     With none of them set nothing is done; and no spans are exported from here where the process has a tracer provider
-    already. At the end, what is left is sent, but nobody waits long for a server that is not there.
+    already. At the end, what is left is sent, without a long wait for a server that is not there.
 
     Raises:
         UsageError: the packages for it are not there, or the protocol is another one than HTTP.

@@ -1,1 +1,1 @@
-"""How well a judge agrees with people: statistics, each with its interval."""
+"""Compute statistics of how well a judge agrees with people, each with its interval."""

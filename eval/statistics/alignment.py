@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 Units = NDArray[np.intp]
-"""For each row the number of the unit that it belongs to, counted from 0."""
+"""The number of each row's unit, counted from 0."""
 
 Reasons = Mapping[str, int]
-"""Why rows do not count, and how many for each reason."""
+"""By reason, the number of rows that do not count for it."""
 
 FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "not a number"
 """Reasons for which a row of results does not count."""
@@ -28,7 +28,7 @@ FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "n
 
 @dataclass(frozen=True)
 class AlignedRows:
-    """The rows that have a value in every column.
+    """Holds the rows that have a value in every column.
 
     Attributes:
         columns: by name, each with one number a row.

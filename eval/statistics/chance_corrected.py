@@ -130,7 +130,7 @@ LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
 @dataclass(frozen=True)
 class Reliability:
-    """How far raters agree, by Krippendorff's alpha.
+    """Says how far raters agree, by Krippendorff's alpha.
 
     Attributes:
         alpha: Krippendorff's alpha; ``None`` where no unit has two values, or all values are the same.
@@ -193,7 +193,7 @@ def krippendorff_alpha(
 
 @dataclass(frozen=True)
 class _Ratings:
-    """Values in one long column, and beside each the unit that it is of.
+    """Holds all values in one long column, and beside each the unit that it is of.
 
     Attributes:
         level: how values differ.

@@ -134,7 +134,7 @@ class ResampledSpearman:
 
 
 class _RankedColumn:
-    """One of two columns: its order, and its distinct values.
+    """Prepares one of two columns for ranking: its order, and its distinct values.
 
     Attributes:
         order: the rows by value.
@@ -169,7 +169,7 @@ class _RankedColumn:
         return ranks, (total[:, 0] ** 3 - np.einsum("ij,ij,ij->i", counts, counts, counts)) / 12
 
     def value_to_rows(self, per_value: Floats) -> Floats:
-        """Give each row what its value has, in the order of the values."""
+        """Return for each row what ``per_value`` has for its value, rows in the order of their values."""
         return np.repeat(per_value, self._lengths, axis=1) if self._tied else per_value
 
 
@@ -316,7 +316,7 @@ class _RankBin:
 
 
 class _BinnedColumn:
-    """One of two columns: its order, its ties, and those of its bins in which two rows differ in both columns."""
+    """Prepares one of two columns: its order, its ties, and the bins in which some rows differ in both columns."""
 
     def __init__(self, ranks: Ranks, units: Units, bins: Ranks, x: Ranks, y: Ranks) -> None:
         self.order = np.argsort(ranks, kind="stable")

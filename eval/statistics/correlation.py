@@ -22,7 +22,7 @@ _CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class GroupedCorrelation(Statistic):
-    """The mean over groups of the correlation within each; the interval is of groups drawn with replacement.
+    """Holds the mean over groups of the correlation within each; the interval is of groups drawn with replacement.
 
     Attributes:
         value: the mean, or ``None`` where no group has a correlation.

@@ -25,7 +25,7 @@ _EQUAL = 1e-12
 
 @dataclass(frozen=True)
 class GapPosterior:
-    """The Beta model of the gap after some rounds.
+    """Holds the Beta model of the gap after some rounds.
 
     Attributes:
         rounds: how many (i); ``growths``: in how many of them the gap grew (w_i).
@@ -48,7 +48,7 @@ class GapPosterior:
 
 @dataclass(frozen=True)
 class GapRound:
-    """The gap after one round, as a share of the widest possible one, and the model of it."""
+    """Holds the gap after one round, as a share of the widest possible one, and its model."""
 
     round: int
     gap: float
@@ -68,7 +68,7 @@ def gap_posterior(rounds: int, growths: int, eps: float, alpha: float = 1, beta:
     >>> round(model.bound, 4), round(model.tail, 4), model.status
     (0.9996, 1.0, 'holds')
     """
-    # Imported where it is needed: scipy.special takes longer to load than numpy and this package's statistics.
+    # Imported where it is needed: scipy.special takes longer to load than numpy.
     from scipy.special import betaincc
 
     if not 0 < eps <= 1:

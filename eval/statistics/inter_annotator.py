@@ -21,7 +21,7 @@ from .resampling import Resampling
 
 Value = float | str
 _SIDE_OF_AGENT = re.compile(r"_([12])_(\d+)$")
-"""How an agent that argues for one answer is called: ``advocate_1_2`` is the second advocate of answer 1."""
+"""Matches the name of an agent that argues for one answer: ``advocate_1_2`` is the second advocate of answer 1."""
 
 
 class RaterGroup(NamedTuple):

@@ -33,7 +33,7 @@ _SOLVED = 1e-9
 
 @dataclass(frozen=True)
 class Games:
-    """Games, in the order in which they were played.
+    """Holds games in the order in which they were played, and computes strengths and ratings from them.
 
     Attributes:
         pairs: the numbers of both systems, of shape (games, 2).

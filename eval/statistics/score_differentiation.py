@@ -34,7 +34,7 @@ Scale = tuple[float, float]
 
 @dataclass(frozen=True)
 class RoundOfGaps:
-    """The gap after one round, over the debates that lasted so long.
+    """Holds the gap after one round, over the debates that lasted so long.
 
     Attributes:
         round: its number, from 1; ``n``: debates that had it.
@@ -55,7 +55,7 @@ class RoundOfGaps:
 
 @dataclass(frozen=True)
 class Gaps:
-    """The gaps of a protocol, round by round.
+    """Holds the gaps of a protocol, round by round.
 
     ``n`` debates count; ``left_out`` says why others do not; ``eps`` and ``prior`` (alpha, beta) are the model's.
     """
@@ -70,7 +70,7 @@ class Gaps:
 
 @dataclass(frozen=True)
 class ScoreDifferentiation:
-    """Mean absolute gaps of final scores, as shares of the widest possible one.
+    """Holds mean absolute gaps of final scores, as shares of the widest possible one.
 
     Attributes:
         n: items that all protocols judged; ``left_out``: others, by reason.
@@ -276,7 +276,7 @@ def iteration_complexity(
 
 
 class _SharedItems(NamedTuple):
-    """One figure an item for each protocol, of the items for which all protocols have one."""
+    """Holds each protocol's figure of each item, for the items of which all protocols have one."""
 
     columns: Mapping[str, list[float]]
     groups: list[Hashable]

@@ -61,7 +61,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class ScalePoint:
-    """One point of the scale.
+    """Says how often one point of the scale is given.
 
     Attributes:
         point: where it lies.
@@ -136,7 +136,7 @@ def score_distributions(
 
 
 class _TalliedRow(NamedTuple):
-    """One row as numbers of scale points.
+    """Holds the scores of one row as numbers of scale points.
 
     Attributes:
         unit: what it is drawn with.

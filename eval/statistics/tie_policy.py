@@ -27,7 +27,7 @@ _TIES: dict[Ties, str] = {
 }
 
 Votes = Literal["majority", "each"]
-"""What is counted of a row: people's majority, once, or each of their votes."""
+"""The votes of a row that are counted: people's majority, once, or each of their votes."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ OF_SCORES, OF_PREFERENCES = ("spearman", "kendall"), ("accuracy", "kappa")
 
 
 class MetricKey(NamedTuple):
-    """The key of a figure: its aspect (``preference`` for comparisons, ``average`` over aspects) and its statistic."""
+    """Names a figure: its aspect (``preference`` for comparisons, ``average`` over aspects) and its statistic."""
 
     subject: str
     statistic: str
@@ -77,7 +77,7 @@ def measure(cells: Sequence[CellResult], resampling: Resampling | None = None) -
 
 
 class Row(NamedTuple):
-    """One verdict, with the fields that statistics read."""
+    """Holds one verdict, with the fields that statistics read."""
 
     key: tuple[str, int]
     group: str | None
@@ -259,7 +259,7 @@ Extra = Literal["alpha", "spread", "weight"]
 
 @dataclass(frozen=True)
 class ExtraMetric:
-    """A further figure of a cell, for the sweeps that ask for it.
+    """Computes a further figure of a cell, for the sweeps that ask for it.
 
     Attributes:
         name: its heading.

@@ -35,7 +35,7 @@ SAYS_SOMETHING = 40
 
 @dataclass(frozen=True)
 class CallShares:
-    """The calls of all cells for a few verdicts each.
+    """Counts the calls of all cells for a few verdicts each.
 
     Attributes:
         verdicts: of all cells together.
@@ -60,7 +60,7 @@ class CallShares:
 
 @dataclass(frozen=True)
 class ExpectedCalls:
-    """The estimate of a sweep.
+    """Estimates the calls and the cost of a sweep.
 
     Attributes:
         verdicts: still to be made, by cell.

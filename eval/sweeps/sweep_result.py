@@ -72,7 +72,7 @@ class Sweep:
 
     @cached_property
     def note(self) -> str | None:
-        """What must stand at the head of everything shown of it: the offline judge's disclosure."""
+        """The offline judge's disclosure, which must stand at the head of everything shown of the sweep."""
         notes = (cell.evaluation.manifest.get("note") for cell in self.cells)
         return next(filter(None, notes), None)
 

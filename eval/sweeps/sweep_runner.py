@@ -27,7 +27,7 @@ LOCK = "sweep.lock"
 
 
 class SweepRunOptions(Options, RunLimits, total=False):
-    """What the cells have in common, and how the sweep is carried out."""
+    """Names the options that all cells have in common, and the limits that the sweep is carried out with."""
 
 
 @dataclass

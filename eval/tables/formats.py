@@ -174,6 +174,7 @@ def to_csv(grid: Grid) -> str:
     """Write a table as CSV in full precision; a statistic takes three columns: value, low, high."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
+    # A column with a single statistic is three columns in all rows, or cells would slip under wrong headings.
     wide = [any(isinstance(row[place], Statistic) for row in grid.rows) for place in range(len(grid.columns))]
     writer.writerow(
         name

@@ -170,4 +170,5 @@ def printable(text: str) -> str:
 
 def _value(cell: CellValue) -> float | None:
     value = cell.value if isinstance(cell, Statistic) else cell
+    # Without NaN: the largest of some values would depend on the place at which it stands among them.
     return value if isinstance(value, int | float) and isfinite(value) else None

@@ -317,7 +317,7 @@ def _score_cells(found: ScoreAgreement) -> Iterator[CellValue]:
     yield found.n
     yield from (figure.value for figure in found.over_rows.values())
     if not found.per_group:
-        yield from (None,) * 5
+        yield from (None,) * 5  # groups, the three correlations within them, skipped
         return
     one = next(iter(found.per_group.values()))
     yield one.groups

@@ -24,9 +24,10 @@ class Call:
         model: the model that is asked.
         messages: the prompt.
         schema: the JSON schema of the reply; None for plain text.
-        metadata: agent, role, round and more of who asks; traces show it, and it is part of the fingerprint.
-        parameters: those of this call alone: ``temperature``, ``n`` (several replies to one request), ``logprobs``
-            with ``top_logprobs``.
+        metadata: agent, role, round and more about the asking agent; traces show it, and some of it is part of the
+            fingerprint.
+        parameters: the parameters of this call alone: ``temperature``, ``n`` (several replies to one request),
+            ``logprobs`` with ``top_logprobs``.
     """
 
     model: LoadedModel
@@ -45,12 +46,13 @@ class Reply:
         fields: the JSON object of a structured reply.
         cut_off: whether a length limit ended it.
         refused: whether the model or a filter refused to answer.
-        usage: what the request took; its ``calls`` are the requests that were answered, 0 for a recorded reply.
+        usage: calls, tokens, cost and time of the request; its ``calls`` are the requests that were answered, 0 for a
+            recorded reply.
         tokens: what the provider says of each token where it was asked for log-probabilities (its own list, not
             copied).
-        others: further replies to the same request. What the request took stands on the first reply alone.
-        dropped: the parameters that the provider does not take, and without which this very call was asked again.
-        model: who wrote it where that is not the model that was asked: the reply was recorded.
+        others: further replies to the same request; the usage of the request is on the first reply alone.
+        dropped: the parameters that the provider refused, and without which this very call was made again.
+        model: the model that wrote it where that is not the model that was asked: the reply was recorded.
     """
 
     text: str

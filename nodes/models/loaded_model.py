@@ -101,9 +101,9 @@ class LoadedModel:
     and every call from then on leaves it out; ``warnings`` says so.
 
     Attributes:
-        label: the name under which turns and prices know it.
-        identity: what identifies it for whoever keeps replies; the same for life, whatever it does not take.
-        plays_roles: whether its replies depend on who is asked, not on the messages alone.
+        label: its name in turns and in the price list.
+        identity: what identifies it in records of replies; it stays the same when a parameter is dropped.
+        plays_roles: whether its replies depend on the agent that asks, not on the messages alone.
         structured: whether replies are asked for as JSON.
     """
 

@@ -1,4 +1,4 @@
-"""OpenAI's chat client with less work for each call, and its connections.
+"""Call OpenAI's chat completions with less work for each call than the usual client, and keep the connections.
 
 ``FastChatOpenAI`` is a ``ChatOpenAI`` that posts plain chat completions itself, over aiohttp. Imported by the model
 resolver alone, when a model of OpenAI is named: a program without it need not import aiohttp.
@@ -105,7 +105,7 @@ class _Post:
 
 
 class FastChatOpenAI(ChatOpenAI):
-    """``ChatOpenAI`` with the same requests and results at a fraction of the work.
+    """Make the same requests and results as ``ChatOpenAI`` at a fraction of the work.
 
     ``ChatOpenAI`` itself builds the request and makes the result. Between the two, the ``openai`` client is left out:
     aiohttp talks to the provider, and no typed object is made for each field of a reply, of which log-probabilities
@@ -239,10 +239,10 @@ def _shown(content: bytes) -> str:
 
 
 IDLE_SECONDS = 60.0
-"""How long an unused connection is kept."""
+"""The time for which an unused connection is kept."""
 
 CONNECT_SECONDS = 30.0
-"""How long a provider may take to accept a connection; the time limit of a reply is the caller's (``retry.py``)."""
+"""The time a provider may take to accept a connection; the time limit of a reply is the caller's (``retry.py``)."""
 _SESSIONS: dict[asyncio.AbstractEventLoop, ClientSession] = {}
 
 

@@ -23,7 +23,7 @@ from . import capabilities
 
 
 class ResponseError(Exception):
-    """A response without a reply: an error status, or a body that is not what was asked for.
+    """Raised for a response without a reply: an error status, or a body that is not what was asked for.
 
     Attributes:
         status_code: HTTP status of the response.
@@ -64,7 +64,7 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
 
 @dataclass(frozen=True)
 class ProviderFault:
-    """An exception of a provider's client, in terms that all providers share.
+    """Describe an exception of a provider's client in terms that all providers share.
 
     Attributes:
         status: HTTP status; for an error inside a response with status 200, the status that it stands for.
@@ -72,7 +72,7 @@ class ProviderFault:
         parameter: the parameter that the provider names as the cause.
         retryable: whether the same call may succeed later.
         rate_limited: whether the provider asked for fewer calls.
-        retry_after: seconds that the provider asks to wait for, as it said, without a cap.
+        retry_after: the seconds that the provider asks to wait for, not cut to any longest wait.
         spent: whether the account's quota or credit is used up, so that waiting does not help.
     """
 
@@ -218,6 +218,7 @@ def _lost(error: BaseException) -> bool:
 
 
 def _is_no_http(error: BaseException) -> bool:
+    # Errors of aiohttp's parser, which it raises as bad requests, though what came back was not HTTP.
     return type(error).__module__ == "aiohttp.http_exceptions"
 
 

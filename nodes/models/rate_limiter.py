@@ -1,4 +1,4 @@
-"""Limits the calls to one model: how many are in flight, and how many requests and tokens go out a minute."""
+"""Limit the calls to one model: how many are in flight, and how many requests and tokens go out a minute."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ REQUESTS_BURST, TOKENS_BURST = 5.0, 60.0
 
 @dataclass(frozen=True)
 class RateLimits:
-    """What may go to one model; made from the run's config.
+    """Hold the limits of the calls to one model, as the run's config sets them.
 
     Attributes:
-        concurrency: calls in flight, at most.
+        concurrency: the most calls in flight at once.
         requests_per_minute: ``None`` means no such limit.
         tokens_per_minute: input and output together, as estimated before the call; ``None`` means no such limit.
     """
@@ -50,7 +50,7 @@ class RateLimits:
 
 @dataclass
 class _RoundTrip:
-    """Counts the calls that ended since the limit was last adapted."""
+    """Count the calls that ended since the limit was last adapted."""
 
     calls: int = 0
     refused: int = 0
@@ -59,7 +59,7 @@ class _RoundTrip:
 
 @dataclass
 class AdaptiveConcurrency:
-    """Decides how many calls may be in flight at one model; adapts once a round trip.
+    """Decide how many calls may be in flight at one model; adapt the number once a round trip.
 
     While calls succeed the limit grows, at first twofold. It shrinks by half of the share of calls that were refused,
     as DCTCP does: a stray refusal costs little, and where all are refused it halves. It also shrinks when calls take
@@ -114,10 +114,10 @@ class AdaptiveConcurrency:
 
 
 class RateLimiter:
-    """Lets calls to one model start in the order in which they came, as the model's and the run's limits allow.
+    """Let calls to one model start in the order in which they came, as the model's and the run's limits allow.
 
     Args:
-        rate_limits: what may go to this model.
+        rate_limits: the limits of this model.
         run_limit: bounds the calls in flight at all models of the run together.
         model: its name, for the log.
     """
@@ -195,7 +195,7 @@ class RateLimiter:
         return result
 
     def _close(self, seconds: float) -> None:
-        """Let nothing go out for so long: a call that is refused again and again would only use up its attempts."""
+        """Hold back all calls for so many seconds: one that is refused again and again would use up its attempts."""
         self._closed_until = max(self._closed_until, time.monotonic() + seconds)
         # A moment later than that, or the clock may say that it is still too early and nobody lets the queue in.
         asyncio.get_running_loop().call_later(seconds + 0.001, self._let_in)

@@ -1,4 +1,4 @@
-"""Make chat models from model names. Only this module imports a provider's package, and only when it is named."""
+"""Make chat models from model names; a provider's package is imported only when one of its models is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retries failed calls: which are worth another attempt, and how long to wait before it."""
+"""Retry failed calls: decide which are worth another attempt, and how long to wait before it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LONGEST_RETRY_AFTER = 3600.0
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Says how long to wait for a reply, and how often to ask again.
+    """Say how long to wait for a reply, and how often to ask again.
 
     Attributes:
-        attempts: at one call, at most.
-        timeout: seconds that one attempt may take.
-        first_wait: seconds before the second attempt, at most; the bound doubles with each attempt.
-        longest_wait: seconds before an attempt, at most, unless the provider names a time itself.
+        attempts: the most attempts at one call, the first included.
+        timeout: the seconds that one attempt may take.
+        first_wait: the most seconds to wait before the second attempt; the bound doubles with each attempt.
+        longest_wait: the most seconds to wait before any attempt, unless the provider names a time itself.
     """
 
     attempts: int = 12

@@ -20,14 +20,14 @@ Script = Mapping[str, Sequence[Line]] | Callable[[Mapping[str, Any], str], Line]
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One call as the model received it: the metadata, which name agent and role, and the whole prompt."""
+    """Hold one call as the model received it: the metadata, which name agent and role, and the whole prompt."""
 
     metadata: Mapping[str, Any]
     prompt: str = field(repr=False)
 
 
 class ScriptedModel(BaseChatModel):
-    """A chat model that replies from a script: lists of lines by role, or a function of metadata and prompt.
+    """Reply as a chat model from a script: lists of lines by role, or a function of metadata and prompt.
 
     A line is a text, the fields of a structured reply, a whole message, or an exception to be raised. ``calls``
     has all calls in order. A role whose lines have run out raises ``IndexError``.

@@ -1,4 +1,4 @@
-"""Sends a call to its model: through the middleware of a run, if one is set, then to the provider."""
+"""Send a call to its model: through the middleware of a run, if one is set, then to the provider."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 
 
 class CallMiddleware:
-    """Handles every model call made inside of it; this one only retries, subclasses add journal, limits and budget."""
+    """Handle every model call made inside of it; this class only retries, subclasses add journal, limits and budget."""
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         """Answer the call; ``send`` is one attempt at the provider."""

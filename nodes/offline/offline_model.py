@@ -29,7 +29,7 @@ LETTERS_PER_TOKEN = 4
 
 
 class OfflineJudge(BaseChatModel):
-    """Answers every role of every protocol from word counts; needs no key, no network and no weights.
+    """Answer for every role of every protocol from word counts; no key, no network and no weights are needed.
 
     The call's metadata say which role it answers for; the texts to be judged are the fenced sections of the prompt.
     The same messages and metadata always get the same reply.

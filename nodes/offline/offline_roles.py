@@ -56,6 +56,7 @@ def tie_breaker(view: View) -> Response:
 def referee(view: View) -> Response:
     """Score by the first impression and all that the others brought up, with the referee's own emphasis."""
     raised = view.cited(turn for turn in view.log if turn.agent != view.call.agent)
+    # Where none of the pieces that make a first impression can be measured, all evidence has to do.
     held = [p for p in view.pieces if p.quick or p in raised] or list(view.pieces)
     seen = reweight(held, view.call.index)
     qualities = mixture(seen, view.width)
@@ -263,6 +264,7 @@ def _objection(view: View, piece: Evidence, last: Qualities) -> Response:
 
 
 def _doubt(view: View, piece: Evidence, last: Qualities) -> Response:
+    # Begins with what does support the score (the piece nearest to it), and turns that into a doubt.
     others = [p for p in view.pieces if p.name != piece.name]
     ground = min(others, key=lambda p: abs(pull(p.qualities, last)), default=piece)
     question = f"What does {spoken_values(view.values(last))} rest on, other than what agrees with it?"
@@ -305,6 +307,7 @@ def _verdict(view: View, prose: str, qualities: Qualities) -> Response:
 
 def _points(view: View) -> list[Evidence]:
     sign = 1 if view.call.side == 1 else -1
+    # Against level scores the pull is the gap between the answers: positive where answer 1 is ahead.
     level = (0.0,) * view.width
     return sorted(view.pieces, key=lambda p: -sign * p.weight * pull(p.qualities, level))
 

@@ -29,7 +29,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One piece of evidence on the text, or on both answers: a quality and a clause for each."""
+    """Hold one piece of evidence on the text, or on both answers: a quality and a clause for each."""
 
     name: str
     weight: float
@@ -116,6 +116,7 @@ def features_of(aspect: str) -> tuple[Feature, ...]:
     >>> [w.name for w in features_of("summeval/Coherence") if w.quick]
     ['sentence order', 'flow between sentences', 'the tie to the last turn', 'whole sentences']
     """
+    # Without the benchmark's name: aspects of one name are measured alike.
     return ASPECTS.get(aspect.rsplit("/", 1)[-1].strip().lower(), ASPECTS[""])
 
 
@@ -125,6 +126,7 @@ def evidence(cases: Iterable[Case], witnesses: Iterable[Feature]) -> tuple[Evide
     pieces = []
     for witness in witnesses:
         measured = [m for m in map(witness.measure, held) if m is not None]
+        # In a comparison both answers need the measure, or there is nothing to compare.
         if len(measured) == len(held):
             qualities, words = tuple(m.quality for m in measured), tuple(m.words for m in measured)
             pieces.append(Evidence(witness.name, witness.weight, witness.quick, qualities, words))
@@ -254,6 +256,7 @@ class Call:
             form=str(metadata.get("form") or _usual_form(role, kind)),
             persona=str(metadata.get("persona") or "strict"),
             last=_numbers(metadata.get("last_value")),
+            # Several samples of one agent differ like several agents; the same call would get the same reply.
             index=index + int(metadata.get("sample") or 0),
             side=int(metadata.get("side") or side),
         )
@@ -312,7 +315,7 @@ class View:
     """Read all that an agent is shown: the call, the evidence on the texts, and the turns before.
 
     Attributes:
-        call: who speaks.
+        call: the call that is answered.
         log: the turns so far, in order.
     """
 
@@ -355,6 +358,7 @@ class View:
 
     def said_by(self, role: str) -> tuple[Spoken, ...]:
         """Return the turns of one role (``critic``; also ``referee_1`` and ``referee_2`` for ``referee``)."""
+        # ``referee_2`` and ``advocate_1_3`` without their numbers are the names of their roles.
         return tuple(turn for turn in self.log if turn.agent.rstrip("_0123456789") == role)
 
     def cited(self, turns: Iterable[Spoken]) -> tuple[Evidence, ...]:

@@ -37,7 +37,7 @@ _ENDINGS = ("ing", "ed", "es", "s")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence: its text, its words in lower case, and the stems of its content words."""
+    """Hold one sentence: its text, its words in lower case, and the stems of its content words."""
 
     text: str
     words: tuple[str, ...]
@@ -169,7 +169,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A quality from 0 (bad) to 1 (good), and the clause that tells what was counted."""
+    """Hold a quality from 0 (bad) to 1 (good), and the clause that tells what was counted."""
 
     quality: float
     words: str

@@ -59,13 +59,14 @@ class DebateSettings(Settings):
         The two are names of one setting, so what is set here under one name must win over the other name in ``base``.
         """
         kept = super()._inherited(base)
+        # Each side is consistent in itself, so a contradiction of both together comes from the mixture.
         if not _contradict({**kept, **explicitly_set(self)}):
             return kept
         return {name: value for name, value in kept.items() if name not in ("tie_breaker", "on_unresolved")}
 
     @property
     def fallback(self) -> Fallback:
-        """What decides an unresolved debate, from whichever of the two settings was given."""
+        """The name of what decides an unresolved debate, from whichever of the two settings was given."""
         return "tie_breaker" if self.tie_breaker else self.on_unresolved
 
 

@@ -110,7 +110,7 @@ def summeval_paired(files: Sequence[RowFile]) -> Iterator[Row]:
 
 def summeval_of_mteb(files: Sequence[RowFile]) -> Iterator[Row]:
     """Read MTEB's copy: one row for each article, with lists of its summaries and of their mean ratings."""
-    number = 0
+    number = 0  # of a summary over all articles: a row of the file holds several
     fields = ("id", "text", "machine_summaries", "human_summaries", *SUMMEVAL)
     for line, row in checked(files[0], *fields):
         summaries = row["machine_summaries"]

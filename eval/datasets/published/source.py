@@ -173,6 +173,7 @@ def _in_folder(form: DownloadFormat, folder: Path, wanted: Path | None) -> Locat
     for names in _shortened(form.files):
         paths = [_plain_or_compressed(folder / name) for name in names]
         there = [path for path in paths if path is not None]
+        # A file that the user named has to be the first of the format: the others are found beside it.
         if len(there) == len(names) and wanted in (None, there[0]):
             extra = [_plain_or_compressed(folder / name) for name in form.extra]
             single = len(there) == 1

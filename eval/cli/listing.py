@@ -134,7 +134,7 @@ def _facts(source: Source) -> Iterator[tuple[str, str]]:
     else:
         yield "home", source.home.address
         yield "files", "\n".join(source.forms[0].files)
-        yield "checked with", _checked_by(source.home)
+        yield "checksum", _checked_by(source.home)
         yield "local copy", f"--data-dir DIR with {source.wanted}; files may be .gz, and in DIR/{source.name}"
     for quirk in source.quirks:
         yield "note", quirk

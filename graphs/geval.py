@@ -12,7 +12,7 @@ The verdict tells which (``details["weighting"]``), and the distribution.
 Why it stops: always ``complete``.
 
 Model calls: 1 by log-probabilities; by sampling 1 where the provider gives several replies to one request, else
-one a sample. Whoever has the steps written pays one more, the planner's. A model that turns out to return no
+one a sample. The verdict that has the steps written takes one more, the planner's. A model that turns out to return no
 log-probabilities costs one call more, the first time.
 """
 

@@ -77,6 +77,13 @@ def test_a_judge_alone_is_not_the_best_of_anybody() -> None:
     assert "no other judge to compare it with" in " ".join(answers(made, "spearman"))
 
 
+def test_a_judge_without_a_value_on_every_aspect_is_a_judge_all_the_same() -> None:
+    made = one_aspect("debate")
+    made = replace(made, judges=(*made.judges, judge("single")))
+    assert "debate, the only judge with a value on every aspect, agrees" in headline(made, "spearman")
+    assert "No other judge has a value on every aspect." in " ".join(answers(made, "spearman"))
+
+
 def test_who_cannot_be_told_from_chance_is_not_said_to_agree() -> None:
     made = one_aspect("debate", "single", figure=around(0.05))
     assert headline(made, "spearman") == "No judge agrees with humans significantly better than chance"

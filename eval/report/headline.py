@@ -38,7 +38,10 @@ def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], 
     if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
         return f"no judge agrees with {whom} significantly better than chance"
     if len(ranked) == 1:
-        return f"{best.label}, the only judge, agrees with {whom} significantly better than chance"
+        # A judge that rates everything alike on an aspect has no correlation there, and so no average.
+        others = len(best_first(study, subjects, metric)) > 1
+        which = "the only judge with a value on every aspect" if others else "the only judge"
+        return f"{best.label}, {which}, agrees with {whom} significantly better than chance"
     leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
     # Asked first: of few units p-values come out too small, so a lead is neither confirmed nor put down to chance.
     if any(one.few for one in leads):
@@ -164,7 +167,12 @@ def _against(study: Study, subjects: list[EvaluationTarget], metric: str) -> str
     """Write the lead over the second judge and over the base, and whether it is significant."""
     ranked = next(ranked for held, ranked in _ranked(study, metric) if held == subjects)
     if len(ranked) < 2:
-        return "There is no other judge to compare it with."
+        others = len(best_first(study, subjects, metric)) > 1
+        return (
+            "No other judge has a value on every aspect."
+            if others
+            else "There is no other judge to compare it with."
+        )
     base = study.bases.get(subjects[0].label)
     # Judges with equal agreement have been named by ``_equals``.
     leads = [

@@ -68,7 +68,7 @@ class CalibratedGraph(BothOrders):
     """The registered protocol ``calibrated``: the settings name the judge inside.
 
     Attributes:
-        panel: the settings that are bound to it, and its judge.
+        bound_judge: the settings that are bound to it, and its judge.
     """
 
     def __init__(self, bound_judge: NestedJudges[CalibratedSettings]) -> None:

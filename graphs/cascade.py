@@ -246,7 +246,7 @@ class CascadeGraph(Cascade):
     """The registered protocol ``cascade``: the settings name its two judges.
 
     Attributes:
-        panel: the settings that are bound to it, and its judges.
+        bound_judge: the settings that are bound to it, and its judges.
     """
 
     def __init__(self, bound_judge: NestedJudges[CascadeSettings]) -> None:

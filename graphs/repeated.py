@@ -265,7 +265,7 @@ class RepeatedGraph(Repeats):
     """The registered protocol ``repeated``: the settings name the judge inside.
 
     Attributes:
-        panel: the settings that are bound to it, and its judge.
+        bound_judge: the settings that are bound to it, and its judge.
     """
 
     def __init__(self, bound_judge: NestedJudges[RepeatedSettings]) -> None:

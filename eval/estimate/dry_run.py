@@ -207,7 +207,7 @@ async def role_estimates(
     The protocols inside a wrapper are run one by one, so that the expensive one of a cascade is measured as well.
     """
     found = {}
-    for stage in _stages(panel_of(graph), graph):
+    for stage in _stages(bound_judge_of(graph), graph):
         samples = role_profiles(await sample_calls(stage.graph, tasks), _number_only_roles(stage.bound_judge))
         models = await _models(stage.bound_judge)
         for role, calls in _calls(stage.bound_judge, kind, models).items():
@@ -219,7 +219,7 @@ async def role_estimates(
 async def models_of(graph: Graph) -> dict[str, LoadedModel]:
     """Load the model of every role of a protocol, by the name that ``Protocol.calls`` has for the role."""
     found = {}
-    for stage in _stages(panel_of(graph), graph):
+    for stage in _stages(bound_judge_of(graph), graph):
         models = await _models(stage.bound_judge)
         found.update({f"{stage.prefix}{role}": model for role, model in models.items()})
     return found
@@ -230,7 +230,7 @@ def _number_only_roles(bound_judge: BoundJudge[Any]) -> tuple[str, ...]:
     return found
 
 
-def panel_of(graph: Graph) -> BoundJudge[Any]:
+def bound_judge_of(graph: Graph) -> BoundJudge[Any]:
     """Return the judge that a protocol's graph was built with: its settings and roles."""
     bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
     return bound_judge

@@ -29,7 +29,7 @@ from ...state.usage import Usage, total_usage
 from ..datasets.items import Item, ScoreItem
 from ..plan import Plan
 from ..tables.result_tables import money
-from .dry_run import RoleEstimate, models_of, panel_of, role_estimates
+from .dry_run import RoleEstimate, bound_judge_of, models_of, role_estimates
 
 SAMPLED_VERDICTS = 8
 """The number of verdicts that a dry run makes with each protocol."""
@@ -65,7 +65,7 @@ async def aestimate(
     for name, graph in plan.graphs.items():
         cast = await role_estimates(graph, plan.dataset.kind, tasks)
         models = {role: role_estimate.model for role, role_estimate in cast.items()}
-        parts += _parts(name, _wanted(panel_of(graph), plan.dataset.kind, models, runs[name]), cast)
+        parts += _parts(name, _wanted(bound_judge_of(graph), plan.dataset.kind, models, runs[name]), cast)
     return Estimate({name: left.verdicts for name, left in runs.items()}, tuple(parts), len(tasks))
 
 
@@ -74,7 +74,7 @@ async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRan
     found = exactly(0)
     for name, graph in plan.graphs.items():
         models = await models_of(graph)
-        calls = _wanted(panel_of(graph), plan.dataset.kind, models, _runs(plan, name, done))
+        calls = _wanted(bound_judge_of(graph), plan.dataset.kind, models, _runs(plan, name, done))
         found += total(each for _, each in calls)
     return found
 

@@ -22,7 +22,7 @@ from ...nodes.models.send import CallMiddleware, call_middleware
 from ...state.call_counts import CallRange, Range, exactly
 from ...state.errors import UsageError
 from ..estimate import aestimate
-from ..estimate.dry_run import objecting, panel_of, with_reply_shape
+from ..estimate.dry_run import bound_judge_of, objecting, with_reply_shape
 from ..estimate.estimator import added, calls_of, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 
@@ -199,7 +199,7 @@ class _Journal(CallMiddleware):
         self.asked = set()
         (graph,) = one.plan.graphs.values()
         protocol = find_protocol(one.protocol).protocol
-        once = protocol.calls_once(panel_of(graph).bound, one.plan.dataset.kind, lambda *_: False)
+        once = protocol.calls_once(bound_judge_of(graph).bound, one.plan.dataset.kind, lambda *_: False)
         self._roles_once = frozenset(role.rpartition(".")[2] for role in once)
 
     async def __call__(self, call: Call, send: Send) -> Reply:

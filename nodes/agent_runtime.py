@@ -24,6 +24,7 @@ from .models.loaded_model import LoadedModel
 from .models.send import invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_templates import Prompt, Prompts
+from .replies import Shown
 
 SAMPLING_TEMPERATURE = 1.0
 """Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""
@@ -174,7 +175,7 @@ class AgentRuntime(Generic[SettingsT]):
         model, calls, replies = call.model, [call], [reply]
         while True:
             try:
-                content, value = read(question.form, replies[-1])
+                content, value = read(question, replies[-1])
             except ReplyError as error:
                 turn = _turn(question, replies, replies[-1].text, None, model.label)
                 self.publish_turn(turn, error.problem)
@@ -254,7 +255,7 @@ class AgentRuntime(Generic[SettingsT]):
         raise KeyError(f"no model for {role}, and none for all")
 
 
-def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
+def read(question: Question, reply: Reply) -> tuple[str, Value]:
     """Read the text and the value of a reply; one that was refused or cut off is never read, whatever it says.
 
     Raises:
@@ -264,6 +265,7 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
         raise ReplyError("The reply is a refusal.", reply.text, "refused")
     if reply.cut_off:
         raise ReplyError("The reply was cut off by the length limit; be shorter.", reply.text, "cut_off")
+    form = replace(question.form, shown=Shown.in_prompt(question.prompt.user))
     # A plain-text form may still get JSON from a model that likes to write it; only its text counts.
     if reply.fields is not None and form.schema() is not None:
         return form.from_fields(reply.fields, reply.text)
@@ -273,7 +275,7 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
 def _sample_turn(question: Question, reply: Reply, model: str) -> Turn:
     """Make the turn of one sample; its value is None if the reply cannot be read."""
     try:
-        content, value = read(question.form, reply)
+        content, value = read(question, reply)
     except ReplyError:
         content, value = reply.text, None
     return _turn(question, [reply], content, value, model)

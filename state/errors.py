@@ -2,18 +2,23 @@
 
     JurygraphError
     ├── UsageError           the caller: a setting, a model name, a key, a file
+    │   ├── InputError       ... a task, an aspect or a setting that cannot be so; names the field
     │   └── DataError        ... a line of a dataset; names file, line and field
     ├── ReplyError           the model: a reply that cannot be read, with its raw text
     ├── ModelCallError       the provider: a call that failed for good
     └── StoppedError         nobody needs to: the run was asked to end before this call
 
 They are also ``ValueError`` or ``RuntimeError``: servers pass on the messages of built-in kinds of errors only.
-Bad tasks and settings given from Python raise pydantic's own ``ValidationError``, which names the field.
+``InputError`` is pydantic's ``ValidationError`` as well, and has its ``errors()``.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from .transcript import Turn
 
@@ -27,6 +32,64 @@ class JurygraphError(Exception):
 
 class UsageError(JurygraphError, ValueError):
     """Raised for a mistake in what the caller gave, found before any model is called."""
+
+
+class Fault(NamedTuple):
+    """Says what is wrong with one field of what the caller gave.
+
+    Attributes:
+        kind: pydantic's name for this type of fault, such as ``missing``.
+        where: the names and indices that lead to the field; empty for the whole.
+        words: what is wrong; they follow the field's name.
+        value: what was given.
+    """
+
+    kind: str
+    where: tuple[str | int, ...]
+    words: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        # A check of our own that pydantic called has a whole sentence to say.
+        stop = ": " if self.kind == "value_error" else " "
+        return f"{'.'.join(map(str, self.where))}{stop}{self.words}" if self.where else self.words
+
+
+# A class of its own is what pydantic's stubs rule out, and the class itself allows.
+class InputError(UsageError, ValidationError):  # type: ignore[misc]
+    """Raised for a task, an aspect or a setting that cannot be so; names the field and the values that it takes.
+
+    Attributes:
+        faults: what is wrong, field by field.
+    """
+
+    faults: tuple[Fault, ...] = ()
+
+    @classmethod
+    def of(cls, title: str, faults: Iterable[Fault]) -> InputError:
+        """Make the error of some faults of one object; ``title`` is what the object is called."""
+        found = tuple(faults)
+        lines = [
+            InitErrorDetails(
+                type=PydanticCustomError(fault.kind, "{words}", {"words": fault.words}),
+                loc=fault.where,
+                input=fault.value,
+            )
+            for fault in found
+        ]
+        error: InputError = cls.from_exception_data(title, lines)
+        error.faults = found
+        return error
+
+    def inside(self, *outer: str) -> InputError:
+        """Return the same error with its fields named as part of the fields ``outer`` that hold the object."""
+        return InputError.of(self.title, [one._replace(where=(*outer, *one.where)) for one in self.faults])
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.faults))
+
+    def __reduce__(self) -> Any:
+        return InputError.of, (self.title, self.faults)
 
 
 class DataError(UsageError):

@@ -8,6 +8,7 @@ import time
 import pytest
 from jurygraph.nodes.models.rate_limiter import SLOW_START, AdaptiveConcurrency, RateLimiter, RateLimits
 from jurygraph.state import ModelCallError
+from jurygraph.state.errors import TransientCallError
 
 from .virtual_time import in_virtual_time
 
@@ -36,7 +37,7 @@ class Provider:
             await asyncio.sleep(self.seconds)
             if self.now > self.most:
                 self.refused += 1
-                raise ModelCallError("too many", retryable=True, rate_limited=True)
+                raise TransientCallError("too many", rate_limited=True)
             return "reply"
         finally:
             self.now -= 1
@@ -136,7 +137,7 @@ async def test_after_refusals_in_a_row_nothing_goes_out_until_the_provider_says(
     async def work() -> None:
         sent.append(time.monotonic())
         if len(sent) <= 3:
-            raise ModelCallError("later", retryable=True, rate_limited=True, retry_after=0.2)
+            raise TransientCallError("later", rate_limited=True, retry_after=0.2)
 
     results = await asyncio.gather(*(paced.run(work, 1) for _ in range(5)), return_exceptions=True)
     assert [isinstance(result, ModelCallError) for result in results] == [True] * 3 + [False] * 2

@@ -10,6 +10,7 @@ from jurygraph.nodes.models.rate_limiter import SLOW_START, AdaptiveConcurrency,
 from jurygraph.nodes.models.retry import RetryPolicy
 from jurygraph.nodes.models.waits import Waits
 from jurygraph.state import ModelCallError
+from jurygraph.state.errors import TransientCallError
 
 from .virtual_time import in_virtual_time
 
@@ -38,7 +39,7 @@ class Provider:
             await asyncio.sleep(self.seconds)
             if self.now > self.most:
                 self.refused += 1
-                raise ModelCallError("too many", retryable=True, rate_limited=True)
+                raise TransientCallError("too many", rate_limited=True)
             return "reply"
         finally:
             self.now -= 1
@@ -133,7 +134,7 @@ async def test_all_models_share_what_is_allowed() -> None:
 
 
 def refusal(seconds: float) -> ModelCallError:
-    return ModelCallError("later", retryable=True, rate_limited=True, retry_after=seconds)
+    return TransientCallError("later", rate_limited=True, retry_after=seconds)
 
 
 class Refusing:

@@ -13,6 +13,7 @@ from jurygraph.nodes.models.retry import RetryPolicy, call_with_retry, with_time
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.models.waits import Waits
 from jurygraph.state import ModelCallError
+from jurygraph.state.errors import TransientCallError
 from jurygraph.state.usage import Usage
 
 from .virtual_time import in_virtual_time, others_have_begun
@@ -37,7 +38,7 @@ class Sender:
 
 
 def passing(**kind: Any) -> ModelCallError:
-    return ModelCallError("try again", retryable=True, **kind)
+    return TransientCallError("try again", **kind)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
-from ...state.errors import ModelCallError
+from ...state.errors import ModelCallError, TransientCallError
 from .call import Call, Reply, Send
 from .waits import Waits
 
@@ -124,7 +124,7 @@ def with_timeout(send: Send, seconds: float) -> Send:
                 return await send(call)
         except TimeoutError as error:
             problem = f"{call.model.label}: no reply within {seconds:g} seconds"
-            raise ModelCallError(problem, retryable=True) from error
+            raise TransientCallError(problem) from error
 
     return in_time
 
@@ -152,4 +152,4 @@ def _give_up(state: RetryCallState) -> Reply:
     error = _error(state)
     waited = f" and {state.idle_for:,.0f} s of waiting" if state.idle_for >= 1 else ""
     problem = f"{error} (given up after {state.attempt_number} attempts{waited})"
-    raise ModelCallError(problem, retryable=True, rate_limited=error.rate_limited) from error
+    raise TransientCallError(problem, rate_limited=error.rate_limited) from error

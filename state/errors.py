@@ -5,15 +5,17 @@
     │   └── DataError        ... a line of a dataset; names file, line and field
     ├── ReplyError           the model: a reply that cannot be read, with its raw text
     ├── ModelCallError       the provider: a call that failed for good
+    │   └── TransientCallError   ... or that may succeed later
     └── StoppedError         nobody needs to: the run was asked to end before this call
 
 They are also ``ValueError`` or ``RuntimeError``: servers pass on the messages of built-in kinds of errors only.
+What may succeed later is a ``ConnectionError`` too, which LangGraph's ``RetryPolicy`` tries again by default.
 Bad tasks and settings given from Python raise pydantic's own ``ValidationError``, which names the field.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from .transcript import Turn
 
@@ -60,28 +62,32 @@ class ReplyError(JurygraphError, ValueError):
         shown = self.reply if len(self.reply) <= 400 else f"{self.reply[:200]} ... {self.reply[-180:]}"
         return f"{who}{self.problem} Raw reply: {shown!r}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default an error is made again of what ``Exception`` got, here the problem alone.
+        return type(self), (self.problem, self.reply, self.fault), self.__dict__
+
 
 class ModelCallError(JurygraphError, RuntimeError):
     """Raised for a model call that the provider refused or that failed for good.
 
     Attributes:
-        retryable: whether the same call may succeed later (rate limit, server error, lost connection, time-out).
+        retryable: whether the same call may succeed later.
         rate_limited: whether the provider asked for fewer calls.
         retry_after: seconds that the provider asked to wait for, where it did.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        retryable: bool = False,
-        rate_limited: bool = False,
-        retry_after: float | None = None,
-    ) -> None:
+    retryable = False
+
+    def __init__(self, message: str, *, rate_limited: bool = False, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retryable = retryable
         self.rate_limited = rate_limited
         self.retry_after = retry_after
+
+
+class TransientCallError(ModelCallError, ConnectionError):
+    """Raised for a model call that may succeed later: rate limit, server error, lost connection, time-out."""
+
+    retryable = True
 
 
 class StoppedError(JurygraphError, RuntimeError):

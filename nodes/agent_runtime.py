@@ -211,9 +211,9 @@ class AgentRuntime(Generic[SettingsT]):
         return Call(model, messages, schema, self._metadata(question, repairs), question.parameters)
 
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
-        prompt = question.prompt
-        own = f"{prompt.own}\n{self._format_instructions(question.form, model)}"
-        return [SystemMessage(prompt.system), HumanMessage(replace(prompt, own=own).user)]
+        form = self._format_instructions(question.form, model)
+        system, user = question.prompt.messages(form, self.settings.layout)
+        return [SystemMessage(system), HumanMessage(user)]
 
     def _repair_request(self, question: Question, error: ReplyError, model: LoadedModel) -> list[BaseMessage]:
         form = self._format_instructions(question.form, model)

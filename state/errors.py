@@ -24,7 +24,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from .transcript import Turn
 
-ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused", "cut_off"]
+ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused", "filtered", "cut_off"]
 """Why a reply cannot be read; ``missing``: it does not state the value that was asked for."""
 
 

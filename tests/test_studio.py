@@ -53,6 +53,7 @@ COMPARISON = {
 }
 FORM: dict[str, Any] = {
     "structured": "auto",
+    "layout": "shared_prefix",
     "repair": 1,
     "n": 4,
     "persona": "strict",
@@ -205,6 +206,7 @@ def test_the_form_offers_the_settings_with_choices_and_defaults(client: SyncLang
     assert fields["on_unresolved"]["enum"] == ["last", "tie_breaker", "human"]
     assert fields["commander"]["enum"] == ["relay", "llm"]
     assert fields["termination"]["enum"] == ["declared", "substring"]
+    assert fields["layout"]["enum"] == ["shared_prefix", "papers"]
     assert fields["models"]["type"] == "object"
     assert fields["n"]["minimum"] == 1
 

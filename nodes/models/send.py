@@ -69,12 +69,12 @@ async def attempt(call: Call) -> Reply:
         started = time.perf_counter()
         try:
             messages = await _messages(call)
+            reply = replies(messages, call.model.label, time.perf_counter() - started)
         except StoppedError:  # a batch's handler of requests ends the run: no fault of the provider's
             raise
         except Exception as error:
             dropped.append(_parameter_to_drop(call, error, dropped))
         else:
-            reply = replies(messages, call.model.label, time.perf_counter() - started)
             return replace(reply, dropped=tuple(dropped)) if dropped else reply
 
 

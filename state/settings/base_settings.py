@@ -48,6 +48,10 @@ class ModelSpec(Checked):
 ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]
 
 
+Layout = Literal["shared_prefix", "papers"]
+"""Where a prompt says who the agent is."""
+
+
 class Settings(Checked):
     """Settings that every protocol has; a protocol's own class adds to them.
 
@@ -70,6 +74,11 @@ class Settings(Checked):
     )
     prompts: str | None = Field(
         default=None, description="A folder whose templates replace those of the same name."
+    )
+    layout: Layout = Field(
+        default="shared_prefix",
+        description="Where agents are told who they are: `shared_prefix`: after what all of them are shown, so that "
+        "providers' caches discount most of a prompt; `papers`: in the system message, as papers have it.",
     )
     temperature: float | None = Field(
         default=None,

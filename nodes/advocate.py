@@ -19,7 +19,7 @@ from .courtroom import (
     turns_of_round,
 )
 from .output_schemas import TextSchema
-from .prompt_templates import Prompt
+from .prompt_templates import Instruction, Prompt
 
 
 async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def leading_criteria(number: int, advocates: int) -> list[str]:
     return list(dict.fromkeys([names[at], names[(at + cycle) % len(names)]]))
 
 
-def _own(state: AgentState, runtime: AgentRuntime[Any], kind: str, **given: Any) -> str:
+def _own(state: AgentState, runtime: AgentRuntime[Any], kind: str, **given: Any) -> Instruction:
     side = side_of_agent(state["agent"])
-    return runtime.prompts.render(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
+    return runtime.prompts.instruction(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
 
 
 async def _argument(

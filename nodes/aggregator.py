@@ -17,7 +17,7 @@ async def aggregator(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> 
     Shown: the case and the team's record, this round's defences included.
     """
     round, side = state["round"], side_of_agent(state["agent"])
-    own = runtime.prompts.render("courtroom/aggregator", side=side, other=3 - side, round=round)
+    own = runtime.prompts.instruction("courtroom/aggregator", side=side, other=3 - side, round=round)
     answer = await runtime.ask(
         Question(
             agent=state["agent"],

@@ -44,7 +44,7 @@ async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) 
         "rounds": runtime.settings.rounds,
         "totals": totals_so_far(state["scores"]),
     }
-    own = runtime.prompts.render("courtroom/judge_of_one", side=side, **given)
+    own = runtime.prompts.instruction("courtroom/judge_of_one", side=side, **given)
     answer = await runtime.ask(
         Question(
             agent=state["agent"],

@@ -40,7 +40,7 @@ def _question(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> Questi
     settings = runtime.settings
     number, background = int(state["agent"].rpartition("_")[2]), backgrounds_of(settings)[state["agent"]]
     given = {"number": number, "jurors": settings.jurors, "background": background}
-    own = runtime.prompts.render(f"courtroom/juror_{settings.ballot}", **given)
+    own = runtime.prompts.instruction(f"courtroom/juror_{settings.ballot}", **given)
     form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
     return Question(
         agent=state["agent"],

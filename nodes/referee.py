@@ -16,6 +16,7 @@ from .agent_runtime import AgentRuntime, Question
 from .output_schemas import TextSchema
 from .personas import Referee, load_referees
 from .prompt_context import build_prompt, call_metadata, requested_output, score_schema, task_of
+from .prompt_templates import Instruction
 
 
 async def roles_of_referees(settings: RefereeSettings) -> dict[str, Any]:
@@ -40,13 +41,16 @@ async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) ->
     # The last turn always ends in scores: the verdict is made of them.
     last = turn == settings.turns
     scored = last or settings.score_each_turn
-    own = _own(state, runtime, speaker, others=True, last=last, scored=scored)
+    others = settings.referees > 1
+    own = _own(state, runtime, speaker, others=others, last=last, scored=scored)
     answer = await runtime.ask(
         Question(
             agent=speaker.agent,
             role="referee",
             round=turn,
-            prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings)),
+            prompt=build_prompt(
+                state, runtime.prompts, own, visible_history(state, settings), alone=not others
+            ),
             form=score_schema(task) if scored else TextSchema(),
             details={**call_metadata(task), "persona": speaker.name},
         )
@@ -96,14 +100,17 @@ def _verdict(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | N
     )
 
 
-def _own(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None, **flags: bool) -> str:
+def _own(
+    state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None, *, others: bool, **flags: bool
+) -> Instruction:
     """Render the agent's own part of the prompt: who it is, and what it is asked to do now."""
     task, prompts = task_of(state), runtime.prompts
-    return prompts.render(
+    return prompts.instruction(
         "chateval/referee",
-        role=referee.words(prompts, task) if referee else "",
+        role=referee.words(prompts, task, others) if referee else "",
         title=referee.title if referee else "",
         agent=referee.agent if referee else "",
         wanted=requested_output(task),
+        others=others,
         **flags,
     )

@@ -35,6 +35,13 @@ from .protocol_record import Protocol
 from .side_by_side import side_by_side
 from .streamed_turns import publisher
 
+SIDE_BY_SIDE = 64
+"""The most agents that speak at once where a run's config sets no ``max_concurrency``.
+
+LangGraph gives each task of a sync run a thread, and by default there are only a few more of them than processors.
+"""
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
 Update = dict[str, Any]
 Agent = Callable[[Any, AgentRuntime[SettingsT]], Awaitable[Update]]
 Router = Callable[[JudgeState, SettingsT], str]
@@ -140,6 +147,12 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         self.add_conditional_edges(
             source, SyncFunction(router.__name__, choose), cast("dict[Hashable, str]", nodes)
         )
+
+    def compile(self, *args: Any, **kwargs: Any) -> Graph:
+        """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""
+        graph = super().compile(*args, **kwargs)
+        graph.config = {"max_concurrency": SIDE_BY_SIDE, **(graph.config or {})}
+        return graph
 
     def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
         """Send each agent what it is shown of the state, in every order of the answers."""
@@ -253,6 +266,3 @@ class SyncFunction(Runnable[Any, Any]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return self.invoke(input, config)
-
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]

@@ -27,9 +27,9 @@ from ..nodes.advocate import advocate_of_team
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.aggregator import aggregator
 from ..nodes.bound_judge import Models
-from ..nodes.courtroom import SIDES, turns_of_round
-from ..nodes.courtroom_judge import feedback, judge_of_teams, points_by_round
-from ..nodes.decision import Decision, nearest
+from ..nodes.courtroom import SIDES, best_rulings, total_of, turns_of_round
+from ..nodes.courtroom_judge import by_last_ruling, feedback, judge_of_teams
+from ..nodes.decision import Decision
 from ..nodes.defence_judge import best_totals, defence_judge, selections
 from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.round_scores import scores_of_roles
@@ -116,13 +116,11 @@ def after_judge(state: JudgeState, settings: MoreSettings) -> str:
 
 def decide(state: JudgeState, settings: MoreSettings) -> Decision:
     """The last round's totals decide; the details tell the points behind them, or which defences were the best."""
-    final = state["scores"][-1]
-    rulings = [turn for turn in state["transcript"] if turn["role"] == "judge"]
     if settings.aggregate != "best":
-        return Decision(final, nearest(rulings, final), details={"criteria": points_by_round(state)})
+        return by_last_ruling(state, settings)
+    best = best_rulings(state, state["round"])
     told = {"best": selections(state, settings.tau), "tau": settings.tau}
-    best = [turn for turn in rulings if turn["value"] == max(final if isinstance(final, list) else [final])]
-    return Decision(final, best[-1] if best else None, details=told)
+    return Decision(state["scores"][-1], max(best, key=total_of), details=told)
 
 
 def build(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..state.graph_state import JudgeState
-from ..state.settings import BaselineSettings, MoreSettings, SamreSettings
+from ..state.settings import BaselineSettings, MoreSettings, SamreSettings, Settings
 from ..state.transcript import Turn
 from .agent_runtime import AgentRuntime, Question
 from .courtroom import (
@@ -22,6 +22,7 @@ from .courtroom import (
     totals_so_far,
     turns_of_round,
 )
+from .decision import Decision, nearest
 from .output_schemas import TextSchema, TotalsSchema
 from .prompt_templates import Instruction
 
@@ -103,6 +104,13 @@ async def _judged(
         )
     )
     return {**answer.update, "warnings": [*answer.warnings, *_sums(answer.turn)]}
+
+
+def by_last_ruling(state: JudgeState, _settings: Settings) -> Decision:
+    """Take the totals of the last round; the details hold the points behind those of every round."""
+    final = state["scores"][-1]
+    rulings = [turn for turn in state["transcript"] if turn["role"] == "judge"]
+    return Decision(final, nearest(rulings, final), details={"criteria": points_by_round(state)})
 
 
 def points_by_round(state: JudgeState) -> list[Points]:

@@ -17,9 +17,9 @@ from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_con
 
 from ...state.errors import ModelCallError, StoppedError, TransientCallError
 from .call import Call, Reply, Send, UnsupportedParameterError, is_first_of_its_kind
-from .capabilities import SHAPING
-from .loaded_model import is_gemini
+from .capabilities import SHAPING, STRUCTURE
 from .provider_errors import ProviderFault, ResponseError
+from .reply_forms import Form, adapted, is_gemini
 from .response_parsing import is_empty, replies
 from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 
@@ -66,52 +66,66 @@ async def attempt(call: Call) -> Reply:
     await call.model.hold()
     dropped: list[str] = []
     while True:
-        started = time.perf_counter()
+        started, form = time.perf_counter(), call.model.form
         try:
-            messages = await _messages(call)
+            messages = await _messages(call, form)
             reply = replies(messages, call.model.label, time.perf_counter() - started)
         except StoppedError:  # a batch's handler of requests ends the run: no fault of the provider's
             raise
         except Exception as error:
-            dropped.append(_parameter_to_drop(call, error, dropped))
+            dropped.append(_parameter_to_drop(call, error, form, dropped))
         else:
+            call.model.misformed = 0
             return replace(reply, dropped=tuple(dropped)) if dropped else reply
 
 
-def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:
+PATIENCE = 3
+"""So often in a row a provider may fail to bring a model's words into the form that was asked for; then it is eased."""
+
+
+def _parameter_to_drop(call: Call, error: Exception, form: Form, dropped: list[str]) -> str:
     """Name the parameter that the provider refused, without which the model is asked again.
 
     Raises:
         UnsupportedParameterError, ModelCallError: as ``attempt``, where the call failed for another reason.
     """
-    fault = ProviderFault.of(error)
+    fault, model = ProviderFault.of(error), call.model
     parameter = fault.rejected_parameter(call.parameters)
-    problem = f"{_who(call)}{call.model.label}: {fault.summary()}"
+    if fault.misformed:
+        model.misformed += 1
+        parameter = STRUCTURE if model.misformed >= PATIENCE else None
+    if parameter == STRUCTURE:
+        parameter = model.next_form(form) if call.schema is not None and form != "text" else None
+    problem = f"{_who(call)}{model.label}: {fault.summary()}"
     # A parameter that is refused again after it was left out would be asked without for ever.
-    if parameter is None or parameter in dropped or not call.model.drop(parameter, call.parameters):
+    if parameter is None or parameter in dropped or not model.drop(parameter, call.parameters):
         kind = TransientCallError if fault.retryable else ModelCallError
         raise kind(problem, rate_limited=fault.rate_limited, retry_after=fault.retry_after) from error
     if parameter in SHAPING:
         raise UnsupportedParameterError(problem, parameter) from error
+    model.misformed = 0
     return parameter
 
 
-async def _messages(call: Call) -> list[BaseMessage]:
+async def _messages(call: Call, form: Form) -> list[BaseMessage]:
     """Return all replies to one request, where ``ainvoke`` would return the first alone."""
-    schema: dict[str, Any] | None = call.schema if call.model.structured else None
-    runnable = call.model.runnable(schema, call.parameters, is_first_of_its_kind(call))
+    model, wants_json = call.model, call.schema is not None and form != "text"
+    runnable = model.runnable(
+        call.schema if wants_json else None, call.parameters, is_first_of_its_kind(call)
+    )
+    messages = adapted(call.messages, call.schema, form, folded=model.folds_system)
     config = ensure_config({"metadata": dict(call.metadata)})
     # Bound parameters are passed as keywords below; a chain, as ``with_structured_output`` makes it, has none.
     chat, options = (
         (runnable.bound, runnable.kwargs) if isinstance(runnable, RunnableBinding) else (runnable, {})
     )
     if not isinstance(chat, BaseChatModel):
-        return [await runnable.ainvoke(list(call.messages), config)]
+        return [await runnable.ainvoke(messages, config)]
     complete = getattr(chat, "complete", None)
     if complete is None or _is_observed(chat, config):
-        return await _generated(chat, call.messages, options, config)
+        return await _generated(chat, messages, options, config)
     # Nobody observes the call, so it skips LangChain's callbacks, which take more CPU than the call itself.
-    answered: list[BaseMessage] = await complete(call.messages, **options)
+    answered: list[BaseMessage] = await complete(messages, **options)
     return answered
 
 

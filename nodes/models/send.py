@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
 
 from ...state.errors import ModelCallError, StoppedError, TransientCallError
-from .call import Call, Reply, Send, UnsupportedParameterError, is_first_of_its_kind
+from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
 from .capabilities import SHAPING
 from .loaded_model import is_gemini
 from .provider_errors import ProviderFault, ResponseError
@@ -62,6 +62,7 @@ async def attempt(call: Call) -> Reply:
     Raises:
         UnsupportedParameterError: the provider gives no log-probabilities, or no several replies to one request.
         ModelCallError: the call failed; the error says whether trying again makes sense, and when.
+        UnreadResponseError: the response could not be read.
     """
     await call.model.hold()
     dropped: list[str] = []
@@ -74,8 +75,24 @@ async def attempt(call: Call) -> Reply:
         except Exception as error:
             dropped.append(_parameter_to_drop(call, error, dropped))
         else:
-            reply = replies(messages, call.model.label, time.perf_counter() - started)
+            reply = read_response(messages, call.model.label, time.perf_counter() - started)
             return replace(reply, dropped=tuple(dropped)) if dropped else reply
+
+
+def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
+    """Read the response to one request; ``label`` names the model that gave it, ``seconds`` how long it took.
+
+    Raises:
+        ResponseError: it holds no reply, by the provider's own word.
+        UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
+    """
+    try:
+        return replies(messages, label, seconds)
+    except ResponseError:
+        raise
+    except Exception as error:
+        problem = f"{label}: the response came, but could not be read: {type(error).__name__}: {error}"
+        raise UnreadResponseError(problem, messages, seconds) from error
 
 
 def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:

@@ -8,13 +8,15 @@
     └── StoppedError         nobody needs to: the run was asked to end before this call
 
 They are also ``ValueError`` or ``RuntimeError``: servers pass on the messages of built-in kinds of errors only.
-Bad tasks and settings given from Python raise pydantic's own ``ValidationError``, which names the field.
+Bad tasks and settings given from Python raise pydantic's own ``ValidationError``, which names the field. Keys and
+control characters are taken out of every message (``redaction.py``), since it may quote what a provider has said.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
+from .redaction import redact
 from .transcript import Turn
 
 ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused", "cut_off"]
@@ -22,7 +24,10 @@ ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused"
 
 
 class JurygraphError(Exception):
-    """Serve as the base of every error that jurygraph raises itself."""
+    """Serve as the base of every error that jurygraph raises itself; its message holds no keys."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(redact(one) if isinstance(one, str) else one for one in arguments))
 
 
 class UsageError(JurygraphError, ValueError):
@@ -47,7 +52,7 @@ class ReplyError(JurygraphError, ValueError):
 
     def __init__(self, problem: str, reply: str, fault: ReplyFault = "missing") -> None:
         super().__init__(problem)
-        self.problem = problem
+        self.problem = redact(problem)
         self.reply = reply
         self.fault: ReplyFault = fault
         self.agent: str | None = None
@@ -57,7 +62,9 @@ class ReplyError(JurygraphError, ValueError):
     def __str__(self) -> str:
         who = f"{self.agent}, round {self.round}: " if self.agent is not None else ""
         # Both ends: a verdict stands at the end of a reply, a refusal at its beginning.
-        shown = self.reply if len(self.reply) <= 400 else f"{self.reply[:200]} ... {self.reply[-180:]}"
+        # Redacted before it is cut, since half a key is no longer known for one.
+        reply = redact(self.reply)
+        shown = reply if len(reply) <= 400 else f"{reply[:200]} ... {reply[-180:]}"
         return f"{who}{self.problem} Raw reply: {shown!r}"
 
 

@@ -19,7 +19,7 @@ from ...state.errors import ModelCallError, StoppedError
 from .call import Call, Reply, Send, UnsupportedParameterError
 from .capabilities import SHAPING
 from .loaded_model import is_gemini
-from .provider_errors import ProviderFault, ResponseError
+from .provider_errors import ProviderFault, ResponseError, shown_cause
 from .response_parsing import is_empty, replies
 from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 
@@ -67,14 +67,11 @@ async def attempt(call: Call) -> Reply:
     dropped: list[str] = []
     while True:
         started = time.perf_counter()
-        try:
-            messages = await _messages(call)
-        except StoppedError:  # a batch's handler of requests ends the run: no fault of the provider's
-            raise
-        except Exception as error:
-            dropped.append(_parameter_to_drop(call, error, dropped))
+        answered = await _messages_or_error(call)
+        if isinstance(answered, Exception):
+            dropped.append(_parameter_to_drop(call, answered, dropped))
         else:
-            reply = replies(messages, call.model.label, time.perf_counter() - started)
+            reply = replies(answered, call.model.label, time.perf_counter() - started)
             return replace(reply, dropped=tuple(dropped)) if dropped else reply
 
 
@@ -94,10 +91,21 @@ def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:
             retryable=fault.retryable,
             rate_limited=fault.rate_limited,
             retry_after=fault.retry_after,
-        ) from error
+        ) from shown_cause(error, fault)
     if parameter in SHAPING:
-        raise UnsupportedParameterError(problem, parameter) from error
+        raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
     return parameter
+
+
+async def _messages_or_error(call: Call) -> list[BaseMessage] | Exception:
+    """Return all replies to one request, or what the provider's client raised."""
+    # Raised anew outside of the ``except``, or Python would keep that exception, key and all, as the context of ours.
+    try:
+        return await _messages(call)
+    except StoppedError:  # a batch's handler of requests ends the run: no fault of the provider's
+        raise
+    except Exception as error:
+        return error
 
 
 async def _messages(call: Call) -> list[BaseMessage]:

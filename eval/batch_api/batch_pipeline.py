@@ -23,7 +23,7 @@ from ...nodes.models.call import Call, Reply, Send, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.openai_fast import FastChatOpenAI, requests_handled_by
 from ...nodes.models.resolver import load
-from ...state.errors import ModelCallError, StoppedError, UsageError
+from ...state.errors import ModelCallError, StoppedError, TransientCallError, UsageError
 from ...state.settings import ModelSpec
 from ..journal import JournalError
 from ..plan import Plan
@@ -233,7 +233,7 @@ class BatchPipeline(LivePipeline):
     def _give_up(self, call: Call, error: ModelCallError, attempts: int) -> NoReturn:
         self._circuit_breaker.record_failure(call.model.label, error)
         problem = f"{error} (given up after {attempts} batches)"
-        raise ModelCallError(problem, retryable=True, rate_limited=error.rate_limited) from error
+        raise TransientCallError(problem, rate_limited=error.rate_limited) from error
 
 
 OPENAI = "openai:"

@@ -148,7 +148,7 @@ class LivePipeline(CallPipeline):
             return await rate_limiter.run(partial(self._send_and_keep, key, call, send_in_time), tokens)
 
         try:
-            reply = await call_with_retry(call, attempt, self._retry_policy)
+            reply = await call_with_retry(call, attempt, self._retry_policy, self._counts.waits)
         except ModelCallError as error:
             self._circuit_breaker.record_failure(model, error)
             raise
@@ -177,7 +177,9 @@ class LivePipeline(CallPipeline):
 
     def _rate_limiter(self, model: str) -> RateLimiter:
         if model not in self._rate_limiters:
-            self._rate_limiters[model] = RateLimiter(self._rate_limits, self._all_calls, model)
+            self._rate_limiters[model] = RateLimiter(
+                self._rate_limits, self._all_calls, model, self._counts.waits
+            )
         return self._rate_limiters[model]
 
     def _ended(self, key: bytes, task: asyncio.Task[Reply]) -> None:
@@ -244,7 +246,9 @@ class CircuitBreaker:
 
     def record_failure(self, model: str, error: ModelCallError) -> None:
         """Count a call of the model that failed for good, at once or after all its attempts."""
-        if not (error.retryable or ProviderFault.of(error).status in _NOT_THE_CALLS_FAULT):
+        if not (
+            error.retryable or error.rate_limited or ProviderFault.of(error).status in _NOT_THE_CALLS_FAULT
+        ):
             return
         self._failures[model] += 1
         if self._failures[model] >= MAX_FAILURES:

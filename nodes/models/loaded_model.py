@@ -127,16 +127,22 @@ class LoadedModel:
         self._connections = connections
 
     def runnable(
-        self, schema: dict[str, Any] | None, parameters: Mapping[str, Any] | None = None
+        self,
+        schema: dict[str, Any] | None,
+        parameters: Mapping[str, Any] | None = None,
+        may_be_cached: bool = True,
     ) -> Runnable[Any, BaseMessage]:
         """Return the runnable that gives a reply in this schema, or plain text where there is none.
 
         Args:
             schema: JSON schema of the reply.
             parameters: of this call alone; temperature and seed, and what ``gives`` says that the model takes.
+            may_be_cached: whether LangChain's cache, or the model's own, may answer.
         """
         given = dict(parameters or {})
         chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
+        if not may_be_cached and chat.cache is not False:
+            chat = chat.model_copy(update={"cache": False})
         asked = chat if schema is None else _structured(chat, schema)
         # LangChain streams where a callback listens for tokens, and a streamed request gives one reply alone.
         return asked.bind(**given, stream=False) if given else asked

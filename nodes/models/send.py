@@ -15,8 +15,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
 
-from ...state.errors import ModelCallError, StoppedError
-from .call import Call, Reply, Send, UnsupportedParameterError
+from ...state.errors import ModelCallError, StoppedError, TransientCallError
+from .call import Call, Reply, Send, UnsupportedParameterError, is_first_of_its_kind
 from .capabilities import SHAPING
 from .loaded_model import is_gemini
 from .provider_errors import ProviderFault, ResponseError, shown_cause
@@ -66,13 +66,11 @@ async def attempt(call: Call) -> Reply:
     await call.model.hold()
     dropped: list[str] = []
     while True:
-        started = time.perf_counter()
-        answered = await _messages_or_error(call)
+        answered = await _reply_or_error(call)
         if isinstance(answered, Exception):
             dropped.append(_parameter_to_drop(call, answered, dropped))
         else:
-            reply = replies(answered, call.model.label, time.perf_counter() - started)
-            return replace(reply, dropped=tuple(dropped)) if dropped else reply
+            return replace(answered, dropped=tuple(dropped)) if dropped else answered
 
 
 def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:
@@ -86,22 +84,21 @@ def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:
     problem = f"{_who(call)}{call.model.label}: {fault.summary()}"
     # A parameter that is refused again after it was left out would be asked without for ever.
     if parameter is None or parameter in dropped or not call.model.drop(parameter, call.parameters):
-        raise ModelCallError(
-            problem,
-            retryable=fault.retryable,
-            rate_limited=fault.rate_limited,
-            retry_after=fault.retry_after,
-        ) from shown_cause(error, fault)
+        kind = TransientCallError if fault.retryable else ModelCallError
+        raise kind(problem, rate_limited=fault.rate_limited, retry_after=fault.retry_after) from shown_cause(
+            error, fault
+        )
     if parameter in SHAPING:
         raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
     return parameter
 
 
-async def _messages_or_error(call: Call) -> list[BaseMessage] | Exception:
-    """Return all replies to one request, or what the provider's client raised."""
+async def _reply_or_error(call: Call) -> Reply | Exception:
+    """Return the reply to one request, or what the provider's client raised."""
+    started = time.perf_counter()
     # Raised anew outside of the ``except``, or Python would keep that exception, key and all, as the context of ours.
     try:
-        return await _messages(call)
+        return replies(await _messages(call), call.model.label, time.perf_counter() - started)
     except StoppedError:  # a batch's handler of requests ends the run: no fault of the provider's
         raise
     except Exception as error:
@@ -111,7 +108,7 @@ async def _messages_or_error(call: Call) -> list[BaseMessage] | Exception:
 async def _messages(call: Call) -> list[BaseMessage]:
     """Return all replies to one request, where ``ainvoke`` would return the first alone."""
     schema: dict[str, Any] | None = call.schema if call.model.structured else None
-    runnable = call.model.runnable(schema, call.parameters)
+    runnable = call.model.runnable(schema, call.parameters, is_first_of_its_kind(call))
     config = ensure_config({"metadata": dict(call.metadata)})
     # Bound parameters are passed as keywords below; a chain, as ``with_structured_output`` makes it, has none.
     chat, options = (

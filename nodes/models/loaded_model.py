@@ -16,6 +16,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
+from ...state.redaction import remember_secrets
 from ...state.settings import ModelSpec
 from ..offline import DISCLOSURE, OfflineJudge
 from .capabilities import LOGPROBS, SEVERAL, STRUCTURE
@@ -118,6 +119,7 @@ class LoadedModel:
         connections: Connections | None = None,
         shared: bool = False,
     ) -> None:
+        remember_secrets(chat)
         self.label = label
         self.chat = chat
         self.identity = identity or identity_of_chat(label, chat)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
-from ..state.errors import UsageError
+from ..state.errors import InputError, UsageError
 from ..state.settings import RefereeSettings, Role
 from ..state.settings.referee_settings import GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
@@ -102,10 +101,8 @@ def with_roles(settings: RefereeSettingsT) -> RefereeSettingsT:
     try:
         # Validated from what was given, so that the number of referees is set anew from the list.
         return type(settings).model_validate({**settings.given, "roles": roles})
-    except ValidationError as error:
-        # Pydantic puts "Value error, " before the message of a validator.
-        first = error.errors()[0]
-        raise UsageError(f"{path}: {first['msg'].removeprefix('Value error, ')}") from error
+    except InputError as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def _read(path: Path) -> list[Any]:

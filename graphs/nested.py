@@ -19,14 +19,12 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
-from pydantic import ValidationError
-from pydantic_core import InitErrorDetails
 
 from ..nodes.bound_judge import BoundJudge, Models
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.prompt_templates import Prompts
 from ..state.call_counts import CallsByRole, Can
-from ..state.errors import UsageError
+from ..state.errors import InputError, UsageError
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
@@ -119,7 +117,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
 
         Raises:
             UsageError: no such protocol.
-            pydantic.ValidationError: a setting that the protocol does not have or that cannot be so.
+            InputError: a setting that the protocol does not have or that cannot be so.
         """
         # The exact class, as ``resolve_settings`` compares it: one wrapper's settings inherit from another's.
         given = context if type(context) is type(self._bound) else type(self._bound)()
@@ -226,7 +224,7 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
 
         Raises:
             UsageError: a protocol that does not exist, or one that does not take this kind of task.
-            pydantic.ValidationError: a setting of a judge that does not exist or cannot be so.
+            InputError: a setting of a judge that does not exist or cannot be so.
         """
         for judge in self.inside.values():
             judge.check_run(context, kind)
@@ -285,25 +283,14 @@ def _validated(name: str, given: Mapping[str, Any], held: str) -> Settings:
     """Validate the settings of a protocol inside a wrapper.
 
     Raises:
-        pydantic.ValidationError: one that cannot be so; named as part of the setting that holds it.
+        InputError: one that cannot be so; named as part of the setting that holds it.
     """
     settings: type[Settings] = find_protocol(name).protocol.settings
     try:
         return settings.model_validate(given)
-    except ValidationError as error:
+    except InputError as error:
         # ``inner.n`` instead of ``n``, which is where the caller has written it.
-        raise _within(held, error) from None
-
-
-def _within(held: str, error: ValidationError) -> ValidationError:
-    """Return the same error with its fields named as part of the setting that holds them."""
-    details = [
-        InitErrorDetails(
-            type=detail["type"], loc=(held, *detail["loc"]), input=detail["input"], ctx=detail.get("ctx", {})
-        )
-        for detail in error.errors(include_url=False)
-    ]
-    return ValidationError.from_exception_data(error.title, details)
+        raise error.inside(held) from None
 
 
 TEMPLATES = tuple(sorted({name.partition("/")[0] for name in Prompts.bundled().sources}))

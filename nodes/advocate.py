@@ -21,7 +21,7 @@ from .courtroom import (
     totals_so_far,
 )
 from .output_schemas import TextSchema
-from .prompt_templates import Prompt
+from .prompt_templates import Instruction, Prompt
 
 
 async def lone_advocates(
@@ -105,8 +105,8 @@ def _of_team(
     return _question(f"advocate_{side}_{number}", round, prompt, side)
 
 
-def _own(runtime: AgentRuntime[Any], kind: str, side: int, **given: Any) -> str:
-    return runtime.prompts.render(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
+def _own(runtime: AgentRuntime[Any], kind: str, side: int, **given: Any) -> Instruction:
+    return runtime.prompts.instruction(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
 
 
 def _question(agent: str, round: int, prompt: Prompt, side: int) -> Question:

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from ..state.errors import ReplyError
+from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import SettingsT
 from ..state.transcript import Turn, turn_without_model, written_by
 from ..state.usage import total_usage
@@ -211,9 +211,9 @@ class AgentRuntime(Generic[SettingsT]):
         return Call(model, messages, schema, self._metadata(question, repairs), question.parameters)
 
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
-        prompt = question.prompt
-        own = f"{prompt.own}\n{self._format_instructions(question.form, model)}"
-        return [SystemMessage(prompt.system), HumanMessage(replace(prompt, own=own).user)]
+        form = self._format_instructions(question.form, model)
+        system, user = question.prompt.messages(form, self.settings.layout)
+        return [SystemMessage(system), HumanMessage(user)]
 
     def _repair_request(self, question: Question, error: ReplyError, model: LoadedModel) -> list[BaseMessage]:
         form = self._format_instructions(question.form, model)
@@ -261,9 +261,10 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
         ReplyError: the reply holds no usable value.
     """
     if reply.refused:
-        raise ReplyError("The reply is a refusal.", reply.text, "refused")
-    if reply.cut_off:
-        raise ReplyError("The reply was cut off by the length limit; be shorter.", reply.text, "cut_off")
+        fault: ReplyFault = "filtered" if reply.filtered else "refused"
+        raise ReplyError(reply.problem or "The reply is a refusal.", reply.text, fault)
+    if reply.cut_off and not form.is_whole(reply.text):
+        raise ReplyError(reply.problem or "The reply was cut off by the length limit.", reply.text, "cut_off")
     # A plain-text form may still get JSON from a model that likes to write it; only its text counts.
     if reply.fields is not None and form.schema() is not None:
         return form.from_fields(reply.fields, reply.text)

@@ -21,7 +21,7 @@ async def aggregators(state: JudgeState, runtime: AgentRuntime[MoreSettings]) ->
 
 def _question(state: JudgeState, runtime: AgentRuntime[MoreSettings], side: int) -> Question:
     round = state["round"]
-    own = runtime.prompts.render("courtroom/aggregator", side=side, other=3 - side, round=round)
+    own = runtime.prompts.instruction("courtroom/aggregator", side=side, other=3 - side, round=round)
     return Question(
         agent=f"aggregator_{side}",
         role="aggregator",

@@ -50,7 +50,7 @@ async def _written(
     state: JudgeState, runtime: AgentRuntime[DebateSettings], to: Recipient, round: int
 ) -> dict[str, Any]:
     first = not state["scores"]
-    own = runtime.prompts.render("debate/commander", recipient=to, first=first)
+    own = runtime.prompts.instruction("debate/commander", recipient=to, first=first)
     last = None if first else state["scores"][-1]
     answer = await runtime.ask(
         Question(

@@ -14,8 +14,8 @@ from typing import Any
 from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
 from .agent_runtime import Answer
-from .prompt_context import task_of
-from .prompt_templates import Prompt, Prompts
+from .prompt_context import system_text, task_of
+from .prompt_templates import Instruction, Prompt, Prompts
 from .replies.own_words import own_words, plain
 
 
@@ -36,26 +36,35 @@ CRITERIA = (
     Criterion("Answering the opponent", "it stands up to what the other side has to say, and meets it."),
 )
 
+CRITERIA_WITHOUT_OPPONENT = (
+    *CRITERIA[:-1],
+    Criterion("Answering objections", "it stands up to what can be said against it, and meets it."),
+)
+"""The six criteria as a judge is shown them where nobody argues for either answer."""
+
 LOWEST, HIGHEST = 1, 20
 """The fewest and the most points on one criterion."""
 LOWEST_TOTAL, HIGHEST_TOTAL = LOWEST * len(CRITERIA), HIGHEST * len(CRITERIA)
 SIDES = (1, 2)
 
 
-def court_prompt(state: JudgeState, prompts: Prompts, own: str, record: Iterable[Turn] | None = ()) -> Prompt:
+def court_prompt(
+    state: JudgeState, prompts: Prompts, own: Instruction | str, record: Iterable[Turn] | None = ()
+) -> Prompt:
     """Build a prompt: case, criteria and record as all agents see them, then the agent's own instruction.
 
     Args:
         state: the graph's state.
         prompts: the templates.
         own: the agent's own instruction.
-        record: the turns that the agent is shown; None where there are no advocates at all.
+        record: the turns that the agent is shown; None for a judge who is alone, and is told of nobody else.
     """
-    shared = [_case(state, prompts, debated=record is not None)]
+    alone = record is None
+    shared = [_case(state, prompts, debated=not alone)]
     turns = list(record or ())
     if turns:
         shared.append(prompts.render("courtroom/log", turns=turns))
-    return Prompt(system=prompts.render("shared/system"), shared="\n\n".join(shared), own=own)
+    return Prompt(system=system_text(prompts, alone), shared="\n\n".join(shared), own=own)
 
 
 def court_details(**more: Any) -> dict[str, Any]:
@@ -96,7 +105,8 @@ def _case(state: JudgeState, prompts: Prompts, debated: bool) -> str:
     task = task_of(state)
     values = {name: getattr(task, name) for name in type(task).model_fields}
     scale = {"low": LOWEST, "high": HIGHEST, "total_low": LOWEST_TOTAL, "total_high": HIGHEST_TOTAL}
-    return prompts.render("courtroom/case", **{**values, **scale, "criteria": CRITERIA, "debated": debated})
+    criteria = CRITERIA if debated else CRITERIA_WITHOUT_OPPONENT
+    return prompts.render("courtroom/case", **{**values, **scale, "criteria": criteria, "debated": debated})
 
 
 Points = list[list[float] | None]
@@ -108,7 +118,7 @@ _CALLED = (
     re.compile(r"depth|complete"),
     re.compile(r"clarity|clear"),
     re.compile(r"reason|logic|factual"),
-    re.compile(r"opponent|rebut|other side"),
+    re.compile(r"opponent|objection|rebut|other side"),
 )
 _NUMBER = r"(\d{1,3}(?:\.\d{1,2})?)(?: ?/ ?20)?"
 # _LINE matches ``- **2. Accuracy: [17, 12]``; its groups are the criterion and what follows the colon. _PAIR matches

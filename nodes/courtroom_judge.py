@@ -22,6 +22,7 @@ from .courtroom import (
     turns_of_round,
 )
 from .output_schemas import TextSchema, TotalsSchema
+from .prompt_templates import Instruction
 
 
 async def judge_alone(state: JudgeState, runtime: AgentRuntime[BaselineSettings]) -> dict[str, Any]:
@@ -29,7 +30,7 @@ async def judge_alone(state: JudgeState, runtime: AgentRuntime[BaselineSettings]
 
     Shown: the case.
     """
-    own = runtime.prompts.render("courtroom/baseline")
+    own = runtime.prompts.instruction("courtroom/baseline")
     form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, explained=True)
     return {**await _judged(state, runtime, own, form), "round": 1}
 
@@ -61,7 +62,9 @@ async def feedback(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> di
     """
     round, settings = state["round"], runtime.settings
     totals = totals_so_far(state["scores"])
-    own = runtime.prompts.render("courtroom/feedback", round=round, rounds=settings.rounds, totals=totals)
+    own = runtime.prompts.instruction(
+        "courtroom/feedback", round=round, rounds=settings.rounds, totals=totals
+    )
     record = [*presented_defences(state, round), *_rulings(state, round)]
     answer = await runtime.ask(
         Question(
@@ -82,7 +85,7 @@ _WITH_FEEDBACK = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, feedback=True)
 async def _judged(
     state: JudgeState,
     runtime: AgentRuntime[Any],
-    own: str,
+    own: Instruction,
     form: TotalsSchema,
     record: Sequence[Turn] | None = None,
 ) -> dict[str, Any]:
@@ -112,14 +115,14 @@ def _by_criterion(state: JudgeState, answer: Answer) -> dict[str, Any]:
     return {"warnings": [*answer.warnings, *warnings], "details": {"criteria": criteria}}
 
 
-def _own(state: JudgeState, runtime: AgentRuntime[Any], rounds: int, most: str) -> str:
+def _own(state: JudgeState, runtime: AgentRuntime[Any], rounds: int, most: str) -> Instruction:
     given = {
         "round": state["round"],
         "rounds": rounds,
         "most": most,
         "totals": totals_so_far(state["scores"]),
     }
-    return runtime.prompts.render("courtroom/judge", **given)
+    return runtime.prompts.instruction("courtroom/judge", **given)
 
 
 def _rulings(state: JudgeState, round: int) -> list[Turn]:

@@ -80,7 +80,7 @@ def _question(state: JudgeState, runtime: AgentRuntime[MoreSettings], defence: T
         "rounds": runtime.settings.rounds,
         "totals": totals_so_far(state["scores"]),
     }
-    own = runtime.prompts.render("courtroom/judge_of_one", side=side, **given)
+    own = runtime.prompts.instruction("courtroom/judge_of_one", side=side, **given)
     return Question(
         agent=defence["agent"].replace("advocate", "judge", 1),
         role="judge",

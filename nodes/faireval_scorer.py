@@ -23,7 +23,7 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[FairEvalSettings]) -> 
             agent="scorer",
             role="scorer",
             round=1,
-            prompt=build_prompt(state, runtime.prompts, runtime.prompts.render("faireval/scorer")),
+            prompt=build_prompt(state, runtime.prompts, runtime.prompts.instruction("faireval/scorer")),
             form=score_schema(task),
             details=call_metadata(task),
         ),

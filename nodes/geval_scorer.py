@@ -77,7 +77,7 @@ def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEval
         prompt=Prompt(
             system=prompts.render("geval/system"),
             shared=f"{rubric(aspect, prompts)}\n\n{material}",
-            own=prompts.render("geval/scorer", aspect=aspect),
+            own=prompts.instruction("geval/scorer", aspect=aspect),
         ),
         form=RatingSchema(aspect),
         details=call_metadata(task),

@@ -38,7 +38,7 @@ def _question(state: JudgeState, runtime: AgentRuntime[SamreSettings], number: i
     settings = runtime.settings
     background = settings.backgrounds[(number - 1) % len(settings.backgrounds)]
     given = {"number": number, "jurors": settings.jurors, "background": background}
-    own = runtime.prompts.render(f"courtroom/juror_{settings.ballot}", **given)
+    own = runtime.prompts.instruction(f"courtroom/juror_{settings.ballot}", **given)
     form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
     return Question(
         agent=f"juror_{number}",

@@ -16,6 +16,7 @@ from .agent_runtime import AgentRuntime, Answer, Question
 from .output_schemas import TextSchema
 from .personas import Referee, load_referees
 from .prompt_context import build_prompt, call_metadata, requested_output, score_schema, task_of
+from .prompt_templates import Instruction
 
 
 async def contribute(
@@ -69,12 +70,15 @@ def _contribution(
     # The last turn always ends in scores: the verdict is made of them.
     last = round == settings.turns
     scored = last or settings.score_each_turn
-    own = _own(state, runtime, referee, others=True, last=last, scored=scored)
+    others = settings.referees > 1
+    # A summarizer is somebody else, whose words even the only referee is shown.
+    alone = not others and settings.strategy != "summarizer"
+    own = _own(state, runtime, referee, others=others, last=last, scored=scored)
     return Question(
         agent=referee.agent,
         role="referee",
         round=round,
-        prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings)),
+        prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings), alone=alone),
         form=score_schema(task) if scored else TextSchema(),
         details={**call_metadata(task), "persona": referee.name},
     )
@@ -93,15 +97,18 @@ def _verdict(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | N
     )
 
 
-def _own(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None, **flags: bool) -> str:
+def _own(
+    state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None, *, others: bool, **flags: bool
+) -> Instruction:
     """Render the agent's own part of the prompt: who it is, and what it is asked to do now."""
     task, prompts = task_of(state), runtime.prompts
-    return prompts.render(
+    return prompts.instruction(
         "chateval/referee",
-        role=referee.words(prompts, task) if referee else "",
+        role=referee.words(prompts, task, others) if referee else "",
         title=referee.title if referee else "",
         agent=referee.agent if referee else "",
         wanted=requested_output(task),
+        others=others,
         **flags,
     )
 

@@ -26,7 +26,7 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     """
     task = task_of(state)
     template = "debate/scorer_again" if state["scores"] else "debate/scorer_first"
-    own = f"{commander_message(state)}\n{runtime.prompts.render(template, wanted=requested_output(task))}"
+    own = runtime.prompts.instruction(template, wanted=requested_output(task)).after(commander_message(state))
     last = state["scores"][-1] if state["scores"] else None
     answer = await runtime.ask(
         Question(

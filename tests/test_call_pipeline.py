@@ -210,7 +210,7 @@ def test_a_reply_that_cannot_be_read_is_kept_and_not_paid_again(
         for _ in range(2):
             failed = evaluate("single", data, **options).failed
             assert len(failed) == len(provider.requests) == 6
-            assert "could not be read: TypeError: unsupported operand" in str(failed[0].error)
+            assert "could not be read: TypeError('unsupported operand')" in str(failed[0].error)
     done = evaluate("single", data, **options)
     assert [line.score for line in done.results] == [4.0] * 6
     assert len(provider.requests) == 6

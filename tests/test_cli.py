@@ -126,9 +126,17 @@ BAD = {
     ),
     "unknown setting": (
         ("run", "debate", "--data", "demo", "--set", "loud=1"),
-        "no setting 'loud'; it has models",
+        "loud is no setting of debate; its settings are n, persona",
     ),
     "unknown persona": (("run", "debate", "--data", "demo", "--set", "persona=mean"), "'strict', 'moderate'"),
+    "no JSON": (
+        ("run", "chateval", "--data", "demo", "--set", "roles=[critic]"),
+        'a list is written \'roles=["a", "b"]\'',
+    ),
+    "whole and parts": (
+        ("run", "repeated", "--data", "demo", "--set", "inner.n=1", "--set", 'inner={"n": 2}'),
+        "parts of inner are given already",
+    ),
     "no pair": (("run", "debate", "--data", "demo", "--set", "n"), "'n' is not of the form --set KEY=VALUE"),
     "two fallbacks": (
         ("run", "debate", "--data", "demo", "--set", "tie_breaker=true", "--set", "on_unresolved=last"),

@@ -528,7 +528,7 @@ def test_a_form_that_sends_every_default_changes_nothing() -> None:
         ("repeated", {"of": "debat"}, UsageError, "unknown protocol 'debat'; known are baseline"),
         ("repeated", {"inner": {"loudness": 1}}, ValidationError, "inner.loudness"),
         ("repeated", {"inner": {"n": 0}}, ValidationError, "inner.n"),
-        ("repeated", {"k": 0}, ValidationError, "k\n"),
+        ("repeated", {"k": 0}, ValidationError, "^k must be"),
         ("calibrated", {"of": "geval"}, UsageError, "geval takes no task of the kind 'compare', only score"),
         ("cascade", {"expensive": "geval"}, UsageError, "geval takes no task of the kind 'compare'"),
         ("cascade", {"expensive_settings": {"n": 0}}, ValidationError, "expensive_settings.n"),

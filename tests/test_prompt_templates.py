@@ -75,7 +75,7 @@ def test_a_name_that_a_template_is_not_given(tmp_path: Path) -> None:
 
 def test_texts_are_never_rendered_as_templates() -> None:
     prompt = Prompts.bundled().render(
-        "shared/log", turns=[{"agent": "critic", "round": 1, "content": "{{ 7 * 7 }}"}]
+        "shared/log", turns=[{"agent": "critic", "round": 1, "content": "{{ 7 * 7 }}"}], alone=False
     )
     assert "{{ 7 * 7 }}" in prompt
     assert "49" not in prompt

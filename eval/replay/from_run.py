@@ -35,7 +35,7 @@ _ELSEWHERE = ("models", "prompts", "repair", "temperature", "max_tokens", "struc
 """The settings that a replay does not take over: models, prompts, repairs and parameters of requests."""
 
 
-_FIXED = frozenset(["prompts", "temperature", "max_tokens", "structured"])
+_FIXED = frozenset(["prompts", "layout", "temperature", "max_tokens", "structured"])
 """The settings of every protocol that decide what agents are told, and so what they reply."""
 
 

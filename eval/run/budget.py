@@ -24,7 +24,7 @@ class _Estimate:
     """Adds up what calls are estimated to take."""
 
     calls: int = 0
-    tokens: float = 0
+    tokens: float = 0.0
     cost: float = 0.0
 
     def add(self, other: _Estimate) -> None:
@@ -85,6 +85,7 @@ class BudgetTracker:
         self._config = config
         self._discount = discount
         self._stop = stop
+        self._tokens: float
         self._calls, self._tokens, self._cost = spent.usage.calls, spent.usage.tokens, spent.known_cost
         self._unpriced, self._uncounted = spent.unpriced, spent.uncounted
         self._in_flight = _Estimate()

@@ -46,6 +46,8 @@ class Reply:
         fields: the JSON object of a structured reply.
         cut_off: whether a length limit ended it.
         refused: whether the model or a filter refused to answer.
+        filtered: whether it was a filter of the provider's.
+        problem: why a reply is not complete, and what may help, in one sentence; empty where it is.
         usage: calls, tokens, cost and time of the request; its ``calls`` are the requests that were answered, 0 for a
             recorded reply.
         tokens: what the provider says of each token where it was asked for log-probabilities (its own list, not
@@ -64,6 +66,8 @@ class Reply:
     others: tuple[Reply, ...] = ()
     dropped: tuple[str, ...] = ()
     model: str | None = None
+    filtered: bool = False
+    problem: str = ""
 
     def without_usage(self) -> Reply:
         """Return the same reply with no calls and tokens, for one that shares its request with another reply."""

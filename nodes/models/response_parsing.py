@@ -13,14 +13,17 @@ from langchain_core.messages import AIMessage, BaseMessage
 from ...state.usage import Usage
 from . import prices
 from .call import Reply
-
-# Providers name the same endings differently; all names are compared in lower case.
-CUT_OFF = {"length", "max_tokens", "model_length"}
-BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"}
+from .provider_errors import ResponseError
+from .reasoning import without_reasoning
+from .reply_endings import ending_of, refusal_of
 
 
 def replies(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
-    """Read all messages of one request; the first is returned with the usage, the others are attached to it."""
+    """Read all messages of one request; the first is returned with the usage, the others are attached to it.
+
+    Raises:
+        ResponseError: the provider broke a reply off for a reason of its own.
+    """
     first, *others = (_reply(message, label, seconds) for message in messages)
     return replace(first, others=tuple(reply.without_usage() for reply in others)) if others else first
 
@@ -33,17 +36,44 @@ def is_empty(message: BaseMessage) -> bool:
 
 
 def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
-    finish = str(message.response_metadata.get("finish_reason") or "").lower()
-    refusal = message.additional_kwargs.get("refusal")
+    usage, words = _usage(message, label, seconds), _words(message)
+    text = without_reasoning(words)
+    reasoned = usage.reasoning_tokens > 0 or text != words or _has_reasoning(message)
+    ending = ending_of(message, text or _arguments(message), reasoned=reasoned)
+    if ending.how == "failed":
+        raise ResponseError(ending.problem, 200)
     return Reply(
         # OpenAI sends a refusal beside an empty text; a reply by function call has no text either.
-        text=replace_surrogates(str(refusal or message.text) or _arguments(message)),
-        fields=replace_surrogates(_fields(message)),
-        cut_off=finish in CUT_OFF,
-        refused=bool(refusal) or finish in BLOCKED or _prompt_blocked(message),
-        usage=_usage(message, label, seconds),
+        text=replace_surrogates(refusal_of(message) or text or _arguments(message)),
+        fields=replace_surrogates(_fields(message, text)),
+        cut_off=ending.how == "cut_off",
+        refused=ending.how in ("refused", "filtered"),
+        usage=usage,
         tokens=_tokens(message),
+        filtered=ending.how == "filtered",
+        problem=ending.problem,
     )
+
+
+def _words(message: BaseMessage) -> str:
+    """Return the text of a message; reasoning in blocks of its own, and what was said on the way, do not count."""
+    final = [block.get("text") or "" for block in _blocks(message) if block.get("phase") == "final_answer"]
+    return "".join(final) or str(message.text)
+
+
+_REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
+
+
+def _has_reasoning(message: BaseMessage) -> bool:
+    """Tell whether a message has reasoning apart from its text."""
+    # Servers of open models say ``reasoning`` or ``reasoning_content`` beside the text, others use blocks.
+    beside = _REASONING & {name for name, value in message.additional_kwargs.items() if value}
+    return bool(beside) or any(block.get("type") in _REASONING for block in _blocks(message))
+
+
+def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
+    content = message.content if isinstance(message.content, list) else []
+    return [block for block in content if isinstance(block, dict)]
 
 
 def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
@@ -68,12 +98,6 @@ def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
     return tokens if isinstance(tokens, list) and tokens else None
 
 
-def _prompt_blocked(message: BaseMessage) -> bool:
-    """Return whether Gemini refused the prompt, in which case its response has no candidate at all."""
-    feedback = message.response_metadata.get("prompt_feedback") or {}
-    return isinstance(feedback, dict) and bool(feedback.get("block_reason"))
-
-
 def _arguments(message: BaseMessage) -> str:
     """Return the arguments of a reply by function call as JSON text, unreadable ones as they came."""
     if not isinstance(message, AIMessage):
@@ -82,21 +106,36 @@ def _arguments(message: BaseMessage) -> str:
     return "\n".join([*(json.dumps(call["args"]) for call in message.tool_calls), *broken])
 
 
-# A reply such as ``Here it is: ```json {"score": 4} ``` ``, with up to 200 characters before the fence.
-_FENCED = re.compile(r"[^{}`]{0,200}```(?:json)?\s*(\{.*\})\s*```\s*", re.DOTALL)
-
-
-def _fields(message: BaseMessage) -> dict[str, Any] | None:
-    """Return the JSON object of a structured reply, also from a code fence; None if there is none."""
+def _fields(message: BaseMessage, text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a structured reply, also with words around it; None if there is none, or several."""
     if isinstance(message, AIMessage) and message.tool_calls:
         return dict(message.tool_calls[0]["args"])
-    text = str(message.text).strip()
-    fenced = _FENCED.fullmatch(text)
+    text = text.strip()
+    if fenced := _FENCED.fullmatch(text):
+        return _object(fenced[1])
+    if text.startswith("{"):
+        return _object(text)
+    # At the end, on lines of its own: a model that reasons aloud before it answers.
+    start = text.rfind("\n{")
+    return _object(text[start + 1 :]) if start >= 0 and text.endswith("}") else None
+
+
+# A reply such as ``Here it is: ```json {"score": 4} ``` I hope it helps. ``
+_FENCED = re.compile(r"[^{}`]{0,200}```(?:json)?\s*(\{.*\})\s*```[^{}`]{0,200}", re.DOTALL)
+_AFTERWORD = re.compile(r"[^{}\d]{0,300}")
+"""Matches what may stand behind a reply's object: some words, no number and no further object."""
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """Return the object with which a text begins, unless more than some words follow it."""
     try:
-        value = json.loads(fenced[1] if fenced else text) if fenced or text.startswith("{") else None
-    except ValueError:
+        value, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and _AFTERWORD.fullmatch(text, end) else None
+
+
+_DECODER = json.JSONDecoder(strict=False)
 
 
 def replace_surrogates(value: Any) -> Any:

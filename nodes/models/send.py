@@ -16,10 +16,11 @@ from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
 
 from ...state.errors import ModelCallError, StoppedError, TransientCallError
+from ...state.redaction import redact
 from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
 from .capabilities import SHAPING
 from .loaded_model import is_gemini
-from .provider_errors import ProviderFault, ResponseError
+from .provider_errors import ProviderFault, ResponseError, shown_cause
 from .response_parsing import is_empty, replies
 from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 
@@ -67,16 +68,11 @@ async def attempt(call: Call) -> Reply:
     await call.model.hold()
     dropped: list[str] = []
     while True:
-        started = time.perf_counter()
-        try:
-            messages = await _messages(call)
-        except StoppedError:  # a batch's handler of requests ends the run: no fault of the provider's
-            raise
-        except Exception as error:
-            dropped.append(_parameter_to_drop(call, error, dropped))
+        answered = await _reply_or_error(call)
+        if isinstance(answered, Exception):
+            dropped.append(_parameter_to_drop(call, answered, dropped))
         else:
-            reply = read_response(messages, call.model.label, time.perf_counter() - started)
-            return replace(reply, dropped=tuple(dropped)) if dropped else reply
+            return replace(answered, dropped=tuple(dropped)) if dropped else answered
 
 
 def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
@@ -91,7 +87,7 @@ def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -
     except ResponseError:
         raise
     except Exception as error:
-        problem = f"{label}: the response came, but could not be read: {type(error).__name__}: {error}"
+        problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
         raise UnreadResponseError(problem, messages, seconds) from error
 
 
@@ -107,10 +103,25 @@ def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:
     # A parameter that is refused again after it was left out would be asked without for ever.
     if parameter is None or parameter in dropped or not call.model.drop(parameter, call.parameters):
         kind = TransientCallError if fault.retryable else ModelCallError
-        raise kind(problem, rate_limited=fault.rate_limited, retry_after=fault.retry_after) from error
+        raise kind(problem, rate_limited=fault.rate_limited, retry_after=fault.retry_after) from shown_cause(
+            error, fault
+        )
     if parameter in SHAPING:
-        raise UnsupportedParameterError(problem, parameter) from error
+        raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
     return parameter
+
+
+async def _reply_or_error(call: Call) -> Reply | Exception:
+    """Return the reply to one request, or what the provider's client raised."""
+    started = time.perf_counter()
+    # Raised anew outside of the ``except``, or Python would keep that exception, key and all, as the context of ours.
+    try:
+        return read_response(await _messages(call), call.model.label, time.perf_counter() - started)
+    # The first is of a batch's handler of requests, which ends the run: neither is a fault of the provider's.
+    except (StoppedError, UnreadResponseError):
+        raise
+    except Exception as error:
+        return error
 
 
 async def _messages(call: Call) -> list[BaseMessage]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
+from ..checked import Checked, shortened
+from ..errors import Fault, InputError
 from ..schema import first_paragraph
 
 
-class ModelSpec(BaseModel):
+class ModelSpec(Checked):
     """The name of a chat model, with parameters of its own.
 
     >>> ModelSpec.parse("openai:gpt-4o-mini?temperature=0.7&seed=3").temperature
@@ -18,6 +20,8 @@ class ModelSpec(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
+    called: ClassVar[str] = "a model"
+    part: ClassVar[str] = "parameter"
 
     name: str = Field(min_length=1, description="`openai:...`, `google_genai:...` or `offline`.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature.")
@@ -44,13 +48,20 @@ class ModelSpec(BaseModel):
 ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]
 
 
-class Settings(BaseModel):
+Layout = Literal["shared_prefix", "papers"]
+"""Where a prompt says who the agent is."""
+
+
+class Settings(Checked):
     """Settings that every protocol has; a protocol's own class adds to them.
 
-    For each field the run's context wins over what was given to ``build``, and that over the default.
+    For each field the run's context wins over what was given to ``build``, and that over the default. Messages call
+    the protocol by the name of its class: ``DebateSettings`` are those of debate.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
+    called: ClassVar[str] = "a protocol"
+    part: ClassVar[str] = "setting"
 
     models: dict[str, ModelName] = Field(
         default_factory=dict,
@@ -64,6 +75,11 @@ class Settings(BaseModel):
     prompts: str | None = Field(
         default=None, description="A folder whose templates replace those of the same name."
     )
+    layout: Layout = Field(
+        default="shared_prefix",
+        description="Where agents are told who they are: `shared_prefix`: after what all of them are shown, so that "
+        "providers' caches discount most of a prompt; `papers`: in the system message, as papers have it.",
+    )
     temperature: float | None = Field(
         default=None,
         ge=0,
@@ -74,6 +90,15 @@ class Settings(BaseModel):
     repair: int = Field(
         default=1, ge=0, description="How often a reply that cannot be read is asked for again."
     )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.called = cls.__dict__.get("called") or cls.__name__.removesuffix("Settings").lower()
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of the settings, those that every protocol has at the end."""
+        return sorted(cls.model_fields, key=lambda name: name in Settings.model_fields)
 
     def over(self, base: Self) -> Self:
         """Return ``base`` with the fields that were set explicitly here; ``models`` are combined role by role."""
@@ -96,8 +121,11 @@ def make_settings(
     """Make the settings that ``build(settings, **fields)`` asks for; fields win.
 
     Raises:
-        pydantic.ValidationError: names the setting, and what values it takes.
+        InputError: names the setting, and what values it takes.
     """
+    if not isinstance(given, Settings | Mapping | None):
+        words = f"the settings of {cls.called} must be an object of names and values, got {shortened(given)}"
+        raise InputError.of(cls.called, [Fault("dict_type", (), words, given)])
     start = given if isinstance(given, cls) else cls.model_validate(dict(given or {}))
     return cls.model_validate(dict(fields)).over(start) if fields else start
 

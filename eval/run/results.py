@@ -8,14 +8,15 @@ from array import array
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
 from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, overload
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, overload
 from weakref import finalize
 
 import numpy as np
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ...state.errors import DataError
+from ...state.redaction import redact
 from ...state.transcript import Turn
 from ...state.usage import USAGE_FIELDS, Usage
 from ...state.verdict import Winner
@@ -56,7 +57,7 @@ class Result(BaseModel, Usage):
     stop_reason: str | None = None
     score_by_round: tuple[float | tuple[float, float], ...] = ()
     repeat: int = 0
-    error: str | None = None
+    error: Annotated[str, AfterValidator(redact)] | None = None
     position_consistent: bool | None = None
     systems: tuple[str, ...] = ()
     category: str | None = None

@@ -16,10 +16,12 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
+from ...state.redaction import remember_secrets
 from ...state.settings import ModelSpec
 from ..offline import DISCLOSURE, OfflineJudge
 from .capabilities import LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
 from .event_loop import on_loop_end
+from .loop_clients import for_running_loop, hold_connections
 from .reply_forms import FORM_WORDS, FORMS, Form, asked_in_form, forms_of, speaks_chat_completions
 from .scripted_model import ScriptedModel
 
@@ -108,6 +110,8 @@ class LoadedModel:
         form: in which replies are asked for that are to be JSON.
         folds_system: whether the system message is put at the head of the user's, since the provider takes none.
         misformed: how often in a row the provider failed to bring the model's words into the form that was asked for.
+
+    A chat model that is ``shared`` may be in use on other event loops as well.
     """
 
     def __init__(
@@ -116,7 +120,9 @@ class LoadedModel:
         chat: BaseChatModel,
         identity: Identity | None = None,
         connections: Connections | None = None,
+        shared: bool = False,
     ) -> None:
+        remember_secrets(chat)
         self.label = label
         self.chat = chat
         self.identity = identity or identity_of_chat(label, chat)
@@ -128,6 +134,7 @@ class LoadedModel:
         self._dropped: set[str] = set()
         self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
         self._connections = connections
+        self._shared = shared
 
     def runnable(
         self,
@@ -146,6 +153,8 @@ class LoadedModel:
         chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
         if not may_be_cached and chat.cache is not False:
             chat = chat.model_copy(update={"cache": False})
+        if not isinstance(chat, OfflineJudge | ScriptedModel):
+            chat = for_running_loop(chat, made_for_it=not self._shared)
         asked = chat if schema is None else asked_in_form(chat, schema, self.form)
         # LangChain streams where a callback listens for tokens, and a streamed request gives one reply alone.
         return asked.bind(**given, stream=False) if given else asked
@@ -247,6 +256,7 @@ class LoadedModel:
         """Have the connections closed when the running event loop ends, and not after it."""
         if self._connections is not None:
             await self._connections.hold()
+        await hold_connections()
 
 
 class Connections:
@@ -273,7 +283,7 @@ def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
     fields = {name: _field(model.chat, name) for name in given}
     update = {field: given[name] for name, field in fields.items() if field is not None}
     chat = model.chat.model_copy(update=update)
-    tuned = LoadedModel(model.label, chat, {**model.identity, **given}, model._connections)
+    tuned = LoadedModel(model.label, chat, {**model.identity, **given}, model._connections, model._shared)
     missing = [name for name, field in fields.items() if field is None]
     tuned.warnings += [f"{model.label} has no {name} to set: it was used as it is" for name in missing]
     return tuned

@@ -19,6 +19,7 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
 
+from ...state.redaction import redact, redact_all
 from . import capabilities
 
 
@@ -34,10 +35,11 @@ class ResponseError(Exception):
     def __init__(
         self, message: str, status: int, headers: Mapping[str, str] | None = None, body: object = None
     ) -> None:
-        super().__init__(message)
+        # A proxy or a provider may echo the request's headers, the key among them.
+        super().__init__(redact(message))
         self.status_code = status
         self.headers = headers or {}
-        self.body = body
+        self.body = redact_all(body)
 
 
 def retry_after(headers: Mapping[str, str], body: object) -> float | None:
@@ -98,7 +100,8 @@ class ProviderFault:
         passing = misformed or (_passes(status) if status is not None else any(map(_lost, seen)))
         return cls(
             status=status,
-            message=f"{type(error).__name__}: {error}".strip(": "),
+            # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
+            message=redact(f"{type(error).__name__}: {error}".strip(": ")[:_MOST_READ]),
             parameter=next((part["param"] for part in errors if isinstance(part.get("param"), str)), None),
             retryable=passing and not spent,
             rate_limited=not spent and (status == 429 or bool(codes & _TOO_MANY)),
@@ -122,6 +125,27 @@ class ProviderFault:
         return f"{line[:500]}{f' ({advice})' if advice else ''}"
 
 
+def shown_cause(error: BaseException, fault: ProviderFault) -> BaseException:
+    """Return what an error of ours may name as its cause: the provider's exception, unless it shows a key.
+
+    A traceback prints the causes of an exception too; one that shows a key is replaced by the same in our words.
+    """
+    said = [str(part) for one in _printed(error) for part in (one, *one.args)]
+    if all(redact(words) == words for words in said):
+        return error
+    return ResponseError(fault.message, fault.status or 0)
+
+
+def _printed(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions that a traceback of this one prints."""
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is not None:
+            yield seen
+            seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+
+
+_MOST_READ = 20_000
 _ADVICE = {
     401: "the key was refused: check it",
     402: "the account has no credit: look at your plan and billing",

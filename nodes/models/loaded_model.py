@@ -21,6 +21,7 @@ from ...state.settings import ModelSpec
 from ..offline import DISCLOSURE, OfflineJudge
 from .capabilities import LOGPROBS, SEVERAL, STRUCTURE
 from .event_loop import on_loop_end
+from .loop_clients import for_running_loop, hold_connections
 from .scripted_model import ScriptedModel
 
 Identity = Mapping[str, Any]
@@ -106,6 +107,8 @@ class LoadedModel:
         identity: what identifies it in records of replies; it stays the same when a parameter is dropped.
         plays_roles: whether its replies depend on the agent that asks, not on the messages alone.
         structured: whether replies are asked for as JSON.
+
+    A chat model that is ``shared`` may be in use on other event loops as well.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class LoadedModel:
         chat: BaseChatModel,
         identity: Identity | None = None,
         connections: Connections | None = None,
+        shared: bool = False,
     ) -> None:
         remember_secrets(chat)
         self.label = label
@@ -125,6 +129,7 @@ class LoadedModel:
         self._dropped: set[str] = set()
         self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
         self._connections = connections
+        self._shared = shared
 
     def runnable(
         self,
@@ -143,6 +148,8 @@ class LoadedModel:
         chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
         if not may_be_cached and chat.cache is not False:
             chat = chat.model_copy(update={"cache": False})
+        if not isinstance(chat, OfflineJudge | ScriptedModel):
+            chat = for_running_loop(chat, made_for_it=not self._shared)
         asked = chat if schema is None else _structured(chat, schema)
         # LangChain streams where a callback listens for tokens, and a streamed request gives one reply alone.
         return asked.bind(**given, stream=False) if given else asked
@@ -229,6 +236,7 @@ class LoadedModel:
         """Have the connections closed when the running event loop ends, and not after it."""
         if self._connections is not None:
             await self._connections.hold()
+        await hold_connections()
 
 
 class Connections:
@@ -255,7 +263,7 @@ def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
     fields = {name: _field(model.chat, name) for name in given}
     update = {field: given[name] for name, field in fields.items() if field is not None}
     chat = model.chat.model_copy(update=update)
-    tuned = LoadedModel(model.label, chat, {**model.identity, **given}, model._connections)
+    tuned = LoadedModel(model.label, chat, {**model.identity, **given}, model._connections, model._shared)
     missing = [name for name, field in fields.items() if field is None]
     tuned.warnings += [f"{model.label} has no {name} to set: it was used as it is" for name in missing]
     return tuned

@@ -16,7 +16,8 @@ from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
 
 from ...state.errors import ModelCallError, StoppedError, TransientCallError
-from .call import Call, Reply, Send, UnsupportedParameterError, is_first_of_its_kind
+from ...state.redaction import redact
+from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
 from .capabilities import SHAPING
 from .loaded_model import is_gemini
 from .provider_errors import ProviderFault, ResponseError, shown_cause
@@ -62,6 +63,7 @@ async def attempt(call: Call) -> Reply:
     Raises:
         UnsupportedParameterError: the provider gives no log-probabilities, or no several replies to one request.
         ModelCallError: the call failed; the error says whether trying again makes sense, and when.
+        UnreadResponseError: the response could not be read.
     """
     await call.model.hold()
     dropped: list[str] = []
@@ -71,6 +73,22 @@ async def attempt(call: Call) -> Reply:
             dropped.append(_parameter_to_drop(call, answered, dropped))
         else:
             return replace(answered, dropped=tuple(dropped)) if dropped else answered
+
+
+def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
+    """Read the response to one request; ``label`` names the model that gave it, ``seconds`` how long it took.
+
+    Raises:
+        ResponseError: it holds no reply, by the provider's own word.
+        UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
+    """
+    try:
+        return replies(messages, label, seconds)
+    except ResponseError:
+        raise
+    except Exception as error:
+        problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
+        raise UnreadResponseError(problem, messages, seconds) from error
 
 
 def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:
@@ -98,8 +116,9 @@ async def _reply_or_error(call: Call) -> Reply | Exception:
     started = time.perf_counter()
     # Raised anew outside of the ``except``, or Python would keep that exception, key and all, as the context of ours.
     try:
-        return replies(await _messages(call), call.model.label, time.perf_counter() - started)
-    except StoppedError:  # a batch's handler of requests ends the run: no fault of the provider's
+        return read_response(await _messages(call), call.model.label, time.perf_counter() - started)
+    # The first is of a batch's handler of requests, which ends the run: neither is a fault of the provider's.
+    except (StoppedError, UnreadResponseError):
         raise
     except Exception as error:
         return error

@@ -21,6 +21,7 @@ from ..nodes.offline import DISCLOSURE
 from ..nodes.prompt_templates import Prompts
 from ..state.aspects import Aspect
 from ..state.errors import DataError, InputError, UsageError
+from ..state.redaction import redact_all
 from .datasets.dataset import Data, Dataset, choose_aspects, describe_data, load_dataset
 from .datasets.items import Item
 from .replay.from_file import RecordedFile
@@ -271,13 +272,15 @@ def describe_run(
     return {
         # A run that resumes keeps the id of its first start (`write_manifest`).
         "run": uuid4().hex,
-        "signatures": signatures,
+        "signatures": redact_all(signatures),
         "note": recording.note if recording else _note(bound_judges),
         **({"replies": recording.described()} if recording else {}),
+        # A model's address may hold a password, and its parameters a key.
         "protocols": {
-            name: bound_judge.bound.model_dump(mode="json") for name, bound_judge in bound_judges.items()
+            name: redact_all(bound_judge.bound.model_dump(mode="json"))
+            for name, bound_judge in bound_judges.items()
         },
-        "models": {name: _models(bound_judge) for name, bound_judge in bound_judges.items()},
+        "models": {name: redact_all(_models(bound_judge)) for name, bound_judge in bound_judges.items()},
         "prompts": {name: _prompts_digest(bound_judge) for name, bound_judge in bound_judges.items()},
         "data": describe_data(dataset),
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],

@@ -71,12 +71,14 @@ def _contribution(
     last = round == settings.turns
     scored = last or settings.score_each_turn
     others = settings.referees > 1
+    # A summarizer is somebody else, whose words even the only referee is shown.
+    alone = not others and settings.strategy != "summarizer"
     own = _own(state, runtime, referee, others=others, last=last, scored=scored)
     return Question(
         agent=referee.agent,
         role="referee",
         round=round,
-        prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings), alone=not others),
+        prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings), alone=alone),
         form=score_schema(task) if scored else TextSchema(),
         details={**call_metadata(task), "persona": referee.name},
     )

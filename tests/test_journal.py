@@ -156,7 +156,7 @@ async def test_a_call_written_again_after_a_doubtful_end_is_one_call(where: str)
     row = (store.opening << 32, key(1), "m", b"{}", 1, 10, 0, 5, 0, 0.5, 1.0)
     store.write([row])
     store.write([row])
-    assert store.totals().calls == 1
+    assert store.spent().usage.calls == 1
     store.close()
 
 

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from ...state.aspects import ASPECTS, Aspect, find_aspect
 from ...state.errors import DataError, UsageError
+from ...state.redaction import redact_all
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from .files import Row, RowFile, TextFile, read_bytes
@@ -203,7 +204,8 @@ def explain(error: ValidationError, row: Any = None) -> str:
     if first["type"] == "missing":
         has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
         return f"field {field!r} is missing{has}"
-    value = repr(first["input"])
+    # Redacted before it is cut, since half a key is no longer known for one.
+    value = repr(redact_all({field: first["input"]})[field])
     return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ...state.usage import Usage
 from .database import COUNTER_BITS, journal_location
-from .records import Batch, Entry, usage_values
+from .records import Batch, Entry, Spent, usage_values
 from .store import Store
 from .worker import Keep, Reserve, Worker
 
@@ -30,6 +30,9 @@ class Journal:
     A journal is an SQLite file or a Postgres database. Before a call its key is reserved: the answer is the stored
     reply, or ``None``, after which the caller makes the call and keeps its reply or releases the key.
 
+    Attributes:
+        spent: what earlier openings for the same run have spent.
+
     >>> import asyncio, tempfile
     >>> async def twice(file: str) -> list[bytes | None]:
     ...     journal = await Journal.open(file, run="6b1f")
@@ -43,10 +46,11 @@ class Journal:
     [None, b'{"text": "4"}']
     """
 
-    def __init__(self, worker: Worker, store: Store, usage: Usage, seen: KeyFilter | None) -> None:
+    def __init__(self, worker: Worker, store: Store, spent: Spent, seen: KeyFilter | None) -> None:
+        self.spent = spent
         self._worker = worker
         self._store = store
-        self._usage = usage
+        self._usage = spent.usage
         self._seen = seen
         self._loop = asyncio.get_running_loop()
         self._numbers = count(store.opening << COUNTER_BITS)
@@ -95,7 +99,7 @@ class Journal:
             seen = None if claiming else KeyFilter()
             if seen:
                 await worker.do(lambda store: store.note_keys(seen.add))
-            return cls(worker, store, await worker.do(Store.totals), seen)
+            return cls(worker, store, await worker.do(Store.spent), seen)
         except BaseException:
             worker.end()
             raise

@@ -31,6 +31,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    case,
     cast,
     create_engine,
     delete,
@@ -262,9 +263,11 @@ _FIRST = cast(openings.c.number, BigInteger) * (1 << COUNTER_BITS)
 WRITTEN_BY = calls.c.number.between(_FIRST, _FIRST + ((1 << COUNTER_BITS) - 1))
 """The condition that an opening wrote a call; over the primary key, so that no calls of other runs are read."""
 
+_UNPRICED = func.count(calls.c.number) - func.count(calls.c.cost_usd)
+"""The number of calls without a price, since the count of a column passes over NULL."""
+
 SUMS: tuple[ColumnElement[Any], ...] = (
-    # The number of calls without a price, since the count of a column passes over NULL.
-    func.count(calls.c.number) - func.count(calls.c.cost_usd),
+    _UNPRICED,
     *(func.coalesce(func.sum(calls.c[name]), 0) for name in USAGE_NAMES),
 )
 """The columns that :func:`usage_from` reads."""
@@ -278,6 +281,15 @@ def usage_from(row: Sequence[Any]) -> Usage:
     # SQL leaves unknown costs out of a sum, where one of them is to make the whole unknown.
     counts = {name: int(count) for name, count in totals.items()}
     return Usage(**counts, cost_usd=None if unpriced else cost, seconds=seconds)
+
+
+SPENT: tuple[ColumnElement[Any], ...] = (
+    func.coalesce(func.sum(calls.c.cost_usd), 0.0),
+    _UNPRICED,
+    # Every call sends some tokens: none means that the provider did not say how many.
+    func.count(case((calls.c.input_tokens <= 0, 1))),
+)
+"""The columns that a ``Spent`` has beside its usage, in their order."""
 
 
 class Statements:

@@ -15,9 +15,10 @@ from sqlalchemy.exc import DBAPIError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from ...state.errors import UsageError
-from ...state.usage import Usage
+from ..private_files import make_private_file, make_private_folder
 from .database import (
     KEPT_AT_ONCE,
+    SPENT,
     SUMS,
     WRITTEN_BY,
     JournalLocation,
@@ -30,7 +31,7 @@ from .database import (
     openings,
     usage_from,
 )
-from .records import Batch, JournalError
+from .records import Batch, JournalError, Spent
 
 T = TypeVar("T")
 
@@ -78,7 +79,10 @@ class Store:
     def _first(self) -> int:
         try:
             if self._place.file:
-                self._place.file.parent.mkdir(parents=True, exist_ok=True)
+                make_private_folder(self._place.file.parent)
+                # SQLite would give a new file the usual permissions; what it cannot open it tells itself.
+                with suppress(OSError):
+                    make_private_file(self._place.file)
             return self.transact(self._open)
         except JournalError as error:
             raise UsageError(str(error)) from error
@@ -165,11 +169,12 @@ class Store:
         assert isinstance(number, int)
         return number
 
-    def totals(self) -> Usage:
+    def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
         mine = openings.join(calls, WRITTEN_BY)
-        statement = select(*SUMS).select_from(mine).where(openings.c.run == self._run)
-        return usage_from(self.transact(lambda connection: connection.execute(statement).one()))
+        statement = select(*SUMS, *SPENT).select_from(mine).where(openings.c.run == self._run)
+        row = self.transact(lambda connection: connection.execute(statement).one())
+        return Spent(usage_from(row[: len(SUMS)]), *row[len(SUMS) :])
 
     def note_keys(self, note: Callable[[bytes], None]) -> None:
         """Call a function with every key of the journal, without holding all of them in memory."""

@@ -31,6 +31,7 @@ from pydantic import PrivateAttr
 from yarl import URL
 
 from ...state.errors import UsageError
+from ...state.redaction import redact
 from .event_loop import on_loop_end
 from .provider_errors import ResponseError
 from .response_parsing import replace_surrogates
@@ -235,7 +236,8 @@ def _words(error: object, content: bytes) -> str:
 
 
 def _shown(content: bytes) -> str:
-    return repr(content[:200].decode(errors="replace"))
+    # Redacted before it is cut, since half a key is no longer known for one.
+    return repr(redact(content[:10_000].decode(errors="replace"))[:200])
 
 
 IDLE_SECONDS = 60.0

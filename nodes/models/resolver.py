@@ -54,8 +54,8 @@ def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
 
 
 def wrap(chat: BaseChatModel) -> LoadedModel:
-    """Make a loaded model of a chat model object of the caller's own, which is used as it is."""
-    return LoadedModel(_label(chat), chat)
+    """Make a loaded model of a chat model object of the caller's own, to be called on any event loop."""
+    return LoadedModel(_label(chat), chat, shared=True)
 
 
 def check(spec: ModelSpec) -> None:

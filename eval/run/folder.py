@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
+from ...nodes.models.waits import Waits
 from ...state.errors import DataError, UsageError
 from ..journal import Journal
 from .config import RunConfig
@@ -89,7 +90,7 @@ class RunFolder:
 
 @asynccontextmanager
 async def run_folder(
-    path: Path | None, manifest: Mapping[str, Any], config: RunConfig
+    path: Path | None, manifest: Mapping[str, Any], config: RunConfig, waits: Waits | None = None
 ) -> AsyncIterator[RunFolder]:
     """Open the folder of a run, new or begun.
 
@@ -97,6 +98,7 @@ async def run_folder(
         path: the folder; ``None`` keeps calls in a temporary one until the run ends.
         manifest: what the run is; a folder that holds another run is refused.
         config: whether results in the folder are renamed, and where the journal is.
+        waits: gets a note while the journal is waited for.
 
     Raises:
         UsageError: another process uses the folder, it holds another run, or the journal cannot be used.
@@ -113,6 +115,7 @@ async def run_folder(
             fresh=manifest.get("fresh", config.fresh),
             # The lock on the folder keeps others from the journal inside; one that is named may have other users.
             shared=config.journal is not None,
+            waits=waits or Waits(),
         )
         try:
             run = RunFolder(manifest, path, journal)

@@ -17,6 +17,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_e
 
 from ...nodes.models.waits import Waits
 from ...state.errors import UsageError
+from ..private_files import make_private_file, make_private_folder
 from .database import (
     KEPT_AT_ONCE,
     SPENT,
@@ -94,7 +95,10 @@ class Store:
     def _first(self) -> int:
         try:
             if self._place.file:
-                self._place.file.parent.mkdir(parents=True, exist_ok=True)
+                make_private_folder(self._place.file.parent)
+                # SQLite would give a new file the usual permissions; what it cannot open it tells itself.
+                with suppress(OSError):
+                    make_private_file(self._place.file)
             return self.transact(self._open)
         except JournalError as error:
             raise UsageError(str(error)) from error

@@ -36,8 +36,9 @@ _WORD = r"""[^\s"'\\&,;<>{}()\[\]]+"""
 _QUOTED = r"""[^"'\\]+"""
 _SCHEME = r"(?:(?:bearer|basic|digest|token|apikey|negotiate|aws4-hmac-sha256)\s+)?"
 _SHAPES = (
-    # postgresql://me:secret@host
-    re.compile(r"(?<=://)[^/\s@\"']+(?=@)"),
+    # postgresql://me:secret@host, https://secret@host; in postgresql://me@host there is none
+    re.compile(r"(?P<name>://[^/\s@:\"']*:)[^/\s@\"']+(?=@)"),
+    re.compile(r"(?i)(?P<name>\bhttps?://)[^/\s@:\"']+(?=@)"),
     # Cookie: session=abc; other=def
     re.compile(rf"(?i)(?P<name>\bcookie{_IS})[^\"'\r\n]+"),
     # {"Authorization": "Bearer eyJhbGci"}, {"x-api-key": "abc"}
@@ -71,7 +72,7 @@ def redact(text: str) -> str:
     >>> redact("no such key: sk-abcdefgh12345678")
     'no such key: ***'
     >>> redact('{"Authorization": "Bearer abc"} at http://me:pw@host/v1?api_key=def&n=1')
-    '{"Authorization": "Bearer ***"} at http://***@host/v1?api_key=***&n=1'
+    '{"Authorization": "Bearer ***"} at http://me:***@host/v1?api_key=***&n=1'
     """
     return spelled_out(_without_keys(text))
 
@@ -102,7 +103,7 @@ def redact_all(value: Any) -> Any:
     """Redact all text in plain data; what stands under the name of a secret is hidden, whatever it is.
 
     >>> redact_all({"model": "m?base_url=http://me:pw@host", "api_key": "abc", "n": 2})
-    {'model': 'm?base_url=http://***@host', 'api_key': '***', 'n': 2}
+    {'model': 'm?base_url=http://me:***@host', 'api_key': '***', 'n': 2}
     """
     if isinstance(value, Mapping):
         return {

@@ -25,7 +25,7 @@ from jurygraph.nodes.delimiters import fenced_sections
 from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
-from jurygraph.state.settings import BACKGROUNDS, Layout, RefereeSettings, WrapperSettings
+from jurygraph.state.settings import BACKGROUNDS, DebateSettings, Layout, RefereeSettings, WrapperSettings
 from jurygraph.state.settings.referee_settings import ROLES, SAME
 from jurygraph.state.transcript import Turn
 
@@ -321,3 +321,40 @@ def test_a_foreign_protocol_is_held_to_the_same(
         .told[0]
         .system.startswith("You are the optimist of two judges. Look for what is good first.\n")
     )
+
+
+SAID_ELSEWHERE: dict[str, list[Settings]] = {
+    "debate": [
+        {"persona": persona, "tie_breaker": True, "commander": "llm"}
+        for persona in choices(DebateSettings.model_fields["persona"].annotation)
+    ],
+    "chateval": [{"referees": 5}, {"strategy": "summarizer"}, {"roles": SAME}, {"roles": "coding"}],
+    "samre": [{"ballot": "score"}, {"memory": "summary"}],
+    "more": [{"rounds": 2}, {"aggregate": "best"}, {"collaborate": True}],
+}
+"""Settings with which agents are told what they are not told by default."""
+
+
+def test_the_page_on_prompts_quotes_what_agents_are_told(bench: ModuleType) -> None:
+    page = Path(__file__).parents[1] / "docs" / "prompts.md"
+    if not page.is_file():
+        pytest.skip("docs/ is not beside tests/")
+    told = [
+        "\n".join((one.system, one.user, one.rest))
+        for name, kind in CASES
+        for settings in ({"structured": "off"}, *SAID_ELSEWHERE.get(name, [{}]))
+        for one in heard(name, bench, kind, **settings).told
+    ]
+    known = _numbers_aside("\n".join(told))
+    quoted = [
+        _numbers_aside(part).strip(" .,:")
+        for row in re.findall(r"^\|.*\| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        for quotation in re.findall(r'"([^"]+)"', row)
+        for part in quotation.split("...")
+    ]
+    assert len(quoted) > 100
+    assert [part for part in quoted if part not in known] == []
+
+
+def _numbers_aside(text: str) -> str:
+    return re.sub(r"\d+", "0", " ".join(text.split()))

@@ -215,7 +215,9 @@ def contents(path: Path) -> str:
     [
         ("https://host/v1?api_key=abc&n=1", "https://host/v1?api_key=***&n=1"),
         ("https://host/models/m:generate?key=abc", "https://host/models/m:generate?key=***"),
-        ("postgresql://me:pw@host/db", "postgresql://***@host/db"),
+        ("postgresql://me:pw@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("https://ghtoken@host/db", "https://***@host/db"),
         ("Authorization: Bearer abc", "Authorization: Bearer ***"),
         ("authorization: Basic bWU6cHc=", "authorization: Basic ***"),
         ('"Authorization": "Custom abc"', '"Authorization": "***"'),
@@ -286,7 +288,7 @@ def test_a_short_value_is_a_word_and_not_a_secret(monkeypatch: pytest.MonkeyPatc
 def test_plain_data_is_redacted_by_value_and_by_name() -> None:
     settings = {"models": {"*": {"name": "m", "base_url": "http://me:pw@host", "api_key": "abc"}}, "n": 2}
     assert redact_all(settings) == {
-        "models": {"*": {"name": "m", "base_url": "http://***@host", "api_key": "***"}},
+        "models": {"*": {"name": "m", "base_url": "http://me:***@host", "api_key": "***"}},
         "n": 2,
     }
 

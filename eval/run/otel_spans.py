@@ -205,7 +205,7 @@ def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]
         "gen_ai.provider.name": provider,
         "gen_ai.request.model": model,
         "gen_ai.agent.name": str(call.metadata.get("agent", "")),
-        "gen_ai.output.type": "json" if call.schema is not None and call.model.structured else "text",
+        "gen_ai.output.type": "json" if call.schema is not None and call.model.takes_structure() else "text",
     }
     for name in _PARAMETERS:
         if isinstance(value := given.get(name), int | float):

@@ -21,6 +21,7 @@ from ...state.transcript import Turn
 from ...state.usage import USAGE_FIELDS, Usage
 from ...state.verdict import Winner
 from ..datasets.items import digest
+from ..private_files import keep_permissions, private
 from .results_index import Digests, LineIndex, Lines
 
 FILE = "results.jsonl"
@@ -272,7 +273,7 @@ class ResultsFile:
         if self._file is None:
             _cut_off_half_line(self.path)
             # Unbuffered: a line that is written outlives the process.
-            self._file = FileIO(self.path, "a")
+            self._file = FileIO(self.path, "a", opener=private)
             finalize(self, self._file.close)
         return self._file
 
@@ -284,7 +285,7 @@ class ResultsFile:
             return
         fresh = self.path.with_suffix(".tmp")
         try:
-            with self.path.open("rb") as old, fresh.open("wb") as new:
+            with self.path.open("rb") as old, open(fresh, "wb", opener=private) as new:
                 for line in lines:
                     old.seek(index.offsets[line])
                     new.write(old.readline())
@@ -293,6 +294,7 @@ class ResultsFile:
         except OSError:
             fresh.unlink(missing_ok=True)
             raise
+        keep_permissions(self.path, fresh)
         fresh.replace(self.path)
         self._lines = index.rearranged(lines)
 

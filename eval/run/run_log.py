@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ...state.redaction import one_line
+from ..private_files import make_private_folder, private
 
 FILE = "log.jsonl"
 ROOT = logging.getLogger("jurygraph")
@@ -134,9 +135,9 @@ class _LogFile(_BrokenPipeSafeHandler):
 
     def _open(self) -> FileIO:
         """Open the file with the first record, so that a run that is refused leaves none behind."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
         # In mode "a" every write goes to the end, wherever the check of the last byte has left the position.
-        file = self._path.open("a+b", buffering=0)
+        file = FileIO(self._path, "a+", opener=private)
         if file.tell():
             file.seek(-1, 2)
             self._torn = file.read(1) != b"\n"

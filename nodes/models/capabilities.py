@@ -93,7 +93,7 @@ _NOT_BUILT = re.compile(
     r"requires? |failed to parse|conversion failed|not implemented|invalid grammar|no endpoints found"
 )
 _FORM_PARAMETER = re.compile(
-    r"response_?format|json_schema|json_object|tool_?choice|tool_?config|output_(?:config|format)|text_?format"
+    r"response[_ ]?format|json_schema|json_object|tool_?choice|tool_?config|output[_ ](?:config|format)|text_?format"
     r"|response_(?:mime_type|schema|json_schema)|guided_"
 )
 """Finds the names of the parameters that ask for JSON."""

@@ -7,14 +7,16 @@ import atexit
 import json
 import struct
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
+from ...nodes.models.waits import Waits
 from ...state.usage import Usage
 from .database import COUNTER_BITS, journal_location
 from .records import Batch, Entry, Spent, usage_values
-from .store import Store
+from .store import Patience, Store
 from .worker import Keep, Reserve, Worker
 
 T = TypeVar("T")
@@ -22,6 +24,14 @@ T = TypeVar("T")
 SQLITE_PATIENCE, POSTGRES_PATIENCE = 60.0, 600.0
 # Seconds that a program which ends without closing its journal waits for the last writes.
 _EXIT_PATIENCE = 30.0
+
+
+class PatienceOptions(TypedDict, total=False):
+    """Names the fields of ``Patience`` for type checkers."""
+
+    retry_seconds: float
+    lease: float
+    waits: Waits
 
 
 class Journal:
@@ -64,8 +74,7 @@ class Journal:
         run: str,
         fresh: bool = False,
         shared: bool | None = None,
-        retry_seconds: float | None = None,
-        lease: float = 60.0,
+        **patience: Unpack[PatienceOptions],
     ) -> Journal:
         """Open a journal, or create it.
 
@@ -76,8 +85,8 @@ class Journal:
             fresh: whether replies from before the run's first opening are ignored. They stay; later ones are served.
             shared: whether other processes may have it open at the same time, so that calls have to be
                 claimed. Default: where it was given as a URL.
-            retry_seconds: for how long a full disk, a lock or a lost server is retried.
-            lease: after how many seconds the claims of a process lapse that does not renew them.
+            **patience: how long it waits for what, see ``Patience``; a full disk, a lock or a lost server is retried
+                for a minute with a file, for ten with Postgres.
 
         Raises:
             UsageError: an unknown kind of database, one that cannot be reached, a file that is no journal, or a
@@ -85,14 +94,13 @@ class Journal:
         """
         there = journal_location(where)
         claiming = there.named_by_url if shared is None else shared
-        waiting = (
-            (SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE) if retry_seconds is None else retry_seconds
-        )
+        usual = Patience(retry_seconds=SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE)
+        waiting = replace(usual, **patience)
 
         def opening() -> Store:
-            return Store(there, run, shared=claiming, fresh=fresh, retry_seconds=waiting, lease=lease)
+            return Store(there, run, shared=claiming, fresh=fresh, patience=waiting)
 
-        worker = Worker(opening, shared=claiming, lease=lease)
+        worker = Worker(opening, shared=claiming, patience=waiting)
         try:
             store = await worker.start()
             # With several processes, keys that another one adds later would be missing from the filter.

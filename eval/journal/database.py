@@ -65,6 +65,9 @@ _NOTICE_LOSS = {
 }
 # Seconds that the database itself waits for a lock; the store then warns and tries again.
 _LOCK_PATIENCE = 2
+# Seconds after which Postgres ends a session that has begun a transaction and says no more: a process that was stopped
+# there, or a machine that vanished, would else hold its locks for ever. Whoever is only slow connects anew.
+IDLE_PATIENCE = 5
 _PAGE_BYTES = 8192
 
 
@@ -134,6 +137,7 @@ def _postgres_engine(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:
         connection.execute(f"SET lock_timeout = '{_LOCK_PATIENCE}s'")
+        connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_PATIENCE}s'")
         # The driver began a transaction for the SET, and to roll it back would undo the setting.
         connection.commit()
 

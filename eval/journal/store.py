@@ -6,7 +6,8 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
+from ...nodes.models.waits import Waits
 from ...state.errors import UsageError
 from ..private_files import make_private_file, make_private_folder
 from .database import (
@@ -40,6 +42,21 @@ _EDGE_PATIENCE = 10.0
 Row = tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class Patience:
+    """Says how long a journal waits for what.
+
+    Attributes:
+        retry_seconds: for how long faults that may pass are retried.
+        lease: for how many seconds the claims of a process hold that does not renew them.
+        waits: gets a note while a fault or another process is waited out.
+    """
+
+    retry_seconds: float = 60.0
+    lease: float = 60.0
+    waits: Waits = field(default_factory=Waits)
+
+
 class Store:
     """Reads and writes the tables of a journal, for one opening of it and from one thread.
 
@@ -48,8 +65,7 @@ class Store:
         run: the run that opens it.
         shared: whether other processes may have it open; calls are claimed then.
         fresh: whether replies from before the run's first opening are ignored.
-        retry_seconds: for how long faults that may pass are retried.
-        lease: for how many seconds the claims of a process hold that does not renew them.
+        patience: how long it waits.
     """
 
     def __init__(
@@ -59,20 +75,20 @@ class Store:
         *,
         shared: bool,
         fresh: bool,
-        retry_seconds: float,
-        lease: float,
+        patience: Patience,
     ) -> None:
         self._place = place
+        self._waits = patience.waits
         self._run = run
         self._shared = shared
         # The first transaction asks for this already; the lasting value is set once the journal is open.
-        self._retry_seconds = min(retry_seconds, _EDGE_PATIENCE)
-        self._lease = lease
+        self._retry_seconds = min(patience.retry_seconds, _EDGE_PATIENCE)
+        self._lease = patience.lease
         self._engine = place.engine()
         self._connection: Connection | None = None
         self._inode: int | None = None
         self.opening = self._first()
-        self._retry_seconds = retry_seconds
+        self._retry_seconds = patience.retry_seconds
         since = self.transact(self._first_of_run) if fresh else 0
         self._statements = Statements(self._engine.dialect, self.opening, since=since)
 
@@ -100,7 +116,9 @@ class Store:
             JournalError: a fault that lasts.
         """
         begin = self._place.file is not None and not one_statement
-        return persevere(lambda: self._once(action, begin), self._place, lambda: self._retry_seconds)
+        return persevere(
+            lambda: self._once(action, begin), self._place, lambda: self._retry_seconds, self._waits
+        )
 
     def _once(self, action: Callable[[Connection], T], begin: bool) -> T:
         try:
@@ -201,11 +219,12 @@ class Store:
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the newest reply of each key that has one."""
-        return self.transact(lambda connection: self._replies(connection, keys), one_statement=True)
 
-    def _replies(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        rows = connection.execute(self._statements.look_up, {"keys": keys})
-        return {row.key: row.reply for row in rows}
+        def action(connection: Connection) -> dict[bytes, bytes]:
+            rows = connection.execute(self._statements.look_up, {"keys": keys})
+            return {row.key: row.reply for row in rows}
+
+        return self.transact(action, one_statement=True)
 
     def reserve(self, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], set[bytes]]:
         """Return the stored replies, and which of the other keys this opening has claimed and is to call."""
@@ -214,20 +233,17 @@ class Store:
         wanted = sorted(set(keys) - found.keys())
         if not wanted:
             return found, set()
-        ours, late = self.transact(lambda connection: self._claim(connection, wanted))
-        return found | late, ours
+        ours = self.transact(lambda connection: self._claim(connection, wanted))
+        # Between the first look and the claim, another process may have kept a reply and freed its claim. Looked up
+        # after the commit: a process that is stopped while it is sent long replies must hold no locks.
+        late = self.look_up(list(ours)) if ours else {}
+        self.free(late)
+        return found | late, ours - late.keys()
 
-    def _claim(self, connection: Connection, keys: Sequence[bytes]) -> tuple[set[bytes], dict[bytes, bytes]]:
+    def _claim(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
         rows = [{"key": key, "opening": self.opening} for key in keys]
         connection.execute(self._statements.claim, rows)
-        ours = set(connection.scalars(self._statements.claimed, {"keys": keys}))
-        if not ours:
-            return ours, {}
-        # Between the first look and the claim, another process may have kept a reply and freed its claim.
-        late = self._replies(connection, list(ours))
-        if late:
-            connection.execute(self._statements.free, {"keys": list(late)})
-        return ours - late.keys(), late
+        return set(connection.scalars(self._statements.claimed, {"keys": keys}))
 
     def free(self, keys: Iterable[bytes]) -> None:
         """Free claims of this opening."""
@@ -296,8 +312,11 @@ _PASSING_SQLITE = {
     sqlite3.SQLITE_IOERR,
 }
 
-# Connection lost, transaction lost to another (deadlock), resources, operator's shutdown, lock not available, I/O.
-_PASSING_POSTGRES = ("08", "40", "53", "57", "55P03", "58")
+# Connection lost, session ended for idling in a transaction, transaction lost to another (deadlock), resources,
+# operator's shutdown, lock not available, I/O.
+_PASSING_POSTGRES = ("08", "25P03", "40", "53", "57", "55P03", "58")
+# Attempts that are made however long they take: a process that was stopped meanwhile has lost no time of its own.
+_ATTEMPTS_AT_LEAST = 3
 _REMEDIES = {
     sqlite3.SQLITE_BUSY: "another program holds it: close that program",
     sqlite3.SQLITE_LOCKED: "another program holds it: close that program",
@@ -310,17 +329,44 @@ _REMEDIES = {
 }
 
 
-def persevere(action: Callable[[], T], place: JournalLocation, retry_seconds: Callable[[], float]) -> T:
+def persevere(
+    action: Callable[[], T],
+    place: JournalLocation,
+    retry_seconds: Callable[[], float],
+    waits: Waits | None = None,
+) -> T:
     """Run an action, and retry it while the fault may pass; ``retry_seconds`` is asked anew before each attempt.
 
     Raises:
         JournalError: the fault lasts or cannot pass; says which database, what is wrong and what to do.
     """
+    with ExitStack() as notes:
+
+        def before_sleep(state: RetryCallState) -> None:
+            notes.close()
+            if waits:
+                left = retry_seconds() - (state.seconds_since_start or 0.0)
+                why = explain(fault) if isinstance(fault := _fault(state), DBAPIError) else ""
+                notes.enter_context(waits.noted(f"journal {place.shown}", why, left))
+            _warn(state, place, retry_seconds())
+
+        return _retried(action, place, retry_seconds, before_sleep)
+
+
+def _retried(
+    action: Callable[[], T],
+    place: JournalLocation,
+    retry_seconds: Callable[[], float],
+    before_sleep: Callable[[RetryCallState], None],
+) -> T:
     retrying = Retrying(
         retry=retry_if_exception(passes),
         wait=wait_random_exponential(multiplier=0.05, max=_WAIT_AT_MOST),
-        stop=lambda state: (state.seconds_since_start or 0.0) >= retry_seconds(),
-        before_sleep=lambda state: _warn(state, place, retry_seconds()),
+        stop=lambda state: (
+            state.attempt_number >= _ATTEMPTS_AT_LEAST
+            and (state.seconds_since_start or 0.0) >= retry_seconds()
+        ),
+        before_sleep=before_sleep,
         reraise=True,
     )
     try:
@@ -362,8 +408,12 @@ def _is_operational(error: DBAPIError) -> bool:
     return type(error.orig).__name__ in ("OperationalError", "InterfaceError")
 
 
+def _fault(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
 def _warn(state: RetryCallState, place: JournalLocation, retry_seconds: float) -> None:
-    fault = state.outcome.exception() if state.outcome else None
+    fault = _fault(state)
     if isinstance(fault, DBAPIError) and state.next_action:
         logger.warning(
             "journal %s: %s; trying again in %.1f s, for %g s at most",

@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
+from ...nodes.models.waits import Waits
 from ...state.errors import DataError, UsageError
 from ..journal import Journal
 from ..private_files import keep_permissions, make_private_folder, private, warn_of_readers
@@ -91,7 +92,7 @@ class RunFolder:
 
 @asynccontextmanager
 async def run_folder(
-    path: Path | None, manifest: Mapping[str, Any], config: RunConfig
+    path: Path | None, manifest: Mapping[str, Any], config: RunConfig, waits: Waits | None = None
 ) -> AsyncIterator[RunFolder]:
     """Open the folder of a run, new or begun.
 
@@ -99,6 +100,7 @@ async def run_folder(
         path: the folder; ``None`` keeps calls in a temporary one until the run ends.
         manifest: what the run is; a folder that holds another run is refused.
         config: whether results in the folder are renamed, and where the journal is.
+        waits: gets a note while the journal is waited for.
 
     Raises:
         UsageError: another process uses the folder, it holds another run, or the journal cannot be used.
@@ -115,6 +117,7 @@ async def run_folder(
             fresh=manifest.get("fresh", config.fresh),
             # The lock on the folder keeps others from the journal inside; one that is named may have other users.
             shared=config.journal is not None,
+            waits=waits or Waits(),
         )
         if path is not None:
             warn_of_readers(path, (RESULTS, FILE, JOURNAL, LOG))

@@ -21,7 +21,9 @@ from ..nodes.offline import DISCLOSURE
 from ..nodes.prompt_templates import Prompts
 from ..state.aspects import Aspect
 from ..state.errors import DataError, InputError, UsageError
-from .datasets.dataset import Data, Dataset, choose_aspects, describe_data, load_dataset
+from ..state.redaction import redact_all
+from .datasets.aspect_choice import choose_aspects, warn_of_shared_names
+from .datasets.dataset import Data, Dataset, describe_data, load_dataset
 from .datasets.items import Item
 from .replay.from_file import RecordedFile
 from .replay.from_run import PastRun
@@ -128,6 +130,8 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     dataset = _dataset(data, recording)
     names = options.get("aspects", ())
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
+    if recording is None:
+        warn_of_shared_names(dataset, names)
     graphs, bound_judges = {}, {}
     # A protocol that is named twice is judged once.
     chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))
@@ -271,13 +275,15 @@ def describe_run(
     return {
         # A run that resumes keeps the id of its first start (`write_manifest`).
         "run": uuid4().hex,
-        "signatures": signatures,
+        "signatures": redact_all(signatures),
         "note": recording.note if recording else _note(bound_judges),
         **({"replies": recording.described()} if recording else {}),
+        # A model's address may hold a password, and its parameters a key.
         "protocols": {
-            name: bound_judge.bound.model_dump(mode="json") for name, bound_judge in bound_judges.items()
+            name: redact_all(bound_judge.bound.model_dump(mode="json"))
+            for name, bound_judge in bound_judges.items()
         },
-        "models": {name: _models(bound_judge) for name, bound_judge in bound_judges.items()},
+        "models": {name: redact_all(_models(bound_judge)) for name, bound_judge in bound_judges.items()},
         "prompts": {name: _prompts_digest(bound_judge) for name, bound_judge in bound_judges.items()},
         "data": describe_data(dataset),
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],

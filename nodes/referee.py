@@ -42,15 +42,15 @@ async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) ->
     last = turn == settings.turns
     scored = last or settings.score_each_turn
     others = settings.referees > 1
+    # A summarizer is somebody else, whose words even the only referee is shown.
+    alone = not others and settings.strategy != "summarizer"
     own = _own(state, runtime, speaker, others=others, last=last, scored=scored)
     answer = await runtime.ask(
         Question(
             agent=speaker.agent,
             role="referee",
             round=turn,
-            prompt=build_prompt(
-                state, runtime.prompts, own, visible_history(state, settings), alone=not others
-            ),
+            prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings), alone=alone),
             form=score_schema(task) if scored else TextSchema(),
             details={**call_metadata(task), "persona": speaker.name},
         )

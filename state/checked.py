@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from .errors import Fault, InputError
+from .redaction import redact
 
 # Parts of a place that name one of several types that a field may have, such as `tuple[union[str,Role],...]`.
 _TYPE = re.compile(r"[\[(]|^(float|int|str)$")
@@ -168,5 +169,6 @@ def shortened(value: Any) -> str:
     >>> shortened("a" * 100)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ..."
     """
-    shown = repr(value)
+    # Redacted before it is cut, since half a key is no longer known for one.
+    shown = redact(repr(value))
     return shown if len(shown) <= 60 else f"{shown[:60]} ..."

@@ -12,6 +12,7 @@
 They are also ``ValueError`` or ``RuntimeError``: servers pass on the messages of built-in kinds of errors only.
 What may succeed later is a ``ConnectionError`` too, which LangGraph's ``RetryPolicy`` tries again by default.
 ``InputError`` is pydantic's ``ValidationError`` as well, and has its ``errors()``.
+Keys and control characters are taken out of every message (``redaction.py``), since it may quote what others have said.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from .redaction import redact, redact_all
 from .transcript import Turn
 
 ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused", "filtered", "cut_off"]
@@ -29,7 +31,10 @@ ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused"
 
 
 class JurygraphError(Exception):
-    """Serve as the base of every error that jurygraph raises itself."""
+    """Serve as the base of every error that jurygraph raises itself; its message holds no keys."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(redact(one) if isinstance(one, str) else one for one in arguments))
 
 
 class UsageError(JurygraphError, ValueError):
@@ -51,6 +56,11 @@ class Fault(NamedTuple):
     words: str
     value: Any = None
 
+    def redacted(self) -> Fault:
+        """Return the same fault without keys, whose fields may be named like one."""
+        name = str(self.where[-1]) if self.where else ""
+        return self._replace(words=redact(self.words), value=redact_all({name: self.value})[name])
+
     def __str__(self) -> str:
         # A check of our own that pydantic called has a whole sentence to say.
         stop = ": " if self.kind == "value_error" else " "
@@ -70,7 +80,7 @@ class InputError(UsageError, ValidationError):  # type: ignore[misc]
     @classmethod
     def of(cls, title: str, faults: Iterable[Fault]) -> InputError:
         """Make the error of some faults of one object; ``title`` is what the object is called."""
-        found = tuple(faults)
+        found = tuple(fault.redacted() for fault in faults)
         lines = [
             InitErrorDetails(
                 type=PydanticCustomError(fault.kind, "{words}", {"words": fault.words}),
@@ -112,7 +122,7 @@ class ReplyError(JurygraphError, ValueError):
 
     def __init__(self, problem: str, reply: str, fault: ReplyFault = "missing") -> None:
         super().__init__(problem)
-        self.problem = problem
+        self.problem = redact(problem)
         self.reply = reply
         self.fault: ReplyFault = fault
         self.agent: str | None = None
@@ -122,7 +132,9 @@ class ReplyError(JurygraphError, ValueError):
     def __str__(self) -> str:
         who = f"{self.agent}, round {self.round}: " if self.agent is not None else ""
         # Both ends: a verdict stands at the end of a reply, a refusal at its beginning.
-        shown = self.reply if len(self.reply) <= 400 else f"{self.reply[:200]} ... {self.reply[-180:]}"
+        # Redacted before it is cut, since half a key is no longer known for one.
+        reply = redact(self.reply)
+        shown = reply if len(reply) <= 400 else f"{reply[:200]} ... {reply[-180:]}"
         return f"{who}{self.problem} Raw reply: {shown!r}"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -216,7 +216,7 @@ class _Gathered:
             raise DataError(f"{self._path}: {explain(error)}") from error
         if not items:
             raise DataError(f"{self._path}: holds no recorded replies")
-        dataset = Dataset.of(name, items, family=self._family or "summeval")
+        dataset = Dataset.of(name, items, family=self._family)
         return replace(dataset, digest=digest, location=self._path)
 
     def _item(self, about: dict[str, Any]) -> Item:

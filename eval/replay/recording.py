@@ -17,7 +17,8 @@ from ...nodes.offline import DISCLOSURE
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
 from ...state.settings import Settings
-from ..datasets.dataset import Dataset, choose_aspects
+from ..datasets.aspect_choice import choose_aspects
+from ..datasets.dataset import Dataset
 from ..datasets.items import About, CompareItem, ScoreItem
 from ..run.results import Key
 
@@ -233,8 +234,8 @@ NOT_RECORDED = "(not recorded)"
 class RecordedText(ScoreItem):
     """Stands for a rated text that the recording does not hold; ``known`` is what it says of the text, by aspect."""
 
-    source: str = ""
-    candidate: str = ""
+    source: str = NOT_RECORDED
+    candidate: str = NOT_RECORDED
     known: dict[str, About] = Field(default_factory=dict)
 
     def about(self, aspect: str) -> About:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from ...state.errors import StoppedError
+from ...state.redaction import redact
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -32,7 +33,7 @@ class StopSignal:
     def ask(self, reason: Reason, explanation: str) -> None:
         """Ask the run to end; only the first reason is kept."""
         if self.reason is None:
-            self.reason, self.explanation = reason, explanation
+            self.reason, self.explanation = reason, redact(explanation)
             self._asked.set()
 
     def ask_for(self, error: OSError, where: object) -> None:

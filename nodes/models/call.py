@@ -90,6 +90,24 @@ class UnsupportedParameterError(ModelCallError):
         return type(self), (str(self), self.parameter), self.__dict__
 
 
+class UnreadResponseError(ModelCallError):
+    """Raised where a response came and reading it failed, which is a fault of this program and not of the reply.
+
+    Attributes:
+        messages: the response as the client gave it, which has been paid for.
+        seconds: how long it took.
+    """
+
+    def __init__(self, message: str, messages: Sequence[BaseMessage], seconds: float) -> None:
+        super().__init__(message)
+        self.messages = messages
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default an error is made again of its message alone.
+        return type(self), (str(self), self.messages, self.seconds), self.__dict__
+
+
 Send = Callable[[Call], Awaitable[Reply]]
 """A function that makes a call: one attempt, or all that a run puts around it."""
 

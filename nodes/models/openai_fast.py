@@ -31,9 +31,10 @@ from pydantic import PrivateAttr
 from yarl import URL
 
 from ...state.errors import UsageError
+from ...state.redaction import redact
 from .event_loop import on_loop_end
 from .provider_errors import ResponseError
-from .response_parsing import replace_surrogates
+from .response_parsing import replace_surrogates, token_count
 
 LARGEST_BODY = 64 * 2**20
 """Bytes. No chat completion is as large; a body that is must not fill the memory."""
@@ -156,11 +157,20 @@ class FastChatOpenAI(ChatOpenAI):
         return _body(payload)
 
     def _result(self, body: dict[str, Any]) -> ChatResult:
-        result = self._create_chat_result(body)
+        result = self._create_chat_result({**body, "usage": _counted(body.get("usage"))})
         # ``_create_chat_result`` takes the refusal over from the client's typed reply only, not from a dict.
         for choice, generation in zip(body["choices"], result.generations, strict=True):
             generation.message.additional_kwargs["refusal"] = choice["message"].get("refusal")
         return result
+
+
+def _counted(usage: object) -> dict[str, Any] | None:
+    """Return the numbers of a response's usage that are numbers of tokens, on which ``ChatOpenAI`` calculates."""
+    if not isinstance(usage, dict):
+        return None
+    return {
+        name: _counted(held) if isinstance(held, dict) else token_count(held) for name, held in usage.items()
+    }
 
 
 _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
@@ -235,7 +245,8 @@ def _words(error: object, content: bytes) -> str:
 
 
 def _shown(content: bytes) -> str:
-    return repr(content[:200].decode(errors="replace"))
+    # Redacted before it is cut, since half a key is no longer known for one.
+    return repr(redact(content[:10_000].decode(errors="replace"))[:200])
 
 
 IDLE_SECONDS = 60.0

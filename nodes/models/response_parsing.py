@@ -77,19 +77,48 @@ def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
 
 
 def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
-    """Read what the request took; where the provider does not say, its cost is unknown."""
+    """Read what the request took; where the provider does not say, or says what cannot be, its cost is unknown."""
     said = getattr(message, "usage_metadata", None) or {}
-    cached = (said.get("input_token_details") or {}).get("cache_read") or 0
-    tokens = (said.get("input_tokens", 0), cached, said.get("output_tokens", 0))
+    details = said.get("input_token_details") or {}
+    # Under a service tier of OpenAI's, the name has the tier in front.
+    held = next((number for name, number in details.items() if name.endswith("cache_read")), None)
+    sent, cached, written = map(token_count, (said.get("input_tokens"), held, said.get("output_tokens")))
+    # No prompt is empty: clients make a zero of what the provider left out. The same goes for words that took no token.
+    known = (
+        bool(sent)
+        and written is not None
+        and (written > 0 or not message.text)
+        and (cached or 0) <= (sent or 0)
+    )
+    # What is cached may be left out; what is said of it and cannot be makes the cost unknown.
+    known = known and (cached is not None or held is None)
+    tokens = (sent or 0, cached or 0, written or 0) if known else (sent or 0, 0, written or 0)
     return Usage(
         calls=1,
         input_tokens=tokens[0],
         cached_input_tokens=tokens[1],
         output_tokens=tokens[2],
-        reasoning_tokens=(said.get("output_token_details") or {}).get("reasoning") or 0,
-        cost_usd=prices.cost_usd(label, *tokens) if said or label == "offline" else None,
+        reasoning_tokens=token_count((said.get("output_token_details") or {}).get("reasoning")) or 0,
+        cost_usd=prices.cost_usd(label, *tokens) if known or label == "offline" else None,
         seconds=seconds,
     )
+
+
+MOST_TOKENS = 10**9
+"""More tokens than any request has; a larger number is a mistake of the provider's."""
+
+
+def token_count(value: object) -> int | None:
+    """Return a number of tokens; None for what is none: text, fractions, negative and endless numbers.
+
+    >>> token_count(12), token_count(12.0), token_count("12"), token_count(-1), token_count(1e30), token_count(None)
+    (12, 12, 12, None, None, None)
+    """
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
 
 
 def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:

@@ -18,12 +18,20 @@ class Wait:
     Attributes:
         subject: what is waited for: a model, a journal.
         why: the reason, in a few words.
-        until: when it ends at the latest, in seconds since 1970; ``None`` where nobody can know.
+        since: when it began, in seconds since 1970.
+        until: when it ends at the latest; ``None`` where nobody can know.
     """
 
     subject: str
     why: str
+    since: float
     until: float | None
+
+    def is_shown(self, now: float) -> bool:
+        """Tell whether the wait is not over yet and long enough to be told of."""
+        if self.until is None:
+            return now - self.since >= SHOWN_FROM
+        return self.until > now and self.until - self.since >= SHOWN_FROM
 
 
 class Waits:
@@ -42,10 +50,10 @@ class Waits:
         self._waits: set[Wait] = set()
 
     def add(self, subject: str, why: str, seconds: float | None) -> Wait:
-        """Note a wait of so many seconds at most; short ones are noted, too, and not shown."""
-        wait = Wait(subject, why, None if seconds is None else self._clock() + seconds)
-        if seconds is None or seconds >= SHOWN_FROM:
-            self._waits.add(wait)
+        """Note a wait of so many seconds at most; ``None`` where nobody can know."""
+        now = self._clock()
+        wait = Wait(subject, why, now, None if seconds is None else now + seconds)
+        self._waits.add(wait)
         return wait
 
     def remove(self, wait: Wait) -> None:
@@ -65,7 +73,7 @@ class Waits:
         """Describe the wait that ends last, and how many others there are; empty if there is none."""
         # A copy in one step, since threads add and remove.
         now, waits = self._clock(), tuple(self._waits)
-        current = [wait for wait in waits if wait.until is None or wait.until > now]
+        current = [wait for wait in waits if wait.is_shown(now)]
         if not current:
             return ""
         last = max(current, key=lambda wait: float("inf") if wait.until is None else wait.until)

@@ -109,7 +109,7 @@ def after_pessimist(state: JudgeState, settings: TwoJudgesSettings) -> str:
 
 async def _ask(role: str, round: int, state: JudgeState, runtime: AgentRuntime[TwoJudgesSettings]) -> Answer:
     task = task_of(state)
-    own = runtime.prompts.render("two_judges/judge", role=role, wanted=requested_output(task))
+    own = runtime.prompts.instruction("two_judges/judge", role=role, wanted=requested_output(task))
     return await runtime.ask(
         Question(
             agent=role,

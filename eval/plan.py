@@ -22,7 +22,8 @@ from ..nodes.prompt_templates import Prompts
 from ..state.aspects import Aspect
 from ..state.errors import DataError, InputError, UsageError
 from ..state.redaction import redact_all
-from .datasets.dataset import Data, Dataset, choose_aspects, describe_data, load_dataset
+from .datasets.aspect_choice import choose_aspects, warn_of_shared_names
+from .datasets.dataset import Data, Dataset, describe_data, load_dataset
 from .datasets.items import Item
 from .replay.from_file import RecordedFile
 from .replay.from_run import PastRun
@@ -37,7 +38,7 @@ class Options(TypedDict, total=False):
     """Says how a dataset is to be judged.
 
     Attributes:
-        aspects: which aspects to score; default: all that the dataset has labels for.
+        aspects: which aspects to score, by name or as aspects of one's own; default: all that have labels.
         settings: settings by name, for all the protocols, such as ``{"n": 2}``; those of one protocol alone stand under
             its name: ``{"ensemble": {"referees": 9}}``.
         models: role to chat model or model name, ``"*"`` for all.
@@ -47,7 +48,7 @@ class Options(TypedDict, total=False):
         replies: recorded replies, or the folder of a past run: they are scored again, and no model is called.
     """
 
-    aspects: Sequence[str]
+    aspects: Sequence[str | Aspect]
     settings: Mapping[str, Any]
     models: Models | None
     limit: int | None
@@ -129,6 +130,8 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     dataset = _dataset(data, recording)
     names = options.get("aspects", ())
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
+    if recording is None:
+        warn_of_shared_names(dataset, names)
     graphs, bound_judges = {}, {}
     # A protocol that is named twice is judged once.
     chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))

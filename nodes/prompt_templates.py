@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..state.errors import UsageError
 from ..state.settings import Layout
@@ -74,7 +75,8 @@ class Prompts:
 
     def __init__(self, sources: dict[str, str]) -> None:
         self.sources = sources
-        self._jinja = jinja2.Environment(
+        # Sandboxed, since a folder of templates may come from somebody else: they reach only what they get.
+        self._jinja = ImmutableSandboxedEnvironment(
             # No escaping, for prompts are no HTML; a name that is not given is an error, not an empty text.
             loader=jinja2.DictLoader(sources),
             undefined=jinja2.StrictUndefined,
@@ -113,7 +115,11 @@ class Prompts:
         own = _read(Path(folder))
         unknown = sorted(own.keys() - base.sources.keys())
         if unknown or not own:
-            problem = f"no template is called {', '.join(unknown)}" if own else "no *.md file in it"
+            # Of files that are no templates at all, not even the names are told: the folder may be somebody else's.
+            folders = {name.partition("/")[0] for name in base.sources}
+            told = [name for name in unknown if name.partition("/")[0] in folders]
+            others = "it holds *.md files that are no templates" if own else "no *.md file in it"
+            problem = f"no template is called {', '.join(told)}" if told else others
             known = ", ".join(base.sources)
             raise UsageError(f"prompts={folder!r}: {problem}; templates that can be replaced are {known}")
         return cls({**base.sources, **own})

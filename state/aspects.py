@@ -69,6 +69,15 @@ def find_aspect(name: str) -> Aspect:
     )
 
 
+def full_names(bare: str) -> list[str]:
+    """Return the full names of the ready-made aspects with this bare name.
+
+    >>> full_names("relevance")
+    ['summeval/relevance', 'hanna/relevance']
+    """
+    return [full for full in ASPECTS if full.partition("/")[2] == bare]
+
+
 def _summary(name: str, criteria: str, *steps: str) -> Aspect:
     return Aspect(
         name=name,

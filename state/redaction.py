@@ -107,7 +107,7 @@ def redact_all(value: Any) -> Any:
     """
     if isinstance(value, Mapping):
         return {
-            name: HIDDEN if inner is not None and _names_a_secret(name) else redact_all(inner)
+            name: HIDDEN if inner is not None and names_a_secret(name) else redact_all(inner)
             for name, inner in value.items()
         }
     if isinstance(value, list | tuple):
@@ -130,7 +130,7 @@ def _secrets(value: Any, is_named: bool = False, depth: int = 0) -> Iterator[str
         yield from value.split()[-1:] if is_named else ()
     elif isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from _secrets(inner, is_named or _names_a_secret(name), depth + 1)
+            yield from _secrets(inner, is_named or names_a_secret(name), depth + 1)
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _secrets(inner, is_named, depth + 1)
@@ -138,7 +138,8 @@ def _secrets(value: Any, is_named: bool = False, depth: int = 0) -> Iterator[str
         yield from _secrets(vars(value), is_named, depth + 1)
 
 
-def _names_a_secret(name: object) -> bool:
+def names_a_secret(name: object) -> bool:
+    """Tell whether a parameter of this name holds a secret, such as ``api_key``."""
     return isinstance(name, str) and bool(_SECRET_PARAMETER.search(name))
 
 

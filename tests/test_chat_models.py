@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
@@ -106,10 +108,15 @@ def chats() -> Iterator[Chats]:
 
 
 KEY = SecretStr("test-key")
-# Connections of an object's own async client are its owner's to close, and the tests' loops end before that.
-left_open = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+
+
+@pytest.fixture
+def left_open() -> Iterator[None]:
+    """Collect what a test leaves: connections of an object's own async client are its owner's to close."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 def anthropic_chat(server: Chats) -> BaseChatModel:
@@ -167,7 +174,7 @@ STEPS: dict[str, Callable[[BaseChatModel], Any]] = {
 }
 
 
-@left_open
+@pytest.mark.usefixtures("left_open")
 @pytest.mark.parametrize("steps", ["Gg", "gG", "gg", "oG", "Go", "og", "OGogGOg"])
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "groq", "mistral", "ollama", "google"])
 def test_one_object_in_any_mix_of_sync_and_async(chats: Chats, kind: str, steps: str) -> None:
@@ -177,7 +184,7 @@ def test_one_object_in_any_mix_of_sync_and_async(chats: Chats, kind: str, steps:
     assert len(chats.paths) == len(steps)
 
 
-@left_open
+@pytest.mark.usefixtures("left_open")
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_two_objects_that_share_connections_in_langchain(chats: Chats, kind: str) -> None:
     first, second = CHATS[kind](chats), CHATS[kind](chats)
@@ -187,7 +194,7 @@ def test_two_objects_that_share_connections_in_langchain(chats: Chats, kind: str
     assert len(chats.paths) == 6
 
 
-@left_open
+@pytest.mark.usefixtures("left_open")
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "mistral"])
 async def test_a_notebook(chats: Chats, kind: str) -> None:
     """On a loop that stays, the caller awaits the model, judges with ``.invoke()`` in a cell, and awaits a judge."""
@@ -200,7 +207,7 @@ async def test_a_notebook(chats: Chats, kind: str) -> None:
     assert len(chats.paths) == 5
 
 
-@left_open
+@pytest.mark.usefixtures("left_open")
 @pytest.mark.parametrize("kind", ["openai", "mistral"])
 def test_loops_in_several_threads_at_the_same_time(chats: Chats, kind: str) -> None:
     chat = CHATS[kind](chats)

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.datasets import files
-from jurygraph.eval.datasets.dataset import SOURCES, choose_aspects, find_item, load_again
+from jurygraph.eval.datasets.aspect_choice import choose_aspects
+from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem, majority, parse_item
-from jurygraph.state import DataError, UsageError
+from jurygraph.eval.plan import plan
+from jurygraph.state import ASPECTS, DataError, UsageError
 
 ROW: dict[str, Any] = {"id": "a", "source": "s", "candidate": "c", "human": {"coherence": 3}}
 PAIR: dict[str, Any] = {"id": "p", "question": "q", "answer_1": "x", "answer_2": "y", "human": "tie"}
@@ -206,13 +208,54 @@ def test_an_aspect_of_ones_own(tmp_path: Path) -> None:
     path.write_text("name: wit\ncriteria: Does it amuse?\nlow: 0\nhigh: 10\nsteps: [Read it., Smile.]\n")
     [aspect] = choose_aspects(dataset, [str(path)])
     assert (aspect.name, aspect.high, len(aspect.steps)) == ("wit", 10, 2)
+    assert choose_aspects(dataset, [aspect, "coherence"]) == [aspect, ASPECTS["summeval/coherence"]]
+
+
+@pytest.mark.parametrize(
+    ("more", "chosen", "others"),
+    [
+        ({}, "summeval/coherence", "--aspect topical-chat/coherence or --aspect hanna/coherence"),
+        (
+            {"fact": "Ice floats."},
+            "topical-chat/coherence",
+            "--aspect summeval/coherence or --aspect hanna/coherence",
+        ),
+    ],
+    ids=["a text", "a dialogue"],
+)
+def test_of_a_name_that_several_benchmarks_share_the_wording_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, more: dict[str, Any], chosen: str, others: str
+) -> None:
+    dataset = load_dataset(write(tmp_path, {**ROW, "human": {"coherence": 2, "fluency": 2}, **more}))
+    planned = plan("debate", dataset)
+    assert planned.aspects[0] == ASPECTS[chosen]
+    [told] = [record.getMessage() for record in caplog.records]
+    assert f"coherence is rated as {chosen} (a " in told
+    assert told.endswith(others)
+    assert plan("debate", dataset, aspects=["hanna/coherence"]).aspects[0] == ASPECTS["hanna/coherence"]
+    plan("debate", "demo")
+    assert len(caplog.records) == 1, "neither for a full name nor for a benchmark's own data"
+
+
+def test_labels_off_the_scale_say_which_other_scales_there_are(tmp_path: Path) -> None:
+    row = {**ROW, "human": {"coherence": 4}, "fact": "Ice floats."}
+    with pytest.raises(
+        DataError, match="off the scale 1 to 3; for another scale, name --aspect summeval/coherence"
+    ):
+        choose_aspects(load_dataset(write(tmp_path, row)), [])
 
 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
         ("name: [", "not YAML"),
-        ("name: wit", "'criteria' is missing"),
+        ("name: wit", "criteria is missing$"),
+        (
+            "name: wit\ncriterion: c",
+            "criteria is missing; criterion is no field of an aspect; did you mean criteria",
+        ),
+        ("just words", "must be an object with a value for each field, got 'just words'"),
+        ("name: wit\ncriteria: ' '", "criteria is blank"),
         ("name: wit\ncriteria: c\nlow: 9", "low must be"),
     ],
 )

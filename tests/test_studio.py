@@ -74,6 +74,7 @@ class DevServer:
         shutil.copy(ROOT / "langgraph.json", folder)
         env = {name: value for name, value in os.environ.items() if not name.upper().startswith(HIDDEN)}
         env |= {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "OPENAI_API_KEY": "unused"}
+        env |= {"JURYGRAPH_SERVER_ALLOW": "prompts,base_url"}
         command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
@@ -169,7 +170,10 @@ def described(schema: Any, path: str = "") -> Iterator[tuple[str, str | None]]:
 
 
 def test_studio_lists_every_graph(client: SyncLangGraphClient) -> None:
-    assert {assistant["graph_id"] for assistant in client.assistants.search(limit=100)} >= set(protocols())
+    found = {assistant["graph_id"]: assistant for assistant in client.assistants.search(limit=100)}
+    assert found.keys() >= protocols().keys()
+    for name, module in protocols().items():
+        assert module.protocol.summary[1:] in str(found[name]["description"])
 
 
 @pytest.mark.parametrize("graph", sorted(protocols()))
@@ -374,6 +378,15 @@ def _completion(_request: Request) -> Response:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini"}
     return Response(json.dumps({**body, "choices": [choice], "usage": usage}), mimetype="application/json")
+
+
+def test_callers_choose_no_file_that_the_operator_has_not_allowed(client: SyncLangGraphClient) -> None:
+    given = {"task": TASK}
+    outcome = client.runs.wait(
+        None, "chateval", input=given, context={"roles": "/etc/roles.yaml"}, raise_error=False
+    )
+    assert isinstance(outcome, dict)
+    assert "callers of this server may not choose 'roles'" in str(outcome["__error__"])
 
 
 def test_nothing_blocked_the_event_loop(client: SyncLangGraphClient, server: DevServer) -> None:

@@ -229,18 +229,21 @@ class DatasetProfile:
         kind: the kind of task, the same for all items.
         count: the number of items.
         has_labels: whether any item has a label, by people or by the construction of the data.
+        has_facts: whether any item comes with a fact to be made use of, as dialogues do.
         aspects: the aspects that have labels, in the order in which they first occur.
     """
 
     kind: TaskKind
     count: int = 0
     has_labels: bool = False
+    has_facts: bool = False
     aspects: dict[str, LabelRange] = field(default_factory=dict)
 
     def add(self, item: Item) -> None:
         """Count one more item."""
         self.has_labels = self.has_labels or bool(item.human)
         if isinstance(item, ScoreItem):
+            self.has_facts = self.has_facts or bool(item.fact)
             # ``count`` is this item's index from 0, since the item is counted at the end.
             for name in item.human:
                 labels = self.aspects.setdefault(name, LabelRange(self.count))

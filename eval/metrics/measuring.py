@@ -17,7 +17,8 @@ from uuid import uuid4
 from ...nodes.plugins import Group, load_plugin, plugins
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
-from ..datasets.dataset import Data, Dataset, choose_aspects, describe_data, load_dataset
+from ..datasets.aspect_choice import choose_aspects
+from ..datasets.dataset import Data, Dataset, describe_data, load_dataset
 from ..datasets.items import ScoreItem
 from ..private_files import make_private_folder
 from ..run.evaluation import Evaluation

@@ -163,7 +163,8 @@ class RunConfig:
         if self.max_cost is not None and unpriced:
             raise UsageError(
                 f"the price of {unpriced[0]} is unknown, so a limit on cost cannot be kept; "
-                "limit calls or tokens instead (--max-calls, --max-tokens)"
+                f"limit calls or tokens instead (--max-calls, --max-tokens), or give it in US$ for a million tokens: "
+                f"{unpriced[0]}?price_in=...&price_out=..."
             )
 
 

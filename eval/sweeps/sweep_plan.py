@@ -14,7 +14,8 @@ from typing import Any, Self, Unpack
 from uuid import uuid4
 
 from ...state.errors import DataError, UsageError
-from ..datasets.dataset import Data, Dataset, choose_aspects, load_dataset
+from ..datasets.aspect_choice import choose_aspects
+from ..datasets.dataset import Data, Dataset, load_dataset
 from ..plan import Options, Plan, count_judged, plan, read_recording
 from ..private_files import keep_permissions, make_private_folder, private
 from ..replay.recording import Recording

@@ -20,6 +20,7 @@ from ...state.redaction import remember_secrets
 from ...state.settings import ModelSpec
 from ..offline import DISCLOSURE, OfflineJudge
 from .capabilities import LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
+from .chat_classes import field_of
 from .event_loop import on_loop_end
 from .loop_clients import for_running_loop, hold_connections
 from .reply_forms import FORM_WORDS, FORMS, Form, asked_in_form, forms_of, speaks_chat_completions
@@ -30,8 +31,13 @@ Identity = Mapping[str, Any]
 
 
 def identity_of_name(spec: ModelSpec) -> Identity:
-    """Return the identity of a model chosen by name: the name and the parameters that it carries."""
-    return spec.model_dump(mode="json", exclude_none=True)
+    """Return the identity of a model chosen by name: the name and the parameters that it carries.
+
+    >>> identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false&price_in=0&price_out=0"))
+    {'name': 'ollama:llama3.2', 'num_ctx': 4096, 'reasoning': False}
+    """
+    known = spec.model_dump(mode="json", exclude_none=True, exclude={"key_env", "price_in", "price_out"})
+    return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
 
 
 def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
@@ -94,7 +100,12 @@ def _scalar(value: Any) -> str | int | float | None:
 def _tells(name: str, value: Any) -> bool:
     """Tell whether a parameter is set and matters to a reply; zero counts as set."""
     # No plain test for truth, which would leave out ``temperature=0``.
-    return not (value is None or value is False or value in ("", [], {}) or _LEFT_OUT.search(name.lower()))
+    return not (value is None or value is False or value in ("", [], {})) and _may_matter(name)
+
+
+def _may_matter(name: str) -> bool:
+    """Tell whether a parameter of this name may change a reply, and is no secret."""
+    return not _LEFT_OUT.search(name.lower())
 
 
 class LoadedModel:
@@ -275,8 +286,7 @@ class Connections:
 
 def _field(chat: BaseChatModel, parameter: str) -> str | None:
     """Return the name of a parameter in the client's class, or None where it has no such field."""
-    names = (parameter, "max_output_tokens") if parameter == "max_tokens" else (parameter,)
-    return next((name for name in names if name in type(chat).model_fields), None)
+    return field_of(parameter, type(chat).model_fields)
 
 
 def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from functools import lru_cache
@@ -48,38 +48,45 @@ _LOCK = threading.Lock()
 
 
 async def close(chat: BaseChatModel) -> None:
-    """Close the connections of a chat model's own async client, as far as it has one that can be closed."""
-    for client in list(_clients(chat)):
-        await client.aclose()
+    """Close the connections of a chat model's own async client, unless every loop has connections of its own."""
+    if _provider_client(chat) is None:
+        for client in _http_clients(chat):
+            await client.aclose()
 
 
-def _clients(chat: BaseChatModel) -> Iterator[Any]:
-    """Yield the HTTP clients behind a chat model: httpx itself, or inside of a provider's client."""
+def _http_clients(chat: BaseChatModel) -> list[Any]:
+    """Return the HTTP clients behind a chat model: httpx itself, or inside of a provider's client."""
     found = [getattr(chat, name, None) for name in ("async_client", "_async_client")]
-    for client in found:
-        inner = getattr(client, "_client", None)
-        yield from (one for one in (client, inner) if hasattr(one, "aclose"))
+    return [c for one in found for c in (one, getattr(one, "_client", None)) if hasattr(c, "aclose")]
 
 
-def _with_own_connections(chat: BaseChatModel, loop: asyncio.AbstractEventLoop) -> BaseChatModel | None:
-    """Return a copy whose async client has connections of this loop alone, or None for classes not known."""
+def _provider_client(chat: BaseChatModel) -> Any | None:
+    """Return the async client of OpenAI, Anthropic or Groq behind a chat model, of which copies can be made."""
     # A caller's own HTTP client may do what a new one would not, such as authenticate.
     if getattr(chat, "http_async_client", None) is not None and not getattr(chat, "openai_proxy", None):
         return None
     bases = {base.__name__ for base in type(chat).__mro__}
+    if "BaseChatOpenAI" in bases:
+        return getattr(chat, "root_async_client", None)
+    if "ChatAnthropic" in bases:
+        return getattr(chat, "_async_client", None)
+    return getattr(getattr(chat, "async_client", None), "_client", None) if "ChatGroq" in bases else None
+
+
+def _with_own_connections(chat: BaseChatModel, loop: asyncio.AbstractEventLoop) -> BaseChatModel | None:
+    """Return a copy whose async client has connections of this loop alone, or None for classes not known."""
+    client = _provider_client(chat)
+    if client is None:
+        return None
     proxy = getattr(chat, "openai_proxy", None) or getattr(chat, "anthropic_proxy", None)
-    if "BaseChatOpenAI" in bases and (client := getattr(chat, "root_async_client", None)) is not None:
-        own = _own_client(client, loop, proxy)
-        return chat.model_copy(update={"root_async_client": own, "async_client": own.chat.completions})
-    if "ChatGroq" in bases and (client := getattr(getattr(chat, "async_client", None), "_client", None)):
-        own = _own_client(client, loop, proxy)
-        return chat.model_copy(update={"async_client": own.chat.completions})
-    if "ChatAnthropic" in bases and (client := getattr(chat, "_async_client", None)) is not None:
-        # A cached property, which stands among the object's attributes once it was made.
+    own = _own_client(client, loop, proxy)
+    if "_async_client" in chat.__dict__:
+        # Of ChatAnthropic: a cached property, which stands among the object's attributes once it was made.
         copied = chat.model_copy()
-        copied.__dict__["_async_client"] = _own_client(client, loop, proxy)
+        copied.__dict__["_async_client"] = own
         return copied
-    return None
+    update = {"root_async_client": own} if hasattr(chat, "root_async_client") else {}
+    return chat.model_copy(update={**update, "async_client": own.chat.completions})
 
 
 _OWN: WeakKeyDictionary[Any, WeakKeyDictionary[asyncio.AbstractEventLoop, Any]] = WeakKeyDictionary()

@@ -20,20 +20,15 @@ from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from .files import Row, RowFile, TextFile
 from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
-<<<<<<< HEAD
 from .items import (
     DatasetProfile,
     Item,
     Numbered,
     Reader,
-    ScoreItem,
     parse_item,
     profile_items,
     unusable_character,
 )
-=======
-from .items import DatasetProfile, Item, Numbered, Reader, parse_item, profile_items
->>>>>>> main
 from .published import catalog
 from .published.fetch import fetch
 from .published.source import DownloadFormat, Labels, LocatedFile, Source, find

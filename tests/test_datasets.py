@@ -207,6 +207,7 @@ def test_an_aspect_of_ones_own(tmp_path: Path) -> None:
     path.write_text("name: wit\ncriteria: Does it amuse?\nlow: 0\nhigh: 10\nsteps: [Read it., Smile.]\n")
     [aspect] = choose_aspects(dataset, [str(path)])
     assert (aspect.name, aspect.high, len(aspect.steps)) == ("wit", 10, 2)
+    assert choose_aspects(dataset, [aspect, "coherence"]) == [aspect, ASPECTS["summeval/coherence"]]
 
 
 @pytest.mark.parametrize(

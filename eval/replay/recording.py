@@ -49,7 +49,7 @@ class Recording(ABC):
         """Tell whether any reply is recorded for an item and an aspect."""
 
     @abstractmethod
-    def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+    def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects to judge in a dataset: those named, else the recorded ones.
 
         Raises:
@@ -112,7 +112,7 @@ def unasked(protocol: str, samples: int) -> dict[str, Any]:
 
 
 def chosen(
-    dataset: Dataset, names: Sequence[str], recorded: Mapping[str, Any] | Sequence[str]
+    dataset: Dataset, names: Sequence[str | Aspect], recorded: Mapping[str, Any] | Sequence[str]
 ) -> list[Aspect]:
     """Return the aspects named, else the recorded ones."""
     return choose_aspects(dataset, list(names) or ([] if dataset.kind == "compare" else list(recorded)))

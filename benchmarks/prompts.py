@@ -26,6 +26,7 @@ from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.scripted_model import Line, ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
 from jurygraph.nodes.prompt_templates import Prompt
+from jurygraph.state.settings import Layout
 from rich.console import Console
 from rich.table import Table
 
@@ -187,9 +188,14 @@ def record(
         call_middleware.set(recording)
         await graph.ainvoke({"task": task})
 
-    # A seam of two characters, as the empty line that stands there: lengths stay what they are.
-    seamed = property(lambda prompt: f"{prompt.shared}{_SEAM}{prompt.own}")
-    with mock.patch.object(Prompt, "user", seamed), keep_steps_in(book):
+    laid_out = Prompt.messages
+
+    def seamed(prompt: Prompt, form: str, layout: Layout) -> tuple[str, str]:
+        system, user = laid_out(prompt, form, layout)
+        # A seam of two characters, as the empty line that stands there: lengths stay what they are.
+        return system, prompt.shared + _SEAM + user[len(prompt.shared) + len(_SEAM) :]
+
+    with mock.patch.object(Prompt, "messages", seamed), keep_steps_in(book):
         asyncio.run(judge())
     return recording
 
@@ -241,14 +247,16 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The figures of one case; shares are of characters."""
+class Figures:
+    """The figures of one case; shares are of characters, and in the layout ``shared_prefix`` unless named otherwise."""
 
     case: Case
     calls: int
     later: float | None
     answered: float | None
     schema_first: float | None
+    papers: float | None
+    papers_answered: float | None
     same_source: float
     same_text: float | None
     instructions: tuple[int, float, int]
@@ -275,19 +283,22 @@ def cases(names: Iterable[str] = ()) -> Iterator[Case]:
             yield from (Case(name, kind) for kind in protocol.kinds)
 
 
-def measure(case: Case) -> Layout:
+def measure(case: Case) -> Figures:
     """Judge the case's item, and those that have something in common with it; count."""
     given, book = tasks(case.kind), EvaluationStepsCache()
     run = {name: record(case.protocol, task, book=book, **case.settings) for name, task in given.items()}
     item = run["item"]
     as_json = record(case.protocol, given["item"], structured="auto", **case.settings)
+    papers = record(case.protocol, given["item"], layout="papers", **case.settings)
     lengths = [sent.instruction for sent in item.sent]
-    return Layout(
+    return Figures(
         case=case,
         calls=len(item.sent),
         later=later_share(item),
         answered=later_share(item, answered=True),
         schema_first=later_share(as_json, schema_first=True),
+        papers=later_share(papers),
+        papers_answered=later_share(papers, answered=True),
         same_source=first_share(run["same source"], item),
         same_text=first_share(run["same text"], item) if "same text" in run else None,
         instructions=(min(lengths), median(lengths), max(lengths)),
@@ -298,34 +309,36 @@ def measure(case: Case) -> Layout:
 
 HEADINGS = (
     *("protocol", "case", "task", "calls", "later calls %", "answered %", "schema first %"),
+    *("papers: later calls %", "papers: answered %"),
     *("next of source %", "next aspect %", "own min / median / max"),
 )
 
 
-def figures(layout: Layout) -> tuple[str, ...]:
+def line(figures: Figures) -> tuple[str, ...]:
     """One line of the report."""
-    case = layout.case
+    case = figures.case
     shares = (
-        *(layout.later, layout.answered, layout.schema_first),
-        *(layout.same_source, layout.same_text),
+        *(figures.later, figures.answered, figures.schema_first),
+        *(figures.papers, figures.papers_answered),
+        *(figures.same_source, figures.same_text),
     )
     return (
-        *(case.protocol, f"{case.label}{' (E1)' if case.bar else ''}", case.kind, str(layout.calls)),
+        *(case.protocol, f"{case.label}{' (E1)' if case.bar else ''}", case.kind, str(figures.calls)),
         *("-" if share is None else f"{100 * share:.1f}" for share in shares),
-        " / ".join(f"{length:g}" for length in layout.instructions),
+        " / ".join(f"{length:g}" for length in figures.instructions),
     )
 
 
-def report(layouts: Sequence[Layout], *, markdown: bool) -> None:
+def report(rows: Sequence[Figures], *, markdown: bool) -> None:
     """Print the table."""
     if markdown:
         print(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
-        for layout in layouts:
-            print(f"| {' | '.join(figures(layout))} |")
+        for figures in rows:
+            print(f"| {' | '.join(line(figures))} |")
         return
     table = Table(*HEADINGS, title="What of an item's prompts was sent before")
-    for layout in layouts:
-        table.add_row(*figures(layout))
+    for figures in rows:
+        table.add_row(*line(figures))
     Console(width=160).print(table)
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 from uuid import uuid4
 
-from pydantic import ValidationError
-
 from ..graphs.base import Graph
 from ..graphs.nested import all_judges, kinds_of
 from ..graphs.registry import find_protocol, protocol_names
@@ -22,8 +20,10 @@ from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.offline import DISCLOSURE
 from ..nodes.prompt_templates import Prompts
 from ..state.aspects import Aspect
-from ..state.errors import DataError, UsageError
-from .datasets.dataset import Data, Dataset, choose_aspects, describe_data, explain, load_dataset
+from ..state.errors import DataError, InputError, UsageError
+from ..state.redaction import redact_all
+from .datasets.aspect_choice import choose_aspects, warn_of_shared_names
+from .datasets.dataset import Data, Dataset, describe_data, load_dataset
 from .datasets.items import Item
 from .replay.from_file import RecordedFile
 from .replay.from_run import PastRun
@@ -38,7 +38,7 @@ class Options(TypedDict, total=False):
     """Says how a dataset is to be judged.
 
     Attributes:
-        aspects: which aspects to score; default: all that the dataset has labels for.
+        aspects: which aspects to score, by name or as aspects of one's own; default: all that have labels.
         settings: settings by name, for all the protocols, such as ``{"n": 2}``; those of one protocol alone stand under
             its name: ``{"ensemble": {"referees": 9}}``.
         models: role to chat model or model name, ``"*"`` for all.
@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
         replies: recorded replies, or the folder of a past run: they are scored again, and no model is called.
     """
 
-    aspects: Sequence[str]
+    aspects: Sequence[str | Aspect]
     settings: Mapping[str, Any]
     models: Models | None
     limit: int | None
@@ -130,11 +130,15 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     dataset = _dataset(data, recording)
     names = options.get("aspects", ())
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
+    if recording is None:
+        warn_of_shared_names(dataset, names)
     graphs, bound_judges = {}, {}
     # A protocol that is named twice is judged once.
     chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))
+    if not chosen:
+        raise UsageError(f"no protocol was named; there are {', '.join(protocol_names())}")
     for name in chosen:
-        given = _settings_for(name, chosen, options.get("settings", {}))
+        given = _settings_for(name, chosen, options.get("settings") or {})
         settings, models = _settings_and_models(name, given, options, recording)
         graphs[name], bound_judges[name] = _compile(name, dataset, settings, models)
     shown = dataset.first(limit)
@@ -186,6 +190,8 @@ def _dataset(data: Data | None, recording: Recording | None) -> Dataset:
 
 def _settings_for(name: str, chosen: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what is set for all protocols, overridden by what is set under this one's name."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f'settings must be given by name, such as {{"temperature": 0.5}}, not as {given!r}')
     known = protocol_names()
     if strange := [key for key in given if key in known and key not in chosen]:
         raise UsageError(f"settings are given for {strange[0]}, and only {', '.join(chosen)} is to judge")
@@ -209,13 +215,10 @@ def _compile(
     name: str, dataset: Dataset, settings: Mapping[str, Any], models: Models | None
 ) -> tuple[Graph, BoundJudge[Any]]:
     module = find_protocol(name)
-    known = module.protocol.settings.model_fields
-    if unknown := [key for key in settings if key not in known]:
-        raise UsageError(f"{name} has no setting {unknown[0]!r}; it has {', '.join(known)}")
     try:
-        builder = module.build(models=models, **settings)
-    except ValidationError as error:
-        raise UsageError(f"{name}: {explain(error)}") from error
+        builder = module.build(settings, models)
+    except InputError as error:
+        raise UsageError(f"{name}: {error}") from error
     graph, bound_judge = builder.compile(name=name), builder.bound_judge
     if dataset.kind not in kinds_of(graph):
         raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has nothing else")
@@ -274,13 +277,15 @@ def describe_run(
     return {
         # A run that resumes keeps the id of its first start (`write_manifest`).
         "run": uuid4().hex,
-        "signatures": signatures,
+        "signatures": redact_all(signatures),
         "note": recording.note if recording else _note(bound_judges),
         **({"replies": recording.described()} if recording else {}),
+        # A model's address may hold a password, and its parameters a key.
         "protocols": {
-            name: bound_judge.bound.model_dump(mode="json") for name, bound_judge in bound_judges.items()
+            name: redact_all(bound_judge.bound.model_dump(mode="json"))
+            for name, bound_judge in bound_judges.items()
         },
-        "models": {name: _models(bound_judge) for name, bound_judge in bound_judges.items()},
+        "models": {name: redact_all(_models(bound_judge)) for name, bound_judge in bound_judges.items()},
         "prompts": {name: _prompts_digest(bound_judge) for name, bound_judge in bound_judges.items()},
         "data": describe_data(dataset),
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],

@@ -85,7 +85,7 @@ async def execute(
     """
     config, counts, stop = config or RunConfig(), counts or ProgressCounters(), stop or StopSignal()
     check_run(planned, config)
-    async with run_folder(planned.folder, planned.manifest, config) as folder:
+    async with run_folder(planned.folder, planned.manifest, config, counts.waits) as folder:
         pipeline = make_pipeline(planned, folder, config, counts, stop)
         await pipeline.open()
         run = _Run(planned, folder, pipeline, config, counts, stop)

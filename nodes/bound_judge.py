@@ -19,6 +19,7 @@ from .agent_runtime import AgentRuntime
 from .models import prices, resolver
 from .models.loaded_model import LoadedModel
 from .prompt_templates import Prompts
+from .server_rules import check_caller
 
 DEFAULT_TEMPERATURE = 0.0
 """Used with a model chosen by name, where neither it nor the settings say otherwise (DEBATE, E.1; ChatEval, 3.1)."""
@@ -60,8 +61,10 @@ class BoundJudge(Generic[SettingsT]):
         """Return the runtime of a run with this context; ``publish`` is where its turns are streamed to.
 
         Raises:
-            UsageError: a role that the protocol does not have, an unknown model, a missing key, a bad template.
+            UsageError: a role that the protocol does not have, an unknown model, a missing key, a bad template, or
+                what the callers of a server may not choose.
         """
+        check_caller(context)
         settings = self.settings(context)
         chosen = self._chosen(settings, context)
         loop = asyncio.get_running_loop()

@@ -24,7 +24,7 @@ async def summarizer(state: JudgeState, runtime: AgentRuntime[SamreSettings]) ->
     Shown: the case and the memory.
     """
     latest = state["scores"][-1]
-    own = runtime.prompts.render("courtroom/summarizer", latest=totals_so_far([latest]))
+    own = runtime.prompts.instruction("courtroom/summarizer", latest=totals_so_far([latest]))
     answer = await runtime.ask(
         Question(
             agent="summarizer",

@@ -13,9 +13,8 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
-from .agent_runtime import Answer
-from .prompt_context import task_of
-from .prompt_templates import Prompt, Prompts
+from .prompt_context import system_text, task_of
+from .prompt_templates import Instruction, Prompt, Prompts
 from .replies.own_words import own_words, plain
 
 
@@ -36,39 +35,40 @@ CRITERIA = (
     Criterion("Answering the opponent", "it stands up to what the other side has to say, and meets it."),
 )
 
+CRITERIA_WITHOUT_OPPONENT = (
+    *CRITERIA[:-1],
+    Criterion("Answering objections", "it stands up to what can be said against it, and meets it."),
+)
+"""The six criteria as a judge is shown them where nobody argues for either answer."""
+
 LOWEST, HIGHEST = 1, 20
 """The fewest and the most points on one criterion."""
 LOWEST_TOTAL, HIGHEST_TOTAL = LOWEST * len(CRITERIA), HIGHEST * len(CRITERIA)
 SIDES = (1, 2)
 
 
-def court_prompt(state: JudgeState, prompts: Prompts, own: str, record: Iterable[Turn] | None = ()) -> Prompt:
+def court_prompt(
+    state: JudgeState, prompts: Prompts, own: Instruction | str, record: Iterable[Turn] | None = ()
+) -> Prompt:
     """Build a prompt: case, criteria and record as all agents see them, then the agent's own instruction.
 
     Args:
         state: the graph's state.
         prompts: the templates.
         own: the agent's own instruction.
-        record: the turns that the agent is shown; None where there are no advocates at all.
+        record: the turns that the agent is shown; None for a judge who is alone, and is told of nobody else.
     """
-    shared = [_case(state, prompts, debated=record is not None)]
+    alone = record is None
+    shared = [_case(state, prompts, debated=not alone)]
     turns = list(record or ())
     if turns:
         shared.append(prompts.render("courtroom/log", turns=turns))
-    return Prompt(system=prompts.render("shared/system"), shared="\n\n".join(shared), own=own)
+    return Prompt(system=system_text(prompts, alone), shared="\n\n".join(shared), own=own)
 
 
 def court_details(**more: Any) -> dict[str, Any]:
     """Return the metadata of a call; the scale is that of totals unless ``more`` has another."""
     return {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **more}
-
-
-def merge_answers(answers: Sequence[Answer]) -> dict[str, Any]:
-    """Return the state update of several answers."""
-    return {
-        "transcript": [answer.turn for answer in answers],
-        "warnings": [warning for answer in answers for warning in answer.warnings],
-    }
 
 
 def totals_so_far(scores: Sequence[Score]) -> str:
@@ -88,7 +88,16 @@ def side_of(turn: Turn) -> int:
     >>> side_of(turn_without_model(1, "advocate_2_3", "advocate", "Aye."))
     2
     """
-    _, *numbers = turn["agent"].split("_")
+    return side_of_agent(turn["agent"])
+
+
+def side_of_agent(agent: str) -> int:
+    """Return the answer that an agent of this name speaks for, 0 for neither.
+
+    >>> side_of_agent("advocate_2_3"), side_of_agent("aggregator_1"), side_of_agent("judge")
+    (2, 1, 0)
+    """
+    _, *numbers = agent.split("_")
     return int(numbers[0]) if numbers else 0
 
 
@@ -96,7 +105,8 @@ def _case(state: JudgeState, prompts: Prompts, debated: bool) -> str:
     task = task_of(state)
     values = {name: getattr(task, name) for name in type(task).model_fields}
     scale = {"low": LOWEST, "high": HIGHEST, "total_low": LOWEST_TOTAL, "total_high": HIGHEST_TOTAL}
-    return prompts.render("courtroom/case", **{**values, **scale, "criteria": CRITERIA, "debated": debated})
+    criteria = CRITERIA if debated else CRITERIA_WITHOUT_OPPONENT
+    return prompts.render("courtroom/case", **{**values, **scale, "criteria": criteria, "debated": debated})
 
 
 Points = list[list[float] | None]
@@ -108,7 +118,7 @@ _CALLED = (
     re.compile(r"depth|complete"),
     re.compile(r"clarity|clear"),
     re.compile(r"reason|logic|factual"),
-    re.compile(r"opponent|rebut|other side"),
+    re.compile(r"opponent|objection|rebut|other side"),
 )
 _NUMBER = r"(\d{1,3}(?:\.\d{1,2})?)(?: ?/ ?20)?"
 # _LINE matches ``- **2. Accuracy: [17, 12]``; its groups are the criterion and what follows the colon. _PAIR matches
@@ -186,9 +196,26 @@ def presented_defences(state: JudgeState, round: int) -> list[Turn]:
 
 
 def selected_advocates(state: JudgeState, round: int) -> list[str]:
-    """Return the advocates whose defences were selected as the best of their sides (``aggregate=best``), or none."""
-    selections = state["details"].get("best", ())
-    return next((entry["picked"] for entry in selections if entry["round"] == round), [])
+    """Return the advocates whose defences scored best of their sides (``aggregate=best``), or none.
+
+    Of equal totals the first one's advocate is selected.
+    """
+    # judge_1_2 scored the defence of advocate_1_2.
+    return [turn["agent"].replace("judge", "advocate", 1) for turn in best_rulings(state, round)]
+
+
+def best_rulings(state: JudgeState, round: int) -> list[Turn]:
+    """Return, of the turns that score one defence each, the one with the highest total of each side."""
+    rulings = [turn for turn in turns_of_round(state, "judge", round) if side_of(turn)]
+    of_sides = [[turn for turn in rulings if side_of(turn) == side] for side in SIDES]
+    return [max(turns, key=total_of) for turns in of_sides if turns]
+
+
+def total_of(turn: Turn) -> float:
+    """Return the total that a judge of one defence gave."""
+    value = turn["value"]
+    assert isinstance(value, int | float), "a TotalSchema reads one number"
+    return value
 
 
 def record_of(state: JudgeState, side: int, round: int) -> list[Turn]:

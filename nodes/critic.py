@@ -18,7 +18,7 @@ async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     message. Its declaration of no issue is the turn's value.
     """
     settings = runtime.settings
-    own = f"{commander_message(state)}\n{runtime.prompts.render(f'debate/critic_{settings.persona}')}"
+    own = runtime.prompts.instruction(f"debate/critic_{settings.persona}").after(commander_message(state))
     details = {
         **call_metadata(task_of(state)),
         "persona": settings.persona,

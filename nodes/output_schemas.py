@@ -59,9 +59,18 @@ class OutputSchema(ABC):
             ReplyError: the text does not state the value.
         """
 
+    def is_whole(self, text: str) -> bool:
+        """Tell whether a text that hit its length limit is nevertheless all that was asked for."""
+        return False
+
     def limits(self) -> dict[str, Any]:
         """Return the variables of the template."""
         return {}
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """The lowest and the highest number that a value can have; None where values are no numbers."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,10 @@ class ScoreSchema(OutputSchema):
 
     def limits(self) -> dict[str, Any]:
         return {"low": f"{self.low:g}", "high": f"{self.high:g}"}
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        return self.low, self.high
 
 
 @dataclass(frozen=True)
@@ -268,8 +281,17 @@ class RatingSchema(OutputSchema):
     def from_text(self, text: str) -> Value:
         return read_score(text, self.aspect.low, self.aspect.high, aspect=self.aspect.name, shown=self.shown)
 
+    def is_whole(self, text: str) -> bool:
+        # With ``max_tokens=1`` the provider calls a whole reply cut off. A 1 that may have become a 10 is not whole.
+        scale = map(str, range(math.ceil(self.aspect.low), math.floor(self.aspect.high) + 1))
+        return [value for value in scale if value.startswith(text.strip())] == [text.strip()]
+
     def limits(self) -> dict[str, Any]:
         return {"low": f"{self.aspect.low:g}", "high": f"{self.aspect.high:g}"}
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        return self.aspect.low, self.aspect.high
 
 
 def describe(value: Score) -> str:

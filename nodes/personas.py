@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
-from ..state.errors import UsageError
+from ..state.errors import InputError, UsageError
 from ..state.settings import RefereeSettings, Role
 from ..state.settings.referee_settings import GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
@@ -22,10 +21,11 @@ from .prompt_templates import Prompts
 
 @dataclass(frozen=True)
 class Referee:
-    """Name a referee by its number in the speaking order and its role."""
+    """Name a referee by its number in the speaking order and its role; ``numbered`` if others have the same role."""
 
     number: int
     role: str | Role
+    numbered: bool = False
 
     @property
     def agent(self) -> str:
@@ -45,21 +45,28 @@ class Referee:
         'News Author'
         """
         # Own roles are shown as their author spelled them.
-        return self.role.replace("_", " ").title() if isinstance(self.role, str) else self.role.name
+        title = self.role.replace("_", " ").title() if isinstance(self.role, str) else self.role.name
+        return f"{title} {self.number}" if self.numbered else title
 
-    def words(self, prompts: Prompts, task: ScoreTask | CompareTask) -> str:
-        """Return the description of the role that the referee's own prompt contains."""
+    def words(self, prompts: Prompts, task: ScoreTask | CompareTask, others: bool) -> str:
+        """Return the description of the role that the referee's own prompt contains.
+
+        Args:
+            prompts: the templates.
+            task: what is judged.
+            others: whether it discusses with other referees; if not, it is told of none.
+        """
         compare = isinstance(task, CompareTask)
         about: dict[str, Any] = {
             "number": self.number,
+            "title": self.title,
+            "others": others,
             "question": "which answer is the better one" if compare else "how good the candidate is",
             "texts": "answers" if compare else "judgments",
         }
         if isinstance(self.role, str):
             return prompts.render(f"chateval/role_{self.role}", **about)
-        return prompts.render(
-            "chateval/role_own", title=self.role.name, description=self.role.description, **about
-        )
+        return prompts.render("chateval/role_own", description=self.role.description, **about)
 
 
 async def load_referees(settings: RefereeSettings) -> list[Referee]:
@@ -69,7 +76,11 @@ async def load_referees(settings: RefereeSettings) -> list[Referee]:
     roles = settings.roles
     if isinstance(roles, str):
         roles = ("annotator",) * settings.referees if roles == SAME else GROUPS[roles]
-    return [Referee(number, role) for number, role in enumerate(roles[: settings.referees], start=1)]
+    chosen = roles[: settings.referees]
+    # Referees who would get the same words are numbered, so that they remain several voices.
+    return [
+        Referee(number, role, numbered=chosen.count(role) > 1) for number, role in enumerate(chosen, start=1)
+    ]
 
 
 def names_a_file(settings: RefereeSettings) -> bool:
@@ -90,10 +101,8 @@ def with_roles(settings: RefereeSettingsT) -> RefereeSettingsT:
     try:
         # Validated from what was given, so that the number of referees is set anew from the list.
         return type(settings).model_validate({**settings.given, "roles": roles})
-    except ValidationError as error:
-        # Pydantic puts "Value error, " before the message of a validator.
-        first = error.errors()[0]
-        raise UsageError(f"{path}: {first['msg'].removeprefix('Value error, ')}") from error
+    except InputError as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def _read(path: Path) -> list[Any]:

@@ -51,7 +51,7 @@ def scale(aspect: Aspect) -> dict[str, str]:
 
 
 def _question(task: ScoreTask, prompts: Prompts) -> Question:
-    own = prompts.render("geval/planner", aspect=task.aspect, **scale(task.aspect))
+    own = prompts.instruction("geval/planner", aspect=task.aspect, **scale(task.aspect))
     return Question(
         agent="planner",
         role="planner",
@@ -63,5 +63,5 @@ def _question(task: ScoreTask, prompts: Prompts) -> Question:
 
 
 def _key(label: str, prompt: Prompt) -> str:
-    text = "\n".join((label, prompt.system, prompt.user))
+    text = "\n".join((label, *prompt.messages("", "shared_prefix")))
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]

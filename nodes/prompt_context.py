@@ -10,7 +10,7 @@ from ..state.tasks import CompareTask, ScoreTask, parse_task
 from ..state.transcript import Turn
 from .delimiters import fence
 from .output_schemas import PairSchema, ScoreSchema
-from .prompt_templates import Prompt, Prompts
+from .prompt_templates import Instruction, Prompt, Prompts
 
 
 def task_of(state: JudgeState) -> ScoreTask | CompareTask:
@@ -18,13 +18,33 @@ def task_of(state: JudgeState) -> ScoreTask | CompareTask:
     return parse_task(state["task"])
 
 
-def build_prompt(state: JudgeState, prompts: Prompts, own: str, log: Iterable[Turn] = ()) -> Prompt:
-    """Build an agent's prompt: task and log first, the same for all agents byte for byte, then its own instruction."""
+def build_prompt(
+    state: JudgeState,
+    prompts: Prompts,
+    own: Instruction | str,
+    log: Iterable[Turn] | None = None,
+    *,
+    alone: bool | None = None,
+) -> Prompt:
+    """Build an agent's prompt: task and log first, the same for all agents byte for byte, then its own instruction.
+
+    Args:
+        state: the graph's state.
+        prompts: the templates.
+        own: the agent's own instruction; of a plain text nothing counts as its role.
+        log: the turns that the agent is shown; None where it takes part in no discussion.
+        alone: whether the agent is told of no others; by default where there is no log.
+    """
+    alone = log is None if alone is None else alone
     shared = [_material(task_of(state), prompts)]
-    turns = list(log)
-    if turns:
-        shared.append(prompts.render("shared/log", turns=turns))
-    return Prompt(system=prompts.render("shared/system"), shared="\n\n".join(shared), own=own)
+    if turns := list(log or ()):
+        shared.append(prompts.render("shared/log", turns=turns, alone=alone))
+    return Prompt(system=system_text(prompts, alone), shared="\n\n".join(shared), own=own)
+
+
+def system_text(prompts: Prompts, alone: bool) -> str:
+    """Return the system text of an agent that is one of several, or of one that knows of no others."""
+    return prompts.render("shared/system_alone" if alone else "shared/system")
 
 
 def score_schema(task: ScoreTask | CompareTask) -> ScoreSchema:

@@ -13,40 +13,70 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..state.errors import UsageError
+from ..state.settings import Layout
 from .delimiters import fence
 
 _HOME = Path(__file__).parent / "prompts"
 
 
 @dataclass(frozen=True)
-class Prompt:
-    """Hold what one agent is shown, from what all agents share to what is its own.
+class Instruction:
+    """Hold what a prompt says to one agent alone.
 
-    Kept in this order in every message, so that a provider's prefix cache pays for most of a debate.
+    Attributes:
+        text: all of it, in the template's order.
+        role: who the agent is: the template's block of that name; empty where there is none.
+        request: what it is asked now: the rest of the text.
     """
+
+    text: str
+    role: str
+    request: str
+
+    def after(self, message: str) -> Instruction:
+        """Return the instruction with a message before it, which is a part of the request.
+
+        >>> Instruction("You are the Critic. Object.", "You are the Critic.", "Object.").after("Read this.").request
+        'Read this.\\nObject.'
+        """
+        return Instruction(f"{message}\n{self.text}", self.role, f"{message}\n{self.request}".rstrip())
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Hold what one agent is shown: the rules for all, the material and the log, and what is said to it alone."""
 
     system: str
     shared: str
-    own: str
+    own: Instruction | str
 
-    @property
-    def user(self) -> str:
-        """The user message."""
-        return f"{self.shared}\n\n{self.own}"
+    def messages(self, form: str, layout: Layout) -> tuple[str, str]:
+        """Return the system message and the user message; the latter ends with the form of the reply.
+
+        With ``shared_prefix`` what all agents share comes first, so that a provider's prefix cache pays for most of a
+        debate. With ``papers`` the agent's role heads the system message.
+        """
+        if layout == "shared_prefix" or isinstance(self.own, str):
+            text = self.own if isinstance(self.own, str) else self.own.text
+            return self.system, f"{self.shared}\n\n{text}\n{form}"
+        system = "\n\n".join(filter(None, (self.own.role, self.system)))
+        return system, f"{self.shared}\n\n" + "\n".join(filter(None, (self.own.request, form)))
 
 
 class Prompts:
     """Hold a set of templates by name, such as ``debate/scorer_first``, and fill them in.
 
     >>> Prompts.bundled().render("debate/scorer_first", wanted="one score")[:20]
-    'You are the Scorer. '
+    'You are the Scorer: '
     """
 
     def __init__(self, sources: dict[str, str]) -> None:
         self.sources = sources
-        self._jinja = jinja2.Environment(
+        # Sandboxed, since a folder of templates may come from somebody else: they reach only what they get.
+        self._jinja = ImmutableSandboxedEnvironment(
             # No escaping, for prompts are no HTML; a name that is not given is an error, not an empty text.
             loader=jinja2.DictLoader(sources),
             undefined=jinja2.StrictUndefined,
@@ -85,7 +115,11 @@ class Prompts:
         own = _read(Path(folder))
         unknown = sorted(own.keys() - base.sources.keys())
         if unknown or not own:
-            problem = f"no template is called {', '.join(unknown)}" if own else "no *.md file in it"
+            # Of files that are no templates at all, not even the names are told: the folder may be somebody else's.
+            folders = {name.partition("/")[0] for name in base.sources}
+            told = [name for name in unknown if name.partition("/")[0] in folders]
+            others = "it holds *.md files that are no templates" if own else "no *.md file in it"
+            problem = f"no template is called {', '.join(told)}" if told else others
             known = ", ".join(base.sources)
             raise UsageError(f"prompts={folder!r}: {problem}; templates that can be replaced are {known}")
         return cls({**base.sources, **own})
@@ -102,6 +136,21 @@ class Prompts:
             raise UsageError(
                 f"template {name}.md: {error.message}; it is given {', '.join(sorted(values))}"
             ) from error
+
+    def instruction(self, name: str, **values: Any) -> Instruction:
+        """Fill in the template of an agent's own instruction; its block ``role`` says who the agent is.
+
+        Raises:
+            UsageError: as ``render``.
+
+        >>> Prompts.bundled().instruction("courtroom/judge", round=1, rounds=4, most="", totals="").role
+        'You are the critical, impartial judge of a debate with much at stake.'
+        """
+        text, template = self.render(name, **values), self._templates[name]
+        if "role" not in template.blocks:
+            return Instruction(text, "", text)
+        role = "".join(template.blocks["role"](template.new_context(values))).strip()
+        return Instruction(text, role, text.replace(role, "", 1).strip())
 
     def digest(self, *folders: str) -> str:
         """Return a short hash of the templates in these folders."""

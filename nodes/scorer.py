@@ -22,11 +22,11 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     """Ask for a score: the first, or one revised in the light of the Critic's feedback.
 
     Shown: the material, the rubric, the debate so far, the Commander's message. Answers with a score (a pair
-    for two answers), which is added to ``scores``.
+    for two answers).
     """
     task = task_of(state)
     template = "debate/scorer_again" if state["scores"] else "debate/scorer_first"
-    own = f"{commander_message(state)}\n{runtime.prompts.render(template, wanted=requested_output(task))}"
+    own = runtime.prompts.instruction(template, wanted=requested_output(task)).after(commander_message(state))
     last = state["scores"][-1] if state["scores"] else None
     answer = await runtime.ask(
         Question(
@@ -38,4 +38,4 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
             details={**call_metadata(task), "last_value": last},
         )
     )
-    return {**answer.update, "scores": [answer.value]}
+    return answer.update

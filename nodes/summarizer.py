@@ -18,7 +18,7 @@ async def summarizer(state: JudgeState, runtime: AgentRuntime[ChatEvalSettings])
 
     Shown: the material, the rubric, its own previous summary, this turn's words.
     """
-    own = runtime.prompts.render("chateval/summarizer")
+    own = runtime.prompts.instruction("chateval/summarizer")
     answer = await runtime.ask(
         Question(
             agent="summarizer",

@@ -13,7 +13,7 @@ from .prompt_context import build_prompt, call_metadata, debate_turns, requested
 async def tie_breaker(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Ask for the final score of a debate that Scorer and Critic left unresolved."""
     task = task_of(state)
-    own = runtime.prompts.render("debate/tie_breaker", wanted=requested_output(task))
+    own = runtime.prompts.instruction("debate/tie_breaker", wanted=requested_output(task))
     answer = await runtime.ask(
         Question(
             agent="tie_breaker",
@@ -24,4 +24,4 @@ async def tie_breaker(state: JudgeState, runtime: AgentRuntime[DebateSettings]) 
             details={**call_metadata(task), "last_value": state["scores"][-1]},
         )
     )
-    return {**answer.update, "final": answer.value}
+    return answer.update

@@ -4,7 +4,15 @@ Nothing in here calls a model, reads a file or imports another folder of the pac
 """
 
 from .aspects import ASPECTS, Aspect, find_aspect
-from .errors import DataError, JurygraphError, ModelCallError, ReplyError, StoppedError, UsageError
+from .errors import (
+    DataError,
+    InputError,
+    JurygraphError,
+    ModelCallError,
+    ReplyError,
+    StoppedError,
+    UsageError,
+)
 from .graph_state import JudgeInput, JudgeOutput, JudgeState
 from .settings import DebateSettings, ModelSpec, MultiagentSettings, Settings
 from .tasks import CompareTask, ScoreTask, Task, TaskKind, parse_task
@@ -18,6 +26,7 @@ __all__ = [
     "CompareTask",
     "DataError",
     "DebateSettings",
+    "InputError",
     "JudgeInput",
     "JudgeOutput",
     "JudgeState",

@@ -7,12 +7,16 @@ several benchmarks share means SummEval's.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import difflib
+from typing import ClassVar
 
-from .schema import Text
+from pydantic import ConfigDict, Field, model_validator
+
+from .checked import Checked
+from .schema import FilledText
 
 
-class Aspect(BaseModel):
+class Aspect(Checked):
     """One aspect of quality and the scale it is rated on.
 
     >>> Aspect(name="wit", criteria="Does the text amuse?", low=1, high=5).label
@@ -20,12 +24,13 @@ class Aspect(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    called: ClassVar[str] = "an aspect"
 
-    name: str = Field(min_length=1, description="The aspect's name, as reports print it.")
-    criteria: Text = Field(min_length=1, description="What makes a text good in this respect.")
+    name: FilledText = Field(description="The aspect's name, as reports print it.")
+    criteria: FilledText = Field(description="What makes a text good in this respect.")
     low: float = Field(default=1, description="The lowest score.")
     high: float = Field(default=5, description="The highest score.")
-    steps: tuple[Text, ...] = Field(
+    steps: tuple[FilledText, ...] = Field(
         default=(), description="How to arrive at a score, step by step (optional)."
     )
     source_name: str = Field(default="source", description="What the source is: `news article`, `dialogue`.")
@@ -57,8 +62,20 @@ def find_aspect(name: str) -> Aspect:
     for prefix in ("", "summeval/", "topical-chat/", "hanna/"):
         if (aspect := ASPECTS.get(prefix + key)) is not None:
             return aspect
-    known = ", ".join(ASPECTS)
-    raise ValueError(f"unknown aspect {name!r}; known are {known}; or give a whole aspect of your own")
+    close = difflib.get_close_matches(key, [*ASPECTS, *(full.partition("/")[2] for full in ASPECTS)], n=1)
+    meant = f"; did you mean {close[0]}?" if close else ";"
+    raise ValueError(
+        f"unknown aspect {name!r}{meant} known are {', '.join(ASPECTS)}; or give a whole aspect of your own"
+    )
+
+
+def full_names(bare: str) -> list[str]:
+    """Return the full names of the ready-made aspects with this bare name.
+
+    >>> full_names("relevance")
+    ['summeval/relevance', 'hanna/relevance']
+    """
+    return [full for full in ASPECTS if full.partition("/")[2] == bare]
 
 
 def _summary(name: str, criteria: str, *steps: str) -> Aspect:

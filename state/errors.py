@@ -2,31 +2,106 @@
 
     JurygraphError
     ├── UsageError           the caller: a setting, a model name, a key, a file
+    │   ├── InputError       ... a task, an aspect or a setting that cannot be so; names the field
     │   └── DataError        ... a line of a dataset; names file, line and field
     ├── ReplyError           the model: a reply that cannot be read, with its raw text
     ├── ModelCallError       the provider: a call that failed for good
+    │   └── TransientCallError   ... or that may succeed later
     └── StoppedError         nobody needs to: the run was asked to end before this call
 
 They are also ``ValueError`` or ``RuntimeError``: servers pass on the messages of built-in kinds of errors only.
-Bad tasks and settings given from Python raise pydantic's own ``ValidationError``, which names the field.
+What may succeed later is a ``ConnectionError`` too, which LangGraph's ``RetryPolicy`` tries again by default.
+``InputError`` is pydantic's ``ValidationError`` as well, and has its ``errors()``.
+Keys and control characters are taken out of every message (``redaction.py``), since it may quote what others have said.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
+from pydantic import ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from .redaction import redact, redact_all
 from .transcript import Turn
 
-ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused", "cut_off"]
+ReplyFault = Literal["empty", "missing", "off_scale", "contradictory", "refused", "filtered", "cut_off"]
 """Why a reply cannot be read; ``missing``: it does not state the value that was asked for."""
 
 
 class JurygraphError(Exception):
-    """Serve as the base of every error that jurygraph raises itself."""
+    """Serve as the base of every error that jurygraph raises itself; its message holds no keys."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(redact(one) if isinstance(one, str) else one for one in arguments))
 
 
 class UsageError(JurygraphError, ValueError):
     """Raised for a mistake in what the caller gave, found before any model is called."""
+
+
+class Fault(NamedTuple):
+    """Says what is wrong with one field of what the caller gave.
+
+    Attributes:
+        kind: pydantic's name for this type of fault, such as ``missing``.
+        where: the names and indices that lead to the field; empty for the whole.
+        words: what is wrong; they follow the field's name.
+        value: what was given.
+    """
+
+    kind: str
+    where: tuple[str | int, ...]
+    words: str
+    value: Any = None
+
+    def redacted(self) -> Fault:
+        """Return the same fault without keys, whose fields may be named like one."""
+        name = str(self.where[-1]) if self.where else ""
+        return self._replace(words=redact(self.words), value=redact_all({name: self.value})[name])
+
+    def __str__(self) -> str:
+        # A check of our own that pydantic called has a whole sentence to say.
+        stop = ": " if self.kind == "value_error" else " "
+        return f"{'.'.join(map(str, self.where))}{stop}{self.words}" if self.where else self.words
+
+
+# A class of its own is what pydantic's stubs rule out, and the class itself allows.
+class InputError(UsageError, ValidationError):  # type: ignore[misc]
+    """Raised for a task, an aspect or a setting that cannot be so; names the field and the values that it takes.
+
+    Attributes:
+        faults: what is wrong, field by field.
+    """
+
+    faults: tuple[Fault, ...] = ()
+
+    @classmethod
+    def of(cls, title: str, faults: Iterable[Fault]) -> InputError:
+        """Make the error of some faults of one object; ``title`` is what the object is called."""
+        found = tuple(fault.redacted() for fault in faults)
+        lines = [
+            InitErrorDetails(
+                type=PydanticCustomError(fault.kind, "{words}", {"words": fault.words}),
+                loc=fault.where,
+                input=fault.value,
+            )
+            for fault in found
+        ]
+        error: InputError = cls.from_exception_data(title, lines)
+        error.faults = found
+        return error
+
+    def inside(self, *outer: str) -> InputError:
+        """Return the same error with its fields named as part of the fields ``outer`` that hold the object."""
+        return InputError.of(self.title, [one._replace(where=(*outer, *one.where)) for one in self.faults])
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.faults))
+
+    def __reduce__(self) -> Any:
+        return InputError.of, (self.title, self.faults)
 
 
 class DataError(UsageError):
@@ -47,7 +122,7 @@ class ReplyError(JurygraphError, ValueError):
 
     def __init__(self, problem: str, reply: str, fault: ReplyFault = "missing") -> None:
         super().__init__(problem)
-        self.problem = problem
+        self.problem = redact(problem)
         self.reply = reply
         self.fault: ReplyFault = fault
         self.agent: str | None = None
@@ -57,31 +132,37 @@ class ReplyError(JurygraphError, ValueError):
     def __str__(self) -> str:
         who = f"{self.agent}, round {self.round}: " if self.agent is not None else ""
         # Both ends: a verdict stands at the end of a reply, a refusal at its beginning.
-        shown = self.reply if len(self.reply) <= 400 else f"{self.reply[:200]} ... {self.reply[-180:]}"
+        # Redacted before it is cut, since half a key is no longer known for one.
+        reply = redact(self.reply)
+        shown = reply if len(reply) <= 400 else f"{reply[:200]} ... {reply[-180:]}"
         return f"{who}{self.problem} Raw reply: {shown!r}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default an error is made again of what ``Exception`` got, here the problem alone.
+        return type(self), (self.problem, self.reply, self.fault), self.__dict__
 
 
 class ModelCallError(JurygraphError, RuntimeError):
     """Raised for a model call that the provider refused or that failed for good.
 
     Attributes:
-        retryable: whether the same call may succeed later (rate limit, server error, lost connection, time-out).
+        retryable: whether the same call may succeed later.
         rate_limited: whether the provider asked for fewer calls.
         retry_after: seconds that the provider asked to wait for, where it did.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        retryable: bool = False,
-        rate_limited: bool = False,
-        retry_after: float | None = None,
-    ) -> None:
+    retryable = False
+
+    def __init__(self, message: str, *, rate_limited: bool = False, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retryable = retryable
         self.rate_limited = rate_limited
         self.retry_after = retry_after
+
+
+class TransientCallError(ModelCallError, ConnectionError):
+    """Raised for a model call that may succeed later: rate limit, server error, lost connection, time-out."""
+
+    retryable = True
 
 
 class StoppedError(JurygraphError, RuntimeError):

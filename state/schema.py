@@ -1,12 +1,12 @@
-"""Define what the pydantic classes share: the text type, and short descriptions in their JSON schema."""
+"""Define what the pydantic classes share: the text types, and short descriptions in their JSON schema."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, GetJsonSchemaHandler
+from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic.config import JsonDict
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 
 def first_paragraph(schema: JsonDict) -> None:
@@ -48,3 +48,27 @@ def _encodable(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_encodable)]
 """A string that can be encoded as UTF-8, and so sent: one without lone surrogates."""
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether a text shows nothing: spaces, line breaks, and characters without width or mark.
+
+    >>> is_blank(" \\n\\u200b"), is_blank("?")
+    (True, False)
+    """
+    return not any(character.isprintable() and not character.isspace() for character in text)
+
+
+def _filled(text: str) -> str:
+    if is_blank(text):
+        raise PydanticCustomError("blank", "is blank")
+    return text
+
+
+FilledText = Annotated[Text, AfterValidator(_filled), Field(json_schema_extra={"minLength": 1})]
+"""A text that shows something: a model that is asked about nothing would answer all the same."""
+
+OptionalText = Annotated[
+    Text | None, BeforeValidator(lambda text: None if isinstance(text, str) and is_blank(text) else text)
+]
+"""A text that may be left out, as a form does by sending an empty one."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from .aspects import ASPECTS, Aspect, find_aspect
-from .schema import Described, Text, alternative
+from .checked import Checked, shortened
+from .errors import Fault, InputError
+from .schema import Described, FilledText, OptionalText, alternative
 
 TaskKind = Literal["score", "compare"]
 
@@ -25,10 +29,17 @@ AspectName = Annotated[str, Field(title="A known aspect", json_schema_extra={"en
 
 
 def _aspect(value: Any) -> Any:
-    return find_aspect(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return find_aspect(value)
+    if not isinstance(value, Mapping | Aspect):
+        raise PydanticCustomError(
+            "aspect_type",
+            "must be the name of a known aspect, or an object with name, criteria, low and high",
+        )
+    return value
 
 
-class ScoreTask(BaseModel):
+class ScoreTask(Checked):
     """Rate one candidate text on one aspect (pointwise).
 
     >>> task = ScoreTask(source="It rained all day.", candidate="It rained.", aspect="consistency")
@@ -37,10 +48,13 @@ class ScoreTask(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=alternative)
+    called: ClassVar[str] = "a score task"
 
     kind: Literal["score"] = Field(default="score", description="Rate one text on one aspect.")
-    source: Text = Field(description="What the candidate was made from: an article, or the dialogue so far.")
-    candidate: Text = Field(description="The text to be rated.")
+    source: FilledText = Field(
+        description="What the candidate was made from: an article, or the dialogue so far."
+    )
+    candidate: FilledText = Field(description="The text to be rated.")
     aspect: Annotated[
         Aspect,
         BeforeValidator(_aspect, json_schema_input_type=AspectName | Annotated[Aspect, Described]),
@@ -48,10 +62,10 @@ class ScoreTask(BaseModel):
         description="The name of a known aspect, such as `coherence` or `topical-chat/naturalness`, "
         "or an aspect of your own: name, criteria, low, high and optional steps."
     )
-    fact: Text | None = Field(default=None, description="A fact the candidate was to make use of, if any.")
+    fact: OptionalText = Field(default=None, description="A fact the candidate was to make use of, if any.")
 
 
-class CompareTask(BaseModel):
+class CompareTask(Checked):
     """Compare two answers to one question (pairwise).
 
     >>> CompareTask(question="Why is the sky blue?", answer_1="Scattering.", answer_2="The sea.").criteria
@@ -59,15 +73,16 @@ class CompareTask(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=alternative)
+    called: ClassVar[str] = "a compare task"
 
     kind: Literal["compare"] = Field(default="compare", description="Compare two answers to one question.")
-    question: Text = Field(min_length=1, description="The question both answers reply to.")
-    answer_1: Text = Field(description="The answer shown first.")
-    answer_2: Text = Field(description="The answer shown second.")
-    criteria: tuple[str, ...] = Field(
+    question: FilledText = Field(description="The question both answers reply to.")
+    answer_1: FilledText = Field(description="The answer shown first.")
+    answer_2: FilledText = Field(description="The answer shown second.")
+    criteria: tuple[FilledText, ...] = Field(
         default=DEFAULT_CRITERIA, min_length=1, description="What the answers are compared on."
     )
-    reference: Text | None = Field(
+    reference: OptionalText = Field(
         default=None, description="A correct answer to compare with, if there is one."
     )
     low: float = Field(default=1, description="Lowest score an answer can get.")
@@ -83,18 +98,50 @@ class CompareTask(BaseModel):
 Task = Annotated[ScoreTask | CompareTask, Field(discriminator="kind")]
 
 
-class _Input(BaseModel):
-    # Holds the union of both kinds, so that errors name the place of a fault from ``task`` on.
-    task: Task
+_SHAPES = (
+    'a task is {"kind": "score", "source": ..., "candidate": ..., "aspect": ...} '
+    'or {"kind": "compare", "question": ..., "answer_1": ..., "answer_2": ...}'
+)
+_OF_ONE_KIND: dict[TaskKind, tuple[str, ...]] = {"score": ("candidate",), "compare": ("answer_1", "answer_2")}
+"""The fields by which a task without ``kind`` is told."""
 
 
 def parse_task(value: Any) -> ScoreTask | CompareTask:
-    """Validate a dict as a task of the kind that it names; a task object passes through.
+    """Check a dict and make a task of it, of the kind that it names or that its fields tell; a task passes through.
 
     Raises:
-        pydantic.ValidationError: names the field that is wrong.
+        InputError: names the field that is wrong.
 
-    >>> parse_task({"kind": "score", "source": "a", "candidate": "b", "aspect": "fluency"}).aspect.name
-    'fluency'
+    >>> parse_task({"source": "a", "candidate": "b", "aspect": "fluency"}).kind
+    'score'
     """
-    return _Input.model_validate({"task": value}).task
+    if isinstance(value, ScoreTask | CompareTask):
+        return value
+    # Left out of the input of a graph, the task is the empty object that its state begins with.
+    if value is None or value == {}:
+        raise _no_task("missing", f'is missing: the input is {{"task": ...}}, and {_SHAPES}')
+    if not isinstance(value, Mapping):
+        raise _no_task("task_type", f"must be an object, got {shortened(value)}; {_SHAPES}", value)
+    chosen = {"score": ScoreTask, "compare": CompareTask}[_kind_of(value)]
+    try:
+        return chosen.model_validate(dict(value))
+    except InputError as error:
+        raise error.inside("task") from None
+
+
+def _kind_of(value: Mapping[str, Any]) -> TaskKind:
+    kind = value.get("kind")
+    if kind in ("score", "compare"):
+        return kind
+    if kind is not None:
+        raise _no_task("kind", f"has an unknown kind, {shortened(kind)}; {_SHAPES}", value)
+    found = [kind for kind, names in _OF_ONE_KIND.items() if any(name in value for name in names)]
+    if len(found) != 1:
+        has = ", ".join(map(str, value)) or "none"
+        both = "has no kind, and fields of both kinds" if found else "has no kind, and no field that tells it"
+        raise _no_task("kind", f"{both} (it has {has}); {_SHAPES}", value)
+    return found[0]
+
+
+def _no_task(kind: str, words: str, value: Any = None) -> InputError:
+    return InputError.of("task", [Fault(kind, ("task",), words, value)])

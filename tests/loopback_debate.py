@@ -35,7 +35,7 @@ def google(provider: Provider, name: str = "gemini-2.0-flash") -> str:
 
 def speaker(request: Request) -> str:
     """Whom a request asks: its own part comes last and says who it is."""
-    return request.user.rpartition("You are the ")[2].split()[0].strip(".,").lower()
+    return request.user.rpartition("You are the ")[2].split()[0].strip(".,:").lower()
 
 
 def speakers(provider: Provider) -> list[str]:

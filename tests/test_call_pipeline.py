@@ -16,6 +16,7 @@ from jurygraph.eval.run.config import RunConfig
 from jurygraph.eval.run.progress_counters import ProgressCounters
 from jurygraph.eval.run.shutdown import StopSignal
 from jurygraph.eval.runner import execute
+from jurygraph.nodes.models import send
 from jurygraph.nodes.models.call import Reply
 from jurygraph.state import Usage as ModelUsage
 from jurygraph.state import UsageError
@@ -177,6 +178,44 @@ def test_a_limit_on_cost_needs_prices(provider: Provider, tmp_path: Path) -> Non
     assert provider.requests == []
 
 
+@pytest.mark.parametrize(
+    "most", [{"max_cost": 0.001}, {"max_tokens": 5_000}], ids=lambda limit: next(iter(limit))
+)
+def test_replies_that_do_not_say_what_they_took_are_no_way_round_a_budget(
+    provider: Provider, tmp_path: Path, most: dict[str, Any]
+) -> None:
+    provider.play(by=lambda request: Text("Fine.\nScore: 4", usage=None))
+    data, out = dataset(tmp_path, 100), tmp_path / "out"
+    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out, "concurrency": 4, **most}
+    stopped = evaluate("single", data, **options)
+    assert (stopped.stopped, stopped.results[0].cost_usd) == ("budget", None)
+    assert 2 <= len(provider.requests) <= 30
+    made = len(provider.requests)
+    assert evaluate("single", data, **options).stopped == "budget"
+    assert len(provider.requests) <= made + 2, "what earlier starts have spent was forgotten"
+
+
+def test_a_reply_that_cannot_be_read_is_kept_and_not_paid_again(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.play(by=lambda request: Text("Half \ud83d.\nScore: 4", usage=Usage(input=10**30)))
+
+    def unable(*_: Any) -> Reply:
+        raise TypeError("unsupported operand")
+
+    data, out = dataset(tmp_path), tmp_path / "out"
+    options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
+    with monkeypatch.context() as faulty:
+        faulty.setattr(send, "replies", unable)
+        for _ in range(2):
+            failed = evaluate("single", data, **options).failed
+            assert len(failed) == len(provider.requests) == 6
+            assert "could not be read: TypeError('unsupported operand')" in str(failed[0].error)
+    done = evaluate("single", data, **options)
+    assert [line.score for line in done.results] == [4.0] * 6
+    assert len(provider.requests) == 6
+
+
 @pytest.mark.parametrize("limit", [{"max_calls": 0}, {"timeout": -1}, {"concurrency": 0}, {"attempts": 0}])
 def test_limits_are_above_zero(tmp_path: Path, limit: Any) -> None:
     with pytest.raises(UsageError, match=r"must be above 0"):
@@ -298,6 +337,17 @@ def test_a_reply_survives_its_keeping() -> None:
     bare = Reply("4", None, False, False, ModelUsage(1, 9, 0, 2, 0, None, 0.25))
     assert records.from_bytes(records.to_bytes(bare)) == bare
     assert len(records.to_bytes(bare)) < 100
+
+
+def test_numbers_that_no_machine_holds_and_deep_nesting_survive_as_well() -> None:
+    deep: dict[str, Any] = {"score": 10**30}
+    for _ in range(300):
+        deep = {"more": deep}
+    reply = Reply("4", {"score": 10**30, "deep": deep}, False, False, ModelUsage(1, 9, 0, 2, 0, None, 0.25))
+    again = records.from_bytes(records.to_bytes(reply))
+    assert again.fields is not None
+    assert again.fields["score"] == 1e30
+    assert again.usage == reply.usage
 
 
 @pytest.mark.parametrize("structured", ["auto", "off"])

@@ -406,7 +406,7 @@ def test_roles_of_ones_own() -> None:
         "referee_3": "scientist",
     }
     assert "You are Nurse, one of the referees. You look after patients." in model.calls[1].prompt
-    assert "It is your turn, Scientist (referee_3)" in model.calls[2].prompt
+    assert "It is your turn, Scientist 3 (referee_3)" in model.calls[2].prompt
 
 
 def test_a_list_on_one_line() -> None:

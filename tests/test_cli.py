@@ -113,6 +113,8 @@ def test_some_failed_is_exit_code_3(tmp_path: Path, provider: Provider) -> None:
 
 
 BAD = {
+    "no protocol": (("run", "", "--data", "demo"), "no protocol was named; there are baseline, "),
+    "no protocol, in a list": (("run", " , ", "--data", "demo"), "no protocol was named; there are "),
     "unknown protocol": (("run", "debat", "--data", "demo"), "known are "),
     "unknown dataset": (("run", "debate", "--data", "dmeo"), "datasets are demo, demo-pairs"),
     "no such file": (("run", "debate", "--data", "no.jsonl"), "no.jsonl: cannot be read"),
@@ -126,9 +128,17 @@ BAD = {
     ),
     "unknown setting": (
         ("run", "debate", "--data", "demo", "--set", "loud=1"),
-        "no setting 'loud'; it has models",
+        "loud is no setting of debate; its settings are n, persona",
     ),
     "unknown persona": (("run", "debate", "--data", "demo", "--set", "persona=mean"), "'strict', 'moderate'"),
+    "no JSON": (
+        ("run", "chateval", "--data", "demo", "--set", "roles=[critic]"),
+        'a list is written \'roles=["a", "b"]\'',
+    ),
+    "whole and parts": (
+        ("run", "repeated", "--data", "demo", "--set", "inner.n=1", "--set", 'inner={"n": 2}'),
+        "parts of inner are given already",
+    ),
     "no pair": (("run", "debate", "--data", "demo", "--set", "n"), "'n' is not of the form --set KEY=VALUE"),
     "two fallbacks": (
         ("run", "debate", "--data", "demo", "--set", "tie_breaker=true", "--set", "on_unresolved=last"),

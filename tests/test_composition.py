@@ -162,8 +162,10 @@ async def test_turns_reach_the_parents_stream(name: str, kind: str) -> None:
         start, thread(), context=ParentContext(), stream_mode="custom", subgraphs=True
     ):
         assert where[0].startswith("judge:")
-        heard.append((event["turn"]["agent"], event["turn"]["content"]))
-    said = [(turn["agent"], turn["content"]) for turn in graph.get_state(thread()).values["transcript"]]
+        # A wrapper streams the turns of the judges inside as its own; these stream them as theirs, too.
+        if len(where) == 1:
+            heard.append((event["turn"]["id"], event["turn"]["content"]))
+    said = [(turn["id"], turn["content"]) for turn in graph.get_state(thread()).values["transcript"]]
     assert Counter(heard) == Counter(said)
 
 
@@ -528,7 +530,7 @@ def test_a_form_that_sends_every_default_changes_nothing() -> None:
         ("repeated", {"of": "debat"}, UsageError, "unknown protocol 'debat'; known are baseline"),
         ("repeated", {"inner": {"loudness": 1}}, ValidationError, "inner.loudness"),
         ("repeated", {"inner": {"n": 0}}, ValidationError, "inner.n"),
-        ("repeated", {"k": 0}, ValidationError, "k\n"),
+        ("repeated", {"k": 0}, ValidationError, "^k must be"),
         ("calibrated", {"of": "geval"}, UsageError, "geval takes no task of the kind 'compare', only score"),
         ("cascade", {"expensive": "geval"}, UsageError, "geval takes no task of the kind 'compare'"),
         ("cascade", {"expensive_settings": {"n": 0}}, ValidationError, "expensive_settings.n"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -11,7 +12,7 @@ import pytest
 from jurygraph.eval import load_dataset
 from jurygraph.graphs import baseline, more, samre
 from jurygraph.nodes.advocate import leading_criteria
-from jurygraph.nodes.courtroom import CRITERIA, read_points
+from jurygraph.nodes.courtroom import CRITERIA, CRITERIA_WITHOUT_OPPONENT, read_points
 from jurygraph.nodes.defence_judge import softmax
 from jurygraph.nodes.delimiters import fenced_sections
 from jurygraph.nodes.models.scripted_model import ScriptedModel
@@ -126,7 +127,8 @@ def test_everybody_is_shown_the_case_first_and_byte_for_byte(module: ModuleType)
     case = model.calls[0].prompt.partition("must not count.")[0]
     assert all(call.prompt.startswith(case) for call in model.calls)
     assert all(TASK[key] in case for key in ("question", "answer_1", "answer_2", "reference"))
-    assert all(f"{number}. {criterion.name}:" in case for number, criterion in enumerate(CRITERIA, start=1))
+    criteria = CRITERIA_WITHOUT_OPPONENT if module is baseline else CRITERIA
+    assert all(f"{number}. {criterion.name}:" in case for number, criterion in enumerate(criteria, start=1))
     assert "1 (worst) to 20 (best)" in case
     assert "6 to 120" in case
 
@@ -559,7 +561,8 @@ def test_what_is_independent_runs_in_parallel(
     module: ModuleType, settings: dict[str, Any], most: dict[str, int]
 ) -> None:
     model = Busy(court([(90, 60)] * 2))
-    hold(module, model, **settings)
+    graph = module.build(models={"*": model}, structured="off", **settings).compile()
+    asyncio.run(graph.ainvoke({"task": TASK}))
     assert model.most == most
 
 
@@ -707,7 +710,7 @@ def test_what_is_an_agents_own_is_short(
 
 
 def test_sums_are_checked_in_structured_replies_too() -> None:
-    reasoning = "\n".join(f"{criterion.name}: [10, 9], because." for criterion in CRITERIA)
+    reasoning = "\n".join(f"{criterion.name}: [10, 9], because." for criterion in CRITERIA_WITHOUT_OPPONENT)
 
     def fields(metadata: Any, prompt: str) -> Any:
         return {"reasoning": reasoning, "score_1": 60, "score_2": 50}

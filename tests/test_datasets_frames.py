@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from jurygraph.eval import Dataset, evaluate, load_dataset
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.datasets.dataset import choose_aspects
+from jurygraph.eval.datasets.aspect_choice import choose_aspects
 from jurygraph.eval.datasets.frames import frame_rows
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.state import DataError, UsageError

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.datasets.dataset import SOURCES, choose_aspects
+from jurygraph.eval.datasets.aspect_choice import choose_aspects
+from jurygraph.eval.datasets.dataset import SOURCES
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from jurygraph.state import DataError
 from typer.testing import CliRunner

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from jurygraph.eval import Dataset, load_dataset
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.datasets.dataset import SOURCES, choose_aspects, find_item, load_again
+from jurygraph.eval.datasets.aspect_choice import choose_aspects
+from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
 from typer.testing import CliRunner
 

@@ -221,7 +221,7 @@ def test_a_chat_object_weighs_like_a_model_by_name(provider: Provider) -> None:
 
 
 def test_twenty_samples_in_one_request(provider: Provider) -> None:
-    said: list[Answer] = ["4", "- Consistency: 5", "four or so, I cannot tell", Text("3", finish="length")]
+    said: list[Answer] = ["4", "- Consistency: 5", "four or so, I cannot tell", Text("3 or", finish="length")]
     provider.play(*said * 5)
     verdict, transcript = run(models={"*": OPENAI}, steps=STEPS, weighting="sampling")
     assert [request.body["n"] for request in provider.requests] == [20]

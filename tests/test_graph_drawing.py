@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections import Counter
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
-from jurygraph.eval.cli.listing import drawing, mermaid
+from jurygraph.eval.cli.graph_drawing import drawing, mermaid
 from jurygraph.graphs.registry import protocols
 from langgraph.graph.state import CompiledStateGraph
 
 HERE = Path(__file__).resolve().parent
 SNAPSHOTS = HERE / "snapshots"
-SPECS: dict[str, str] = json.loads((HERE.parent / "langgraph.json").read_text(encoding="utf-8"))["graphs"]
+SPECS: dict[str, dict[str, str]] = json.loads((HERE.parent / "langgraph.json").read_text(encoding="utf-8"))[
+    "graphs"
+]
 NAMES = sorted(protocols())
 
 
@@ -34,23 +40,72 @@ def test_no_drawing_is_stored_for_a_protocol_that_is_gone() -> None:
     assert sorted(path.stem for path in SNAPSHOTS.glob("*.mmd")) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_picture_shows_every_node(name: str) -> None:
+@pytest.fixture(scope="module", params=NAMES)
+def picture(request: pytest.FixtureRequest) -> tuple[str, ElementTree.Element]:
     pytest.importorskip("mermaidx")
-    picture = drawing(name)
-    assert picture.startswith("<svg")
-    nodes = protocols()[name].graph.get_graph().nodes
-    assert [node for node in nodes if node.strip("_") not in picture] == []
+    return request.param, ElementTree.fromstring(drawing(request.param))
+
+
+def words(picture: ElementTree.Element) -> list[str]:
+    """The words that a viewer shows which knows SVG alone: those in ``text``, each label in one."""
+    return ["".join(text.itertext()) for text in picture.iterfind(".//{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_picture_shows_every_node_and_outcome_without_a_browser(
+    picture: tuple[str, ElementTree.Element],
+) -> None:
+    name, root = picture
+    graph = protocols()[name].graph.get_graph(xray=True)
+    wanted = Counter(node.rpartition(":")[2] for node in graph.nodes)
+    wanted += Counter(str(edge.data) for edge in graph.edges if edge.data is not None)
+    assert wanted - Counter(words(root)) == Counter()
+    assert not [tag.tag for tag in root.iter() if tag.tag.endswith("foreignObject")]
+
+
+def test_no_label_in_the_picture_lies_on_another(picture: tuple[str, ElementTree.Element]) -> None:
+    for group in picture[1].iterfind(".//{http://www.w3.org/2000/svg}g[@class='edgeLabels']"):
+        boxes = label_boxes(group)
+        assert [pair for pair in combinations(boxes, 2) if _overlap(*pair)] == []
+
+
+def label_boxes(group: ElementTree.Element) -> list[tuple[float, ...]]:
+    """Left, top, right and bottom of each label, read from its place and its ground."""
+    boxes = []
+    for label in group:
+        ground = label.find(".//{http://www.w3.org/2000/svg}rect[@height]")
+        if ground is not None:
+            x, y = map(float, re.findall(r"-?[\d.]+", label.attrib["transform"]))
+            width, height = float(ground.attrib["width"]), float(ground.attrib["height"])
+            boxes.append((x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+    return boxes
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def test_the_picture_has_a_size_and_a_ground(picture: tuple[str, ElementTree.Element]) -> None:
+    root = picture[1]
+    _, _, width, height = root.attrib["viewBox"].split()
+    assert (root.attrib["width"], root.attrib["height"]) == (width, height)
+    assert root[0].attrib["fill"] == "#ffffff"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_studio_loads_the_compiled_graph(name: str) -> None:
-    module, _, variable = SPECS[name].partition(":")
+    module, _, variable = SPECS[name]["path"].partition(":")
     graph = getattr(import_module(module), variable)
     assert isinstance(graph, CompiledStateGraph)
     assert graph is protocols()[name].graph
     assert graph.name == name
     assert graph.checkpointer is None, "Studio brings its own"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_studio_says_what_each_graph_does_and_takes(name: str) -> None:
+    about = protocols()[name].protocol
+    said = f"{about.summary[0].upper()}{about.summary[1:]}; {about.source}. Takes {' and '.join(about.kinds)} tasks."
+    assert SPECS[name]["description"] == said
 
 
 def test_studio_lists_nothing_but_registered_protocols() -> None:

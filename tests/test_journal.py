@@ -12,7 +12,7 @@ import pytest
 from jurygraph.eval.journal import Batch, Journal, prune, summarize
 from jurygraph.eval.journal.call_journal import KeyFilter
 from jurygraph.eval.journal.database import journal_location
-from jurygraph.eval.journal.store import Store
+from jurygraph.eval.journal.store import Patience, Store
 from jurygraph.state.errors import UsageError
 from jurygraph.state.usage import Usage
 
@@ -152,11 +152,11 @@ async def test_what_is_queued_when_the_journal_closes_is_written(where: str) -> 
 
 
 async def test_a_call_written_again_after_a_doubtful_end_is_one_call(where: str) -> None:
-    store = Store(journal_location(where), "a", shared=True, fresh=False, retry_seconds=5, lease=60)
+    store = Store(journal_location(where), "a", shared=True, fresh=False, patience=Patience(5, 60))
     row = (store.opening << 32, key(1), "m", b"{}", 1, 10, 0, 5, 0, 0.5, 1.0)
     store.write([row])
     store.write([row])
-    assert store.totals().calls == 1
+    assert store.spent().usage.calls == 1
     store.close()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jurygraph.eval.journal import Journal, JournalError, summarize
 from jurygraph.eval.journal.database import journal_location, openings
-from jurygraph.eval.journal.store import Store
+from jurygraph.eval.journal.store import Patience, Store
 from sqlalchemy import update
 
 from .journal_locations import entry, key, somewhere
@@ -175,7 +175,7 @@ async def test_many_open_a_new_journal_at_once(where: str) -> None:
 
 def _dead_process(where: str, lease: float) -> Store:
     """One that has claimed a call and will neither make it nor renew its lease."""
-    store = Store(journal_location(where), "dead", shared=True, fresh=False, retry_seconds=5, lease=lease)
+    store = Store(journal_location(where), "dead", shared=True, fresh=False, patience=Patience(5, lease))
     assert store.reserve([key(1)]) == ({}, {key(1)})
     return store
 

@@ -158,10 +158,13 @@ def test_gptscore(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 
         def score(self, srcs: list[str], tgts: list[str], prompt_text: str, batch_size: int) -> list[float]:
             print("process")
-            return [-1.5] if tgts == ["fine"] and prompt_text == " so: " else []
+            known = {" so: ": -1.5, **{f" of {aspect}: ": -2.0 - n for n, aspect in enumerate(ASPECTS)}}
+            return [known[prompt_text]] if tgts == ["fine"] and prompt_text in known else []
 
     stand_in(monkeypatch, "opt_score", OPTScorer=OPTScorer)
     assert scored("gptscore?prompt= so: ") == -1.5
+    own = {"coherence": -2.0, "relevance": -3.0, "engagingness": -4.0, "wit": -5.0}
+    assert scored("gptscore?prompt= of {aspect}: ") == own
     with pytest.raises(ValueError, match="the package gave no score"):
         scored("gptscore?prompt=")
     assert capsys.readouterr().out == ""

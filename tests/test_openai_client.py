@@ -56,7 +56,9 @@ async def loaded(name: str = OPENAI) -> LoadedModel:
 
 
 def asked(model: LoadedModel, **parameters: Any) -> Call:
-    return Call(model, [HumanMessage("Judge.")], None, {"agent": "scorer", "round": 0}, parameters)
+    return Call(
+        model, [HumanMessage("Judge.")], None, {"agent": "scorer", "role": "scorer", "round": 0}, parameters
+    )
 
 
 # The same as LangChain's own client

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from jurygraph.nodes.models import prices
+from jurygraph.nodes.models import prices, resolver
+from jurygraph.state.settings import ModelSpec
 
 LABELS = [
     "openai:gpt-4o-mini",
@@ -13,6 +14,17 @@ LABELS = [
     "openai:o1-mini",
     "google_genai:gemini-2.0-flash",
     "google_genai:gemini-2.5-pro",
+    "anthropic:claude-haiku-4-5",
+    "mistralai:mistral-small-latest",
+    "mistral:mistral-small-latest",
+    "groq:llama-3.3-70b-versatile",
+    "deepseek:deepseek-chat",
+    "xai:grok-4",
+    "azure_openai:gpt-4o-mini",
+    "azure:gpt-4o-mini",
+    "bedrock_converse:anthropic.claude-3-5-sonnet-20241022-v2:0",
+    "amazon_bedrock:us.anthropic.claude-3-5-sonnet-20241022-v2:0",
+    "openrouter:anthropic/claude-3.5-sonnet",
 ]
 
 
@@ -23,7 +35,10 @@ def test_against_the_list(label: str, tokens: tuple[int, int, int]) -> None:
     assert found == pytest.approx(prices._listed_price(label, *tokens), rel=1e-12)
 
 
-@pytest.mark.parametrize("label", ["openai:my-own", "anthropic:claude", "somebody", "google_genai:nothing"])
+@pytest.mark.parametrize(
+    "label",
+    ["openai:my-own", "anthropic:nobody", "somebody", "gpt-4o", "google_genai:nothing", "ollama:llama3.2"],
+)
 def test_an_unknown_price_is_unknown(label: str) -> None:
     assert prices.cost_usd(label, 1000, 0, 100) is None
     assert not prices.is_priced(label)
@@ -35,3 +50,16 @@ def test_a_price_that_depends_on_the_length_is_looked_up() -> None:
     assert short is not None
     assert long is not None
     assert long > 3 * short
+
+
+def test_a_price_that_is_given_counts() -> None:
+    assert not prices.is_priced("ollama:my-own")
+    resolver.check(ModelSpec.parse("ollama:my-own?price_in=0.5&price_out=2"))
+    assert prices.is_priced("ollama:my-own")
+    assert prices.cost_usd("ollama:my-own", 1_000_000, 400_000, 100_000) == pytest.approx(0.5 + 0.2)
+
+
+def test_a_price_of_zero_is_given_only_on_purpose() -> None:
+    assert prices.cost_usd("ollama:local", 1000, 0, 100) is None
+    resolver.check(ModelSpec.parse("ollama:local?price_in=0&price_out=0"))
+    assert prices.cost_usd("ollama:local", 1000, 0, 100) == 0

@@ -131,6 +131,34 @@ def test_an_unknown_cost_is_unknown() -> None:
     assert "cost unknown" in shown(resumed(spent=Usage(calls=3, cost_usd=None)))[1]
 
 
+@pytest.mark.usefixtures("often")
+def test_a_run_that_waits_says_for_what_and_until_when() -> None:
+    counts = resumed()
+    counts.waits.add("openai:gpt-4o-mini", "it refuses all calls", 1800)
+    until_when = re.compile(r"^waiting for openai:gpt-4o-mini until \d\d:\d\d:\d\d \(it refuses all calls\)")
+    assert until_when.search(shown(counts)[1])
+    counts.waits.add("openai:gpt-4o", "next attempt", 3600)
+    assert shown(counts)[1].startswith("waiting for openai:gpt-4o and 1 more until ")
+
+
+def test_waits_too_short_to_be_read_are_not_shown() -> None:
+    counts = resumed()
+    counts.waits.add("openai:gpt-4o-mini", "next attempt", 1.5)
+    assert counts.waits.summary() == ""
+
+
+def test_without_a_terminal_a_long_wait_is_told_once(tmp_path: Path) -> None:
+    counts, out = resumed(), io.StringIO()
+    counts.waits.add("openai:gpt-4o-mini", "next attempt", 1800)
+    with logging_to(tmp_path, None):
+        minutes = _LogEveryMinute(counts, every=0.02, console=Console(file=out))
+        minutes.start()
+        log = tmp_path / FILE
+        until(lambda: log.exists() and log.read_text().count("waiting for openai:gpt-4o-mini until") >= 3)
+        minutes.stop()
+    assert re.fullmatch(r"waiting for openai:gpt-4o-mini until [\d:]{8} \(next attempt\)\n", out.getvalue())
+
+
 def test_nothing_is_drawn_where_there_is_no_terminal() -> None:
     out = io.StringIO()
     with LiveProgress(Console(file=out), resumed(), StopSignal()):

@@ -1,10 +1,19 @@
-"""What an item's prompts have in common comes first, word for word; what is an agent's own comes last, and is short."""
+"""What an item's prompts have in common comes first, word for word; what is an agent's own comes last, and is short.
+
+Agents are told of others where there are others, and with ``layout=papers`` who they are stands in the system message.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import importlib.util
+import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -12,8 +21,13 @@ from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.state.settings import BACKGROUNDS, RefereeSettings, WrapperSettings
+from jurygraph.nodes.delimiters import fenced_sections
+from jurygraph.nodes.models.call import Call, Reply, Send
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.models.send import CallMiddleware, call_middleware
+from jurygraph.state.settings import BACKGROUNDS, DebateSettings, Layout, RefereeSettings, WrapperSettings
 from jurygraph.state.settings.referee_settings import ROLES, SAME
+from jurygraph.state.transcript import Turn
 
 Settings = dict[str, Any]
 
@@ -53,8 +67,8 @@ def variants(name: str) -> Iterator[Settings]:
     cls = find_protocol(name).protocol.settings
     several = SEVERAL_ROUNDS.get(name, {})
     yield several
-    for key, field in cls.model_fields.items():
-        for value in choices(field.annotation):
+    for key, setting in cls.model_fields.items():
+        for value in choices(setting.annotation):
             if value not in NEEDS_MORE:
                 yield {**several, key: value}
     if issubclass(cls, RefereeSettings):
@@ -143,3 +157,204 @@ def test_jurors_of_any_background_are_told_little(bench: ModuleType) -> None:
     settings = {"jurors": 2 * len(BACKGROUNDS), "max_rounds": 1, "ballot": "score"}
     sent = bench.record("samre", bench.tasks("compare")["item"], **settings).sent
     assert max(call.instruction for call in sent if call.agent.startswith("juror")) <= 500
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one call tells its agent: system message, user message, a request for repair and the JSON schema."""
+
+    agent: str
+    form: str
+    system: str
+    user: str
+    rest: str
+    titles: tuple[str, ...]
+
+    def own_words(self) -> str:
+        """All of it but the fenced texts and the name of the agent's persona."""
+        words = _FENCED.sub("", "\n".join((self.system, self.user, self.rest)))
+        return re.sub("|".join(map(re.escape, self.titles)), "", words) if self.titles else words
+
+
+_FENCED = re.compile(r"^<<<([^<>\n]+) ([0-9a-f]{12})>>>\n.*?^<<<end \1 \2>>>$", re.DOTALL | re.MULTILINE)
+
+OTHERS = re.compile(
+    r"\b(?:others|agents?|referees|judges|jurors?|jury|advocates?|aggregators?|opponents?|colleagues?|mates?|teams?|"
+    r"panel|group|scorer|critic|commander|tie-?breaker|summari[sz]er|discuss\w*|debat\w*|"
+    r"(?:other|two|both) (?:one|judge|side)s?)\b",
+    re.IGNORECASE,
+)
+"""Words that speak of others who judge."""
+
+
+@dataclass
+class Listener(CallMiddleware):
+    """Keeps what agents are told, and the turns that came of it."""
+
+    told: list[Told] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        system, user, *rest = (str(message.text) for message in call.messages if message.type != "ai")
+        about, schema = call.metadata, json.dumps(call.schema or "")
+        persona = str(about.get("persona", ""))
+        titles = tuple({persona, persona.replace("_", " ").title()} - {""})
+        told = Told(about["agent"], about["form"], system, user, "\n".join([*rest, schema]), titles)
+        self.told.append(told)
+        return await send(call)
+
+    def anybody_is_heard(self) -> bool:
+        """Whether any agent is shown what another one has said."""
+        return any(
+            turn["content"] in section.text
+            for told in self.told
+            for section in fenced_sections(told.user)
+            for turn in self.turns
+            if turn["agent"] != told.agent
+        )
+
+
+def listen(module: ModuleType, bench: ModuleType, kind: str, **settings: Any) -> Listener:
+    """Judge an item with replies that have to be asked for again wherever a value is wanted."""
+
+    def reply(metadata: Any, prompt: str) -> Any:
+        if not metadata["repair"] and metadata["form"] not in ("text", "critique"):
+            return "Well."
+        said = bench.reply(metadata, prompt)
+        return {**said, "grade": said["score"]} if isinstance(said, dict) else said
+
+    listener = Listener()
+
+    async def judge() -> None:
+        call_middleware.set(listener)
+        graph = module.build(models={"*": ScriptedModel(script=reply)}, **settings).compile()
+        listener.turns = (await graph.ainvoke({"task": bench.tasks(kind)["item"]}))["transcript"]
+
+    asyncio.run(judge())
+    return listener
+
+
+_HEARD: dict[str, Listener] = {}
+
+
+def heard(name: str, bench: ModuleType, kind: str, **settings: Any) -> Listener:
+    """As ``listen``, of a registered protocol, once for all tests."""
+    key = repr((name, kind, settings))
+    if key not in _HEARD:
+        _HEARD[key] = listen(find_protocol(name), bench, kind, **settings)
+    return _HEARD[key]
+
+
+def check_what_agents_know_of_each_other(listener: Listener) -> None:
+    """Where nobody is shown another one's words, nobody is told of others; elsewhere everybody is."""
+    several = listener.anybody_is_heard()
+    for told in listener.told:
+        named = OTHERS.findall(told.own_words())
+        assert bool(named) is several, (told.agent, named, told.own_words())
+
+
+def check_the_papers_layout(prefix: Listener, papers: Listener) -> None:
+    """The same words in another place: an agent's role heads its system message, which stays the same."""
+    systems: dict[tuple[str, str], set[str]] = {}
+    for first, told in zip(prefix.told, papers.told, strict=True):
+        assert told.agent == first.agent
+        assert Counter(f"{told.system} {told.user}".split()) == Counter(
+            f"{first.system} {first.user}".split()
+        )
+        assert told.system.endswith(first.system)
+        assert not re.search(r"^You are (?!given)", _FENCED.sub("", told.user), re.MULTILINE), told.user
+        systems.setdefault((told.agent, told.form), set()).add(told.system)
+    assert {key: len(texts) for key, texts in systems.items() if len(texts) > 1} == {}
+
+
+ALONE = {"baseline", "ensemble", "faireval", "geval", "single"}
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_agents_are_told_of_others_where_they_hear_them_and_nowhere_else(
+    bench: ModuleType, name: str, kind: str
+) -> None:
+    for settings in variants(name):
+        check_what_agents_know_of_each_other(heard(name, bench, kind, **settings))
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_judges_are_alone_in_the_protocols_that_are_known_for_it(
+    bench: ModuleType, name: str, kind: str
+) -> None:
+    listener = heard(name, bench, kind, **SEVERAL_ROUNDS.get(name, {}))
+    assert listener.anybody_is_heard() is (name not in ALONE)
+    assert ("several agents" in listener.told[0].system) is (name not in ALONE)
+    # Only some values have to be asked for again, but some have: the requests for that are among what is looked at.
+    assert any("could not be used" in told.rest for told in listener.told)
+
+
+def test_a_lone_referee_of_a_discussion_is_told_of_nobody(bench: ModuleType) -> None:
+    lone = listen(find_protocol("chateval"), bench, "score", referees=1)
+    check_what_agents_know_of_each_other(lone)
+    assert not lone.anybody_is_heard()
+    summed_up = listen(find_protocol("chateval"), bench, "score", referees=1, strategy="summarizer")
+    check_what_agents_know_of_each_other(summed_up)
+    assert summed_up.anybody_is_heard()
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_the_papers_layout_moves_the_role_and_nothing_else(bench: ModuleType, name: str, kind: str) -> None:
+    for settings in variants(name):
+        if "layout" not in settings:
+            papers = listen(find_protocol(name), bench, kind, **settings, layout="papers")
+            check_the_papers_layout(heard(name, bench, kind, **settings), papers)
+
+
+@pytest.mark.parametrize("kind", ["score", "compare"])
+def test_a_foreign_protocol_is_held_to_the_same(
+    bench: ModuleType, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "plugin"))
+    module = importlib.import_module("acme_judging.two_judges")
+    pair = [listen(module, bench, kind, rounds=2, layout=layout) for layout in get_args(Layout)]
+    for listener in pair:
+        check_what_agents_know_of_each_other(listener)
+    check_the_papers_layout(*pair)
+    assert (
+        pair[1]
+        .told[0]
+        .system.startswith("You are the optimist of two judges. Look for what is good first.\n")
+    )
+
+
+SAID_ELSEWHERE: dict[str, list[Settings]] = {
+    "debate": [
+        {"persona": persona, "tie_breaker": True, "commander": "llm"}
+        for persona in choices(DebateSettings.model_fields["persona"].annotation)
+    ],
+    "chateval": [{"referees": 5}, {"strategy": "summarizer"}, {"roles": SAME}, {"roles": "coding"}],
+    "samre": [{"ballot": "score"}, {"memory": "summary"}],
+    "more": [{"rounds": 2}, {"aggregate": "best"}, {"collaborate": True}],
+}
+"""Settings with which agents are told what they are not told by default."""
+
+
+def test_the_page_on_prompts_quotes_what_agents_are_told(bench: ModuleType) -> None:
+    page = Path(__file__).parents[1] / "docs" / "prompts.md"
+    if not page.is_file():
+        pytest.skip("docs/ is not beside tests/")
+    told = [
+        "\n".join((one.system, one.user, one.rest))
+        for name, kind in CASES
+        for settings in ({"structured": "off"}, *SAID_ELSEWHERE.get(name, [{}]))
+        for one in heard(name, bench, kind, **settings).told
+    ]
+    known = _numbers_aside("\n".join(told))
+    quoted = [
+        _numbers_aside(part).strip(" .,:")
+        for row in re.findall(r"^\|.*\| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        for quotation in re.findall(r'"([^"]+)"', row)
+        for part in quotation.split("...")
+    ]
+    assert len(quoted) > 100
+    assert [part for part in quoted if part not in known] == []
+
+
+def _numbers_aside(text: str) -> str:
+    return re.sub(r"\d+", "0", " ".join(text.split()))

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import debate
+from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.prompt_templates import Prompts
+from jurygraph.nodes.prompt_templates import Prompt, Prompts
 from jurygraph.state import UsageError
 
 TASK = {"kind": "score", "source": "Es regnete.", "candidate": "Es regnete nicht.", "aspect": "consistency"}
@@ -75,7 +76,44 @@ def test_a_name_that_a_template_is_not_given(tmp_path: Path) -> None:
 
 def test_texts_are_never_rendered_as_templates() -> None:
     prompt = Prompts.bundled().render(
-        "shared/log", turns=[{"agent": "critic", "round": 1, "content": "{{ 7 * 7 }}"}]
+        "shared/log", turns=[{"agent": "critic", "round": 1, "content": "{{ 7 * 7 }}"}], alone=False
     )
     assert "{{ 7 * 7 }}" in prompt
     assert "49" not in prompt
+
+
+def test_the_role_block_of_a_template_is_the_role() -> None:
+    own = Prompts.bundled().instruction("debate/scorer_first", wanted="one score")
+    assert own.role == "You are the Scorer: work logically and step by step."
+    assert own.request == "Go through the criteria, then settle on one score."
+    assert own.text == f"{own.role} {own.request}"
+
+
+def test_a_template_without_a_role_block_is_all_request(tmp_path: Path) -> None:
+    prompts = Prompts.load(str(template(tmp_path, "debate/critic_strict", "Du bist der Kritiker.")))
+    own = prompts.instruction("debate/critic_strict")
+    assert (own.role, own.request) == ("", "Du bist der Kritiker.")
+    prompt = Prompt("Rules.", "Material.", own)
+    assert prompt.messages("Form.", "papers") == prompt.messages("Form.", "shared_prefix")
+
+
+def test_an_instruction_that_is_all_role_leaves_the_message_and_the_form() -> None:
+    own = Prompts.bundled().instruction("debate/critic_plain").after("Check the score.")
+    system, user = Prompt("Rules.", "Material.", own).messages("Form.", "papers")
+    assert system == f"{own.role}\n\nRules."
+    assert user == "Material.\n\nCheck the score.\nForm."
+
+
+def test_a_message_that_repeats_the_role_stays_as_it_is() -> None:
+    own = Prompts.bundled().instruction("debate/scorer_first", wanted="one score")
+    assert own.after(own.role).request == f"{own.role}\n{own.request}"
+
+
+def test_a_layout_reaches_what_is_inside_a_wrapper() -> None:
+    model = ScriptedModel(script={"scorer": ["Score: 1"] * 2, "critic": ["NO ISSUE"] * 2})
+    graph = (
+        find_protocol("repeated").build(k=2, models={"*": model}, structured="off", layout="papers").compile()
+    )
+    graph.invoke({"task": TASK})
+    assert len(model.calls) == 4
+    assert all(call.prompt.startswith(("You are the Scorer", "You are the Critic")) for call in model.calls)

@@ -457,30 +457,30 @@ def test_a_cut_off_function_call_is_quoted(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "answer", "raw"),
+    ("kind", "answer", "fault", "raw"),
     [
-        ("openai", Text(refusal=REFUSED), REFUSED),
-        ("openai", Text("Filtered", finish="blocked"), "Filtered"),
-        ("openai", Text(REFUSED), REFUSED),
-        ("google", Text(finish="blocked"), ""),
-        ("google", Text(REFUSED), REFUSED),
+        ("openai", Text(refusal=REFUSED), "refused", REFUSED),
+        ("openai", Text("Filtered", finish="blocked"), "filtered", "Filtered"),
+        ("openai", Text(REFUSED), "refused", REFUSED),
+        ("google", Text(finish="blocked"), "filtered", ""),
+        ("google", Text(REFUSED), "refused", REFUSED),
     ],
     ids=str,
 )
-def test_a_refusal(provider: Provider, kind: str, answer: Text, raw: str) -> None:
+def test_a_refusal(provider: Provider, kind: str, answer: Text, fault: str, raw: str) -> None:
     provider.play(answer, answer)
     with pytest.raises(ReplyError) as raised:
         run("async", models={"*": name_of(kind, provider)})
-    assert (raised.value.fault, raised.value.reply) == ("refused", raw)
+    assert (raised.value.fault, raised.value.reply) == (fault, raw)
     assert len(provider.requests) == 2
 
 
-def test_a_prompt_that_gemini_blocks_is_a_refusal(provider: Provider) -> None:
+def test_a_prompt_that_gemini_blocks_is_filtered(provider: Provider) -> None:
     blocked = Raw('{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}}')
     provider.play(blocked, blocked)
     with pytest.raises(ReplyError) as raised:
         run("async", models={"*": google(provider)})
-    assert raised.value.fault == "refused"
+    assert raised.value.fault == "filtered"
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)

@@ -21,8 +21,8 @@ SURFACE = {
         "ReplyError Shown contains_no_issue declares_no_issue read_pair read_score read_vote"
     ),
     "jurygraph.state": (
-        "ASPECTS Aspect CompareTask DataError DebateSettings JudgeInput JudgeOutput JudgeState JurygraphError "
-        "ModelCallError ModelSpec MultiagentSettings ReplyError Score ScoreTask Settings StopReason "
+        "ASPECTS Aspect CompareTask DataError DebateSettings InputError JudgeInput JudgeOutput JudgeState "
+        "JurygraphError ModelCallError ModelSpec MultiagentSettings ReplyError Score ScoreTask Settings StopReason "
         "StoppedError Task TaskKind Turn Usage UsageError Verdict Winner find_aspect parse_task"
     ),
 }

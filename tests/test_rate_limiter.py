@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from typing import Any
 
 import pytest
 from jurygraph.nodes.models.rate_limiter import SLOW_START, AdaptiveConcurrency, RateLimiter, RateLimits
+from jurygraph.nodes.models.retry import RetryPolicy
+from jurygraph.nodes.models.waits import Waits
 from jurygraph.state import ModelCallError
+from jurygraph.state.errors import TransientCallError
 
 from .virtual_time import in_virtual_time
 
@@ -36,14 +39,14 @@ class Provider:
             await asyncio.sleep(self.seconds)
             if self.now > self.most:
                 self.refused += 1
-                raise ModelCallError("too many", retryable=True, rate_limited=True)
+                raise TransientCallError("too many", rate_limited=True)
             return "reply"
         finally:
             self.now -= 1
 
 
-def rate_limiter(**allowed: float) -> RateLimiter:
-    rate_limits = RateLimits(**{"concurrency": 64, **allowed})  # type: ignore[arg-type]
+def rate_limiter(**allowed: Any) -> RateLimiter:
+    rate_limits = RateLimits(**{"concurrency": 64, **allowed})
     return RateLimiter(rate_limits, asyncio.Semaphore(rate_limits.concurrency))
 
 
@@ -130,17 +133,83 @@ async def test_all_models_share_what_is_allowed() -> None:
     assert provider.peak == 5
 
 
+def refusal(seconds: float) -> ModelCallError:
+    return TransientCallError("later", rate_limited=True, retry_after=seconds)
+
+
+class Refusing:
+    """Refuses the first calls and names a time; when each call came."""
+
+    def __init__(self, refused: int, seconds: float) -> None:
+        self.refused, self.seconds = refused, seconds
+        self.came: list[float] = []
+
+    async def __call__(self) -> str:
+        self.came.append(asyncio.get_running_loop().time())
+        if len(self.came) <= self.refused:
+            raise refusal(self.seconds)
+        return "reply"
+
+
+@in_virtual_time
 async def test_after_refusals_in_a_row_nothing_goes_out_until_the_provider_says() -> None:
-    paced, sent = rate_limiter(concurrency=1), list[float]()
-
-    async def work() -> None:
-        sent.append(time.monotonic())
-        if len(sent) <= 3:
-            raise ModelCallError("later", retryable=True, rate_limited=True, retry_after=0.2)
-
+    paced, work = rate_limiter(concurrency=1), Refusing(3, seconds=0.2)
     results = await asyncio.gather(*(paced.run(work, 1) for _ in range(5)), return_exceptions=True)
     assert [isinstance(result, ModelCallError) for result in results] == [True] * 3 + [False] * 2
-    assert sent[3] - sent[2] >= 0.2
+    assert work.came[3] - work.came[2] >= 0.2
+
+
+@in_virtual_time
+async def test_a_provider_that_asks_for_decades_holds_calls_back_no_longer_than_allowed() -> None:
+    paced, work = (
+        rate_limiter(concurrency=1, retry_policy=RetryPolicy(max_wait=600.0)),
+        Refusing(3, seconds=1e9),
+    )
+    results = await asyncio.gather(*(paced.run(work, 1) for _ in range(5)), return_exceptions=True)
+    assert results[3:] == ["reply", "reply"]
+    assert 150 <= work.came[3] < 151
+
+
+@in_virtual_time
+async def test_a_provider_that_refuses_for_longer_than_allowed_is_given_up_for_all_calls() -> None:
+    paced, work = (
+        rate_limiter(concurrency=1, retry_policy=RetryPolicy(max_wait=600.0)),
+        Refusing(1000, seconds=400.0),
+    )
+    results = await asyncio.gather(*(paced.run(work, 1) for _ in range(50)), return_exceptions=True)
+    assert [round(moment) for moment in work.came] == [0, 0, 0, 150, 300, 450, 600]
+    assert all(isinstance(result, ModelCallError) for result in results)
+    assert {str(result) for result in results[7:]} == {"later (all calls refused for 600 s)"}
+    with pytest.raises(ModelCallError, match="all calls refused") as raised:
+        await paced.run(work, 1)
+    assert (raised.value.retryable, raised.value.rate_limited) == (False, True)
+    assert (len(work.came), paced.in_flight) == (7, 0)
+
+
+@in_virtual_time
+async def test_a_reply_in_between_begins_the_time_anew() -> None:
+    paced, work = (
+        rate_limiter(concurrency=1, retry_policy=RetryPolicy(max_wait=600.0)),
+        Refusing(3, seconds=400.0),
+    )
+    for turn in range(4):
+        work.refused, calls = len(work.came) + 3, [paced.run(work, 1) for _ in range(4)]
+        assert (await asyncio.gather(*calls, return_exceptions=True))[3] == "reply", turn
+    assert work.came[-1] >= 600
+
+
+@in_virtual_time
+async def test_what_is_waited_for_is_noted_until_it_is_over() -> None:
+    clock, waits = asyncio.get_running_loop().time, Waits(asyncio.get_running_loop().time)
+    paced = RateLimiter(RateLimits(concurrency=1), asyncio.Semaphore(1), "openai:one", waits)
+    work = Refusing(3, seconds=90.0)
+    calls = [asyncio.create_task(paced.run(work, 1)) for _ in range(4)]
+    await asyncio.wait(calls[:3])
+    told = waits.summary(show_time=lambda until: f"{until:.0f}")
+    assert told == "waiting for openai:one until 90 (it refuses all calls)"
+    await asyncio.wait(calls)
+    assert clock() >= 90
+    assert waits.summary() == ""
 
 
 @in_virtual_time

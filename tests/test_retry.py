@@ -7,15 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jurygraph.nodes.models import retry
 from jurygraph.nodes.models.call import Call, Reply
 from jurygraph.nodes.models.resolver import wrap
 from jurygraph.nodes.models.retry import RetryPolicy, call_with_retry, with_timeout
 from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.models.waits import Waits
 from jurygraph.state import ModelCallError
+from jurygraph.state.errors import TransientCallError
 from jurygraph.state.usage import Usage
 
-from .virtual_time import in_virtual_time
+from .virtual_time import in_virtual_time, others_have_begun
 
 CALL = Call(wrap(ScriptedModel(script={})), [], None, {})
 REPLY = Reply("4", None, False, False, Usage(1, 10, 0, 2, 0, None, 0.1))
@@ -37,7 +38,7 @@ class Sender:
 
 
 def passing(**kind: Any) -> ModelCallError:
-    return ModelCallError("try again", retryable=True, **kind)
+    return TransientCallError("try again", **kind)
 
 
 @pytest.fixture
@@ -104,9 +105,29 @@ async def test_the_provider_says_when(waits: list[float]) -> None:
     assert 7.0 <= waited < 7.1
 
 
-async def test_a_provider_that_wants_a_day_gets_an_hour(waits: list[float]) -> None:
-    await call_with_retry(CALL, Sender(passing(retry_after=86_400.0)), QUICK)
-    assert waits[0] < retry.LONGEST_RETRY_AFTER + 1
+async def test_a_provider_that_wants_a_day_is_asked_every_quarter_of_an_hour(waits: list[float]) -> None:
+    await call_with_retry(CALL, Sender(*[passing(retry_after=86_400.0)] * 3), QUICK)
+    assert waits == pytest.approx([900.0] * 3, abs=0.001)
+
+
+@pytest.mark.parametrize("asked", [1e9, 40.0, 3.0])
+async def test_all_waits_of_a_call_together_have_a_bound(waits: list[float], asked: float) -> None:
+    policy = RetryPolicy(attempts=50, first_wait=0.001, longest_wait=0.002, max_wait=100.0)
+    with pytest.raises(ModelCallError, match=r"given up after \d+ attempts and 100 s of waiting"):
+        await call_with_retry(CALL, Sender(*(passing(retry_after=asked) for _ in range(50))), policy)
+    assert sum(waits) == pytest.approx(100.0)
+
+
+@in_virtual_time
+async def test_a_call_that_waits_is_noted_with_the_time_until_when() -> None:
+    loop = asyncio.get_running_loop()
+    noted = Waits(loop.time)
+    waiting = asyncio.create_task(call_with_retry(CALL, Sender(passing(retry_after=60.0)), QUICK, noted))
+    await others_have_begun()
+    told = noted.summary(show_time=lambda until: f"{until:.0f}")
+    assert told == f"waiting for {CALL.model.label} until 60 (next attempt)"
+    await waiting
+    assert noted.summary() == ""
 
 
 @in_virtual_time

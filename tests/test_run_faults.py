@@ -180,6 +180,39 @@ def test_a_rate_limit_for_ever_is_given_up_with_a_clear_word(
     assert len(provider.requests) == 6
 
 
+def test_a_provider_that_wants_decades_ends_the_run_with_all_that_is_kept(
+    provider: Provider, tmp_path: Path, command: Command
+) -> None:
+    provider.play(
+        by=lambda request: (
+            scorer(request)
+            if len(provider.requests) <= 20
+            else Failure(429, "Slow down.", headers={"Retry-After": "1e9"})
+        )
+    )
+    assert command(*arguments(dataset(tmp_path, 60), "--max-wait", "0.3", "--concurrency", "4")) == 3
+    assert f"{MAX_FAILURES} calls of openai:gpt-4o-mini in a row failed" in command.printed
+    assert "20 of 60 verdicts are done and saved" in command.printed
+    assert "resumes once that is fixed" in command.printed
+    made = len(provider.requests)
+    provider.play(by=scorer)
+    assert command(*arguments(dataset(tmp_path, 60), "--concurrency", "4")) == 0
+    assert len(provider.requests) == made + 40
+
+
+def test_a_word_of_decades_among_refusals_does_not_stop_a_run(provider: Provider, tmp_path: Path) -> None:
+    numbers = count()
+
+    def refuses_at_first(request: Request) -> Answer:
+        if next(numbers) < 3:
+            return Failure(429, "Slow down.", headers={"Retry-After": "1e9"})
+        return scorer(request)
+
+    provider.play(by=refuses_at_first)
+    done = evaluate("single", dataset(tmp_path), **OPTIONS, max_wait=0.3, concurrency=1)
+    assert (done.stopped, done.failed) == (None, ())
+
+
 def test_faults_that_pass_change_nothing(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
     data = dataset(tmp_path)

@@ -19,7 +19,7 @@ import pytest
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.cli.progress import LiveProgress
 from jurygraph.eval.run.progress_counters import ProgressCounters
-from jurygraph.eval.run.run_log import FILE, logging_to, redact
+from jurygraph.eval.run.run_log import FILE, log_text, logging_to
 from jurygraph.eval.run.shutdown import StopSignal
 from rich.console import Console
 
@@ -234,7 +234,7 @@ logging.getLogger("jurygraph.run").warning("heard")
 
 
 def test_long_texts_keep_their_beginning_and_end() -> None:
-    shown = redact("beginning " + "x" * 5000 + " end")
+    shown = log_text("beginning " + "x" * 5000 + " end")
     assert len(shown) < 1010
     assert shown.startswith("beginning ")
     assert shown.endswith(" end")

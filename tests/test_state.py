@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+from functools import partial
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,15 +15,17 @@ from jurygraph.state import (
     Aspect,
     CompareTask,
     DebateSettings,
+    InputError,
     ModelSpec,
     ScoreTask,
     Usage,
+    UsageError,
     Verdict,
     find_aspect,
     parse_task,
 )
 from jurygraph.state.graph_state import as_json
-from jurygraph.state.settings import Settings, make_settings, resolve_settings
+from jurygraph.state.settings import ChatEvalSettings, Settings, make_settings, resolve_settings
 from jurygraph.state.transcript import append, last_turn, turn_without_model, usage_of_turns, written_by
 from jurygraph.state.usage import USAGE_FIELDS, total_usage
 from jurygraph.state.verdict import outcome_fields, winner_of
@@ -81,23 +88,102 @@ def test_a_task_is_told_by_its_kind() -> None:
     ("bad", "field"),
     [
         (None, "task"),
+        ({}, "task"),
+        ("A text.", "task"),
         ({"source": "s"}, "task"),
         ({"kind": "rank"}, "task"),
-        ({"kind": "score", "source": "s", "aspect": "fluency"}, "task.score.candidate"),
-        ({"kind": "score", "source": "s", "candidate": 5, "aspect": "fluency"}, "task.score.candidate"),
-        ({"kind": "score", "source": "s", "candidate": "c", "aspect": "wit"}, "task.score.aspect"),
+        ({"kind": "score", "source": "s", "aspect": "fluency"}, "task.candidate"),
+        ({"kind": "score", "source": "s", "candidate": 5, "aspect": "fluency"}, "task.candidate"),
+        ({"kind": "score", "source": "s", "candidate": "c", "aspect": "wit"}, "task.aspect"),
+        ({"kind": "score", "source": "s", "candidate": "c", "aspect": 5}, "task.aspect"),
         (
-            {"kind": "score", "source": "s", "candidate": "\ud800", "aspect": "fluency"},
-            "task.score.candidate",
+            {"kind": "score", "source": "s", "candidate": "c", "aspect": {"name": "wit"}},
+            "task.aspect.criteria",
         ),
-        ({"kind": "compare", "question": "", "answer_1": "a", "answer_2": "b"}, "task.compare.question"),
-        ({"kind": "compare", "question": "q", "answer_1": "a", "answer_2": "b", "x": 1}, "task.compare.x"),
+        ({"kind": "score", "source": "s", "candidate": "\ud800", "aspect": "fluency"}, "task.candidate"),
+        ({"kind": "compare", "question": "q", "answer_1": "a", "answer_2": "b", "x": 1}, "task.x"),
     ],
 )
 def test_bad_tasks_name_the_field(bad: object, field: str) -> None:
     with pytest.raises(ValidationError) as caught:
         parse_task(bad)
     assert field in [".".join(map(str, error["loc"])) for error in caught.value.errors()]
+    assert str(caught.value).startswith(field), "in one sentence, the field first"
+    assert not re.search(r"https?:|_Input|ScoreTask|CompareTask", str(caught.value))
+
+
+@pytest.mark.parametrize("blank", ["", "  \n", "\u200b\ufeff"], ids=["empty", "spaces", "without width"])
+@pytest.mark.parametrize("field", ["source", "candidate", "question", "answer_1", "answer_2"])
+def test_a_blank_text_is_not_judged(field: str, blank: str) -> None:
+    score = {"source": "s", "candidate": "c", "aspect": "fluency"}
+    task = score if field in score else {"question": "q", "answer_1": "a", "answer_2": "b"}
+    with pytest.raises(UsageError, match=rf"^task\.{field} is blank"):
+        parse_task({**task, field: blank})
+
+
+def test_an_optional_text_that_is_blank_is_left_out() -> None:
+    """A form sends an empty text for a field that nobody filled in."""
+    assert ScoreTask(source="s", candidate="c", aspect="fluency", fact=" ").fact is None
+    assert CompareTask(question="q", answer_1="a", answer_2="b", reference="").reference is None
+
+
+def test_a_missing_kind_is_told_from_the_fields() -> None:
+    assert parse_task({"source": "s", "candidate": "c", "aspect": "fluency"}).kind == "score"
+    assert parse_task({"question": "q", "answer_1": "a", "answer_2": "b"}).kind == "compare"
+    with pytest.raises(UsageError, match=r"task\.answer_2 is missing"):
+        parse_task({"question": "q", "answer_1": "a"})
+
+
+@pytest.mark.parametrize(
+    "unclear", [{"source": "s"}, {"candidate": "c", "answer_1": "a"}, {"kind": "rank"}, {}]
+)
+def test_a_task_of_no_kind_is_shown_both(unclear: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=r"kind.*\"candidate\": .*\"answer_2\": "):
+        parse_task(unclear)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"persona": "fierce"}, "^persona must be 'strict', .* or 'sophisticated', got 'fierce'$"),
+        ({"persona": "strickt"}, "got 'strickt'; did you mean strict\\?"),
+        ({"rounds": 3}, "^rounds is no setting of debate; did you mean n\\? Its settings are n, persona,"),
+        ({"persna": 3}, "did you mean persona\\?"),
+        ({"loudness": 3}, "^loudness is no setting of debate; its settings are n, persona, .*, repair$"),
+        ({"n": "many"}, "^n must be a whole number, got 'many'$"),
+        ({"n": 0}, "^n must be greater than or equal to 1, got 0$"),
+        ({"tie_breaker": "perhaps"}, "^tie_breaker must be true or false, got 'perhaps'$"),
+        ({"models": "offline"}, "^models must be"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_wrong_setting_is_told_in_words_with_the_valid_ones(given: dict[str, Any], words: str) -> None:
+    for make in (DebateSettings, DebateSettings.model_validate, partial(make_settings, DebateSettings, None)):
+        with pytest.raises(InputError, match=words) as caught:
+            make(**given) if make is DebateSettings else make(given)  # type: ignore[operator]
+        assert isinstance(caught.value, ValidationError), "for code that catches pydantic's"
+        assert "pydantic" not in str(caught.value)
+
+
+def test_of_a_value_of_several_types_the_nearest_fault_is_told() -> None:
+    with pytest.raises(InputError, match=r"^roles\.0\.description is missing$"):
+        ChatEvalSettings(roles=[{"name": "Nurse"}])  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"^roles must be text or a list, got 5$"):
+        ChatEvalSettings(roles=5)  # type: ignore[arg-type]
+
+
+def test_an_input_error_is_the_same_after_a_journey_between_processes() -> None:
+    with pytest.raises(InputError) as caught:
+        DebateSettings(n=0, loudness={"a": 1})  # type: ignore[call-arg]
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again), again.errors()) == (InputError, str(caught.value), caught.value.errors())
+
+
+def test_settings_that_are_no_names_and_values_are_refused() -> None:
+    with pytest.raises(
+        InputError, match="the settings of debate must be an object of names and values, got 5"
+    ):
+        make_settings(DebateSettings, 5, {})  # type: ignore[arg-type]
 
 
 def test_models_are_read_with_their_parameters() -> None:
@@ -164,9 +250,9 @@ def test_append_changes_neither_side(before: list[int], new: list[int]) -> None:
     assert (before, new) == kept
 
 
-def test_append_copes_with_nothing() -> None:
+def test_append_begins_with_nothing_and_is_emptied_by_none() -> None:
     assert append(None, [1]) == [1]
-    assert append([1], None) == [1]
+    assert append([1], None) == []
 
 
 def test_pydantic_objects_become_json_in_the_state() -> None:

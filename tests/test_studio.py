@@ -53,6 +53,7 @@ COMPARISON = {
 }
 FORM: dict[str, Any] = {
     "structured": "auto",
+    "layout": "shared_prefix",
     "repair": 1,
     "n": 4,
     "persona": "strict",
@@ -73,6 +74,7 @@ class DevServer:
         shutil.copy(ROOT / "langgraph.json", folder)
         env = {name: value for name, value in os.environ.items() if not name.upper().startswith(HIDDEN)}
         env |= {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "OPENAI_API_KEY": "unused"}
+        env |= {"JURYGRAPH_SERVER_ALLOW": "prompts,base_url"}
         command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
@@ -168,7 +170,10 @@ def described(schema: Any, path: str = "") -> Iterator[tuple[str, str | None]]:
 
 
 def test_studio_lists_every_graph(client: SyncLangGraphClient) -> None:
-    assert {assistant["graph_id"] for assistant in client.assistants.search(limit=100)} >= set(protocols())
+    found = {assistant["graph_id"]: assistant for assistant in client.assistants.search(limit=100)}
+    assert found.keys() >= protocols().keys()
+    for name, module in protocols().items():
+        assert module.protocol.summary[1:] in str(found[name]["description"])
 
 
 @pytest.mark.parametrize("graph", sorted(protocols()))
@@ -205,6 +210,7 @@ def test_the_form_offers_the_settings_with_choices_and_defaults(client: SyncLang
     assert fields["on_unresolved"]["enum"] == ["last", "tie_breaker", "human"]
     assert fields["commander"]["enum"] == ["relay", "llm"]
     assert fields["termination"]["enum"] == ["declared", "substring"]
+    assert fields["layout"]["enum"] == ["shared_prefix", "papers"]
     assert fields["models"]["type"] == "object"
     assert fields["n"]["minimum"] == 1
 
@@ -331,23 +337,26 @@ async def test_threads_in_parallel_do_not_mix(url: str) -> None:
 @pytest.mark.parametrize(
     ("task", "context", "words"),
     [
-        ({**TASK, "aspect": "beauty"}, None, ["task.score.aspect", "beauty", "summeval/fluency"]),
-        ({**TASK, "candidate": 7}, None, ["task.score.candidate"]),
-        ({"kind": "compare", "question": "Why?", "answer_1": "So."}, None, ["task.compare.answer_2"]),
-        ({"source": "a"}, None, ["task", "kind"]),
+        ({**TASK, "aspect": "beauty"}, None, ["task.aspect", "beauty", "summeval/fluency"]),
+        ({**TASK, "candidate": 7}, None, ["task.candidate must be text"]),
+        ({"kind": "compare", "question": "Why?", "answer_1": "So."}, None, ["task.answer_2 is missing"]),
+        ({"source": "a"}, None, ["task has no kind", "answer_2"]),
+        ({}, None, ["task is missing", "answer_2"]),
+        ({**TASK, "candidate": " "}, None, ["task.candidate is blank"]),
         (TASK, {"persona": "mean"}, ["persona", "'sophisticated'"]),
         (TASK, {"n": 0}, ["n", "greater than or equal to 1"]),
         (TASK, {"models": {"judge": "offline"}}, ["no role 'judge'", "its roles are commander"]),
         (TASK, {"models": {"*": "google_genai:gemini-2.0-flash"}}, ["GOOGLE_API_KEY is not set"]),
     ],
-    ids=["aspect", "candidate", "answer_2", "kind", "persona", "n", "role", "key"],
+    ids=["aspect", "candidate", "answer_2", "kind", "no task", "blank", "persona", "n", "role", "key"],
 )
 def test_bad_input_fails_and_the_field_is_named(
     client: SyncLangGraphClient, task: Any, context: dict[str, Any] | None, words: list[str]
 ) -> None:
-    with pytest.raises(Exception, match=r"ValidationError|UsageError") as failure:
+    with pytest.raises(Exception, match=r"InputError|UsageError") as failure:
         run(client, context, task)
     assert [word for word in words if word not in str(failure.value)] == []
+    assert not re.search(r"pydantic|_Input", str(failure.value))
 
 
 def test_a_provider_named_in_the_context_is_called(
@@ -369,6 +378,15 @@ def _completion(_request: Request) -> Response:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini"}
     return Response(json.dumps({**body, "choices": [choice], "usage": usage}), mimetype="application/json")
+
+
+def test_callers_choose_no_file_that_the_operator_has_not_allowed(client: SyncLangGraphClient) -> None:
+    given = {"task": TASK}
+    outcome = client.runs.wait(
+        None, "chateval", input=given, context={"roles": "/etc/roles.yaml"}, raise_error=False
+    )
+    assert isinstance(outcome, dict)
+    assert "callers of this server may not choose 'roles'" in str(outcome["__error__"])
 
 
 def test_nothing_blocked_the_event_loop(client: SyncLangGraphClient, server: DevServer) -> None:

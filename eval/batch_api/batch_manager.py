@@ -17,6 +17,7 @@ from openai.types import Batch
 
 from ...state.errors import UsageError
 from ..journal import Journal
+from ..private_files import make_private_folder
 from ..run.budget import BudgetTracker
 from ..run.progress_counters import ProgressCounters
 from ..run.shutdown import StopSignal
@@ -160,7 +161,7 @@ class BatchManager:
     async def _go_on_with(self, sent: SubmittedBatch) -> None:
         path = self.folder / sent.file
         if not path.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.folder)
             await self._provider(sent.address).download(sent.input_file, path)
         self._running[sent.id] = sent
         self.budget.add_in_flight(sent.requests, sent.tokens, sent.cost)

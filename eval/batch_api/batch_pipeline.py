@@ -19,16 +19,16 @@ from openai import AsyncOpenAI, OpenAIError
 from ...graphs.nested import all_judges
 from ...nodes.bound_judge import BoundJudge
 from ...nodes.evaluation_steps import keep_steps_in
-from ...nodes.models.call import Call, Reply, Send, fingerprint
+from ...nodes.models.call import Call, Reply, Send, UnreadResponseError, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.openai_fast import FastChatOpenAI, requests_handled_by
 from ...nodes.models.resolver import load
-from ...state.errors import ModelCallError, StoppedError, UsageError
+from ...state.errors import ModelCallError, StoppedError, TransientCallError, UsageError
 from ...state.settings import ModelSpec
 from ..journal import JournalError
 from ..plan import Plan
 from ..run.budget import BudgetTracker
-from ..run.call_pipeline import LivePipeline, journal_entry
+from ..run.call_pipeline import LivePipeline, journal_entry, unread_entry
 from ..run.config import RunConfig
 from ..run.folder import RunFolder
 from ..run.progress_counters import ProgressCounters
@@ -59,9 +59,7 @@ class BatchPipeline(LivePipeline):
     ) -> None:
         super().__init__(folder.journal, config, counts, stop)
         assert plan.folder is not None
-        self._budget = BudgetTracker(
-            config, folder.journal.totals(), stop, discount=request_file.BATCH_DISCOUNT
-        )
+        self._budget = BudgetTracker(config, folder.journal.spent, stop, discount=request_file.BATCH_DISCOUNT)
         self._plan = plan
         self._run_folder = folder
         self._folder = plan.folder / FOLDER
@@ -168,6 +166,9 @@ class BatchPipeline(LivePipeline):
                 try:
                     reply = await send(call)
                     break
+                except UnreadResponseError as error:
+                    await self._journal.keep(key, unread_entry(call, error))
+                    raise
                 except ModelCallError as error:
                     self._count_failure(key, call, error)
                     # The loop then asks once more, finds no outcome, and puts the request into the wave.
@@ -176,8 +177,8 @@ class BatchPipeline(LivePipeline):
         self._circuit_breaker.record_success(call.model.label)
         reply = replace(reply, usage=reply.usage.discounted(request_file.BATCH_DISCOUNT))
         # No await since it was released from what is in flight: other calls would see too much budget left meanwhile.
-        self._budget.charge(call, reply)
-        self._counts.paid(reply.usage)
+        tokens = self._budget.estimate_tokens(call)
+        self._charge(call, reply.usage, tokens, self._budget.estimate_cost(call, tokens))
         await self._journal.keep(key, journal_entry(call, reply))
         self._paid.add(key)
         return reply
@@ -233,7 +234,7 @@ class BatchPipeline(LivePipeline):
     def _give_up(self, call: Call, error: ModelCallError, attempts: int) -> NoReturn:
         self._circuit_breaker.record_failure(call.model.label, error)
         problem = f"{error} (given up after {attempts} batches)"
-        raise ModelCallError(problem, retryable=True, rate_limited=error.rate_limited) from error
+        raise TransientCallError(problem, rate_limited=error.rate_limited) from error
 
 
 OPENAI = "openai:"

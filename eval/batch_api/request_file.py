@@ -10,6 +10,8 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from ..private_files import make_private_folder
+
 ENDPOINT = "/v1/chat/completions"
 UNFINISHED = ".part"
 
@@ -78,7 +80,7 @@ class BatchRequestFile:
             (self._folder / one_file.file).unlink(missing_ok=True)
 
     def _next(self, address: str) -> _Writing:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._folder)
         self._parts += 1
         return _Writing(self._folder, RequestFile(f"wave-{self.number}-{self._parts}.jsonl", address))
 

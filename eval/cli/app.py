@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from ...state.errors import JurygraphError
+from ...state.redaction import redact
 from .runtime import ALL_JUDGED, BAD_USAGE, INTERRUPTED
 
 
@@ -193,5 +194,5 @@ def main() -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
-    Console(stderr=True).print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+    Console(stderr=True).print(Text.assemble(("error: ", "bold red"), redact(message)), soft_wrap=True)
     sys.exit(BAD_USAGE)

@@ -11,12 +11,12 @@ from pydantic.fields import FieldInfo
 from rich.table import Column, Table
 from rich.text import Text
 
-from ...graphs.registry import find_protocol
 from ...state.errors import UsageError
 from ...state.settings import Settings
 from ..datasets.published.catalog import dataset_names, find_source
 from ..datasets.published.source import GitHub, HuggingFace, Source
 from ..tables.result_tables import LABELS
+from .graph_drawing import drawing, mermaid
 from .runtime import console
 
 
@@ -157,29 +157,3 @@ def _field(name: str, field: FieldInfo) -> str:
         return name
     shown = ",".join(default) if isinstance(default, tuple) else str(default)
     return f"{name}={shown.lower() if isinstance(default, bool) else shown}"
-
-
-def mermaid(protocol: str) -> str:
-    """Draw a protocol's graph as Mermaid text, which many editors and sites show as a picture.
-
-    >>> "scorer" in mermaid("debate")
-    True
-    """
-    # With ``xray``, graphs inside the graph are drawn with their own nodes, not as one box each.
-    drawing: str = find_protocol(protocol).graph.get_graph(xray=True).draw_mermaid()
-    return drawing
-
-
-def drawing(protocol: str) -> str:
-    """Draw a protocol's graph as an SVG picture.
-
-    Raises:
-        UsageError: the package that draws is not installed; the message says how to install it.
-    """
-    source = mermaid(protocol)
-    try:
-        import mermaidx
-    except ImportError as error:
-        raise UsageError("drawing pictures needs another package: pip install 'jurygraph[draw]'") from error
-    picture: str = mermaidx.render(source).svg()
-    return picture

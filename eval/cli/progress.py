@@ -37,12 +37,12 @@ class LiveProgress:
     """Shows two lines during a run: a bar with elapsed and remaining time; calls and their rate, tokens, cost.
 
     It reads the counters a few times a second, however many calls are made in between. Without a terminal nothing is
-    drawn; the log gets a line every minute in any case.
+    drawn, and only long waits are told; the log gets a line every minute in any case.
     """
 
     def __init__(self, console: Console, counts: ProgressCounters, stop: StopSignal) -> None:
         self._bar = _Bar(console, counts, stop)
-        self._minutes = _LogEveryMinute(counts)
+        self._minutes = _LogEveryMinute(counts, console=None if console.is_terminal else console)
 
     def __enter__(self) -> Self:
         self._minutes.start()
@@ -139,7 +139,9 @@ class _Bar:
 
 def _figures(counts: ProgressCounters, rate: float) -> Text:
     """Write the second line, the most important figures first: a narrow terminal cuts off its end."""
+    waiting = counts.waits.summary()
     parts = (
+        Text(waiting, "yellow") if waiting else None,
         Text(f"{counts.failed:,} failed", "red") if counts.failed else None,
         f"{rate:,.1f} calls/s",
         "cost unknown" if counts.usage.cost_usd is None else money(counts.usage.cost_usd),
@@ -168,11 +170,20 @@ def _short(count: int) -> str:
 
 
 class _LogEveryMinute:
-    """Logs the counters every minute, so that the log shows when a long run was slow."""
+    """Logs the counters every minute, so that the log shows when a long run was slow.
 
-    def __init__(self, counts: ProgressCounters, every: float = LOGGED_EVERY) -> None:
+    Args:
+        counts: what is logged.
+        every: how many seconds lie between two records.
+        console: gets a line when the run has begun to wait for something else; ``None`` where a display shows it.
+    """
+
+    def __init__(
+        self, counts: ProgressCounters, every: float = LOGGED_EVERY, console: Console | None = None
+    ) -> None:
         self._counts = counts
         self._every = every
+        self._console = console
         self._over = Event()
         self._thread = Thread(target=self._tell, name="jurygraph-minutes", daemon=True)
 
@@ -186,11 +197,17 @@ class _LogEveryMinute:
     def _tell(self) -> None:
         rate = Rate(self._every)
         rate.of(self._counts.made)  # where the first minute begins: a rate needs two observations
+        told = ""
         while not self._over.wait(self._every):
+            waiting = self._counts.waits.summary()
+            if self._console and waiting not in ("", told):
+                self._console.print(Text(waiting), soft_wrap=True)
+            told = waiting
             log.info(
                 "so far",
                 extra={
                     **self._counts.summary(),
                     "calls_per_second": round(rate.of(self._counts.made), 2),
+                    **({"waiting": waiting} if waiting else {}),
                 },
             )

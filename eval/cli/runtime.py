@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import shutil
 import sys
@@ -17,7 +18,7 @@ from rich.console import Console
 
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
-from ..run.shutdown import sigterm_interrupts
+from ..run.shutdown import signals_interrupt
 
 ALL_JUDGED, SOME_FAILED, BAD_USAGE, BUDGET_REACHED, INTERRUPTED = 0, 3, 2, 4, 130
 PIPED_WIDTH = 120
@@ -36,19 +37,39 @@ def program() -> str:
 
 
 def settings_of(pairs: list[str]) -> dict[str, Any]:
-    """Parse ``KEY=VALUE`` pairs to settings by name; ``inner.n=2`` sets the field ``n`` of the setting ``inner``."""
+    """Parse ``KEY=VALUE`` pairs to settings by name; ``inner.n=2`` sets the field ``n`` of the setting ``inner``.
+
+    >>> settings_of(['roles=["critic", "scientist"]', "inner.n=2"])
+    {'roles': ['critic', 'scientist'], 'inner': {'n': '2'}}
+    """
     settings: dict[str, Any] = {}
+    whole: set[str] = set()
     for key, value in (_pair(pair, "--set KEY=VALUE") for pair in pairs):
         *outer, name = key.split(".")  # "wrapper.inner.n": the objects from outside to inside, then the field
         held = settings
-        for part in outer:
-            held = held.setdefault(part, {})
-            if not isinstance(held, dict):
+        for depth, part in enumerate(outer, start=1):
+            if ".".join(outer[:depth]) in whole:
                 raise UsageError(
                     f"--set {key}={value}: {part} already has a value of its own; give one of the two"
                 )
-        held[name] = value
+            held = held.setdefault(part, {})
+        if isinstance(held.get(name), dict) and key not in whole:
+            raise UsageError(f"--set {key}={value}: parts of {name} are given already; give one of the two")
+        held[name] = _json_or_text(key, value)
+        whole.add(key)
     return settings
+
+
+def _json_or_text(key: str, value: str) -> Any:
+    """Read a list or an object that is written as JSON; any other value is left to the setting to read."""
+    if not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise UsageError(
+            f'--set {key}={value}: no JSON ({error}); a list is written \'{key}=["a", "b"]\', in single quotes'
+        ) from None
 
 
 def models_of(default: str | None, pairs: list[str]) -> dict[str, ModelSpec]:
@@ -97,7 +118,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 def interruptible(message: str) -> Iterator[None]:
     """End with a message on Ctrl-C and SIGTERM, for the parts of a command that no event loop watches over."""
     try:
-        with sigterm_interrupts():
+        with signals_interrupt():
             yield
     except KeyboardInterrupt:
         Console(stderr=True).print(message, soft_wrap=True)
@@ -131,7 +152,7 @@ Pairs = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="A setting of all protocols, or with PROTOCOL.KEY=VALUE of one; repeatable.",
+        help="A setting of all protocols, or with PROTOCOL.KEY=VALUE of one; a list as JSON; repeatable.",
     ),
 ]
 Replies = Annotated[

@@ -16,6 +16,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from ...state.errors import JurygraphError, UsageError
+from ...state.redaction import redact, spelled_out
 from ...state.role_kinds import RoleKind
 from ...state.transcript import Turn
 from ..datasets.dataset import find_item, load_again
@@ -146,7 +147,7 @@ def _samples(turns: Sequence[Turn], kind: RoleKind) -> RenderableType:
     head.append(f"  {len(turns)} samples", style="bold")
     head.append(f"  {first['model']}", style="dim")
     values = ", ".join(shown_value(turn["value"]) or "unreadable" for turn in turns)
-    words = "" if len(first["content"]) <= BRIEF else f"{first['content']}\n"
+    words = "" if len(first["content"]) <= BRIEF else f"{spelled_out(first['content'])}\n"
     return Group(head, Text(f"{words}{values}\n"))
 
 
@@ -160,13 +161,13 @@ def _heading(turn: Turn) -> str:
 
 def _turn(turn: Turn, kind: RoleKind) -> RenderableType:
     if turn["model"] is None and kind == "assists":
-        return Text(f"{turn['content']}\n", style="dim italic")
+        return Text(f"{spelled_out(turn['content'])}\n", style="dim italic")
     head = Text(speaker(turn["agent"]), style=f"bold {COLORS.get(kind, 'blue')}")
     if (value := shown_value(turn["value"])) is not None:
         head.append(f"  {value}", style="bold")
     if turn["model"]:
         head.append(f"  {turn['model']}", style="dim")
-    return Group(head, Text(f"{turn['content']}\n"))
+    return Group(head, Text(f"{spelled_out(turn['content'])}\n"))
 
 
 def speaker(agent: str) -> str:
@@ -215,12 +216,12 @@ def _verdict(result: Result) -> RenderableType:
     cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
     text.append(f"\n{result.calls} calls, {result.tokens:,} tokens, {cost}", style="dim")
     for warning in result.warnings:
-        text.append(f"\nWarning: {warning}", style="yellow")
+        text.append(f"\nWarning: {redact(warning)}", style="yellow")
     return text
 
 
 def _boxed(title: str, text: str) -> RenderableType:
-    return Panel(Text(text), title=title, title_align="left", border_style="dim")
+    return Panel(Text(spelled_out(text)), title=title, title_align="left", border_style="dim")
 
 
 def head(manifest: Mapping[str, Any]) -> Iterator[RenderableType]:

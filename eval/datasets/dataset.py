@@ -12,16 +12,23 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from ...state.aspects import ASPECTS, Aspect, find_aspect
 from ...state.errors import DataError, UsageError
+from ...state.redaction import redact_all
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
-from .files import Row, RowFile, TextFile, read_bytes
+from .files import Row, RowFile, TextFile
 from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
-from .items import DatasetProfile, Item, Numbered, Reader, ScoreItem, parse_item, profile_items
+from .items import (
+    DatasetProfile,
+    Item,
+    Numbered,
+    Reader,
+    parse_item,
+    profile_items,
+    unusable_character,
+)
 from .published import catalog
 from .published.fetch import fetch
 from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
@@ -40,7 +47,7 @@ class Dataset:
         survey: the counts and ranges of all items of the file.
         read: a function that reads the items, each with its line number.
         limit: the number of first items that belong to the dataset; ``None``: all.
-        family: the prefix of its aspects' full names, such as ``topical-chat``.
+        family: the prefix of its aspects' full names, such as ``topical-chat``, where it is known.
         unit: the unit that an item's number counts: ``line``, ``row`` or ``item``.
         rule: how a comparison is measured against its labels.
 
@@ -59,13 +66,13 @@ class Dataset:
     survey: DatasetProfile = field(repr=False, compare=False)
     read: Reader = field(repr=False, compare=False)
     limit: int | None = None
-    family: str = "summeval"
+    family: str | None = None
     unit: str = "line"
     rule: TiePolicy = DEFAULT_TIE_POLICY
 
     @classmethod
     def of(
-        cls, name: str, items: Iterable[Item], *, labels: Labels | None = None, family: str = "summeval"
+        cls, name: str, items: Iterable[Item], *, labels: Labels | None = None, family: str | None = None
     ) -> Dataset:
         """Make a dataset of items in memory; labels are people's unless said otherwise.
 
@@ -81,7 +88,7 @@ class Dataset:
         name: str = "frame",
         *,
         labels: Labels | None = None,
-        family: str = "summeval",
+        family: str | None = None,
         max_characters: int | None = None,
     ) -> Dataset:
         """Make a dataset of a table in memory: a pandas, polars or Arrow frame, or a list of dicts.
@@ -106,7 +113,7 @@ class Dataset:
         items: Iterable[Item],
         unit: str,
         labels: Labels | None,
-        family: str,
+        family: str | None,
         most_characters: int | None = None,
     ) -> Dataset:
         # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
@@ -185,6 +192,8 @@ def _digest_of(items: Iterable[Item]) -> str:
 
 def _parsed(rows: Iterable[Row], place: str, unit: str) -> Iterator[Numbered]:
     for number, row in rows:
+        if fault := unusable_character(row):
+            raise DataError(f"{place}, {unit} {number}: {fault}")
         try:
             item = parse_item(row)
         except ValidationError as error:
@@ -203,7 +212,8 @@ def explain(error: ValidationError, row: Any = None) -> str:
     if first["type"] == "missing":
         has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
         return f"field {field!r} is missing{has}"
-    value = repr(first["input"])
+    # Redacted before it is cut, since half a key is no longer known for one.
+    value = repr(redact_all({field: first["input"]})[field])
     return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
 
 
@@ -308,7 +318,7 @@ def _loaded(source: Source | None, found: LocatedFile, max_characters: int) -> D
         location=str(found.place.absolute()),
         survey=checked,
         read=read,
-        family=source.family if source else "summeval",
+        family=source.family if source else None,
         unit=unit,
         rule=source.rule if source else DEFAULT_TIE_POLICY,
     )
@@ -327,64 +337,6 @@ def _digest(files: Sequence[RowFile]) -> str:
 
 def _items(form: DownloadFormat, files: Sequence[RowFile], place: str, unit: str) -> Iterator[Numbered]:
     return _parsed(form.rows(files), place, unit)
-
-
-def choose_aspects(dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
-    """Choose the aspects to judge: those named, else all that the dataset has labels for.
-
-    A name is a known aspect's or that of a YAML file with a whole aspect.
-
-    Raises:
-        UsageError: an unknown aspect, or one that the dataset has no labels for although it has others.
-        DataError: a label that is off an aspect's scale.
-    """
-    if dataset.kind == "compare":
-        if names:
-            raise UsageError(f"{dataset.name} compares answers: --aspect means nothing there")
-        return []
-    if not names and not dataset.aspect_names():
-        raise UsageError(f"{dataset.name} has no labels to take aspects from; name one with --aspect")
-    aspects = [_aspect(dataset, name) for name in names or dataset.aspect_names()]
-    for aspect in aspects:
-        _check_labels(dataset, aspect)
-    return aspects
-
-
-def _aspect(dataset: Dataset, name: str) -> Aspect:
-    if name.endswith((".yaml", ".yml")):
-        return _aspect_from_file(Path(name))
-    bare = name.rpartition("/")[2]  # "coherence" of "topical-chat/coherence"
-    has = dataset.aspect_names()
-    if has and bare not in has:
-        raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {', '.join(has)}")
-    try:
-        # An aspect of the dataset's own family comes first: families have aspects of the same name.
-        return ASPECTS.get(f"{dataset.family}/{name}") or find_aspect(name)
-    except ValueError as error:
-        raise UsageError(f"{error}; or the name of a YAML file (name, criteria, low, high, steps)") from error
-
-
-def _aspect_from_file(path: Path) -> Aspect:
-    try:
-        return Aspect.model_validate(yaml.safe_load(read_bytes(path)))
-    except yaml.YAMLError as error:
-        raise DataError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        raise DataError(f"{path}: {explain(error)}") from error
-
-
-def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
-    labels = dataset.survey.aspects.get(aspect.name)
-    # The range is known from loading: the items are read again only to name the one that is off the scale.
-    if labels is None or (aspect.low <= labels.low and labels.high <= aspect.high):
-        return
-    for line, item in dataset.numbered():
-        label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
-        if label is not None and not aspect.low <= label <= aspect.high:
-            raise DataError(
-                f"{dataset.location}, {dataset.unit} {line}: field 'human.{aspect.name}' of {item.id!r} is {label:g}, "
-                f"off the scale {aspect.low:g} to {aspect.high:g}"
-            )
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:

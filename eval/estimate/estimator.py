@@ -24,6 +24,7 @@ from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
 from ...state.call_counts import CallRange, Range, exactly, total
+from ...state.errors import InputError
 from ...state.tasks import TaskKind
 from ...state.usage import Usage, total_usage
 from ..datasets.items import Item, ScoreItem
@@ -106,7 +107,12 @@ def some_tasks(plan: Plan, most: int = SAMPLED_VERDICTS) -> Iterator[dict[str, A
     # The range comes first in `zip`, so that the dataset is not read beyond the last place.
     for number, item in zip(range(len(places)), chosen, strict=False):
         aspect = plan.aspects[number % len(plan.aspects)] if plan.aspects else None
-        yield _task(item, aspect)
+        try:
+            task = _task(item, aspect)
+        except InputError:
+            # An item with a blank text fails by itself when its turn comes, and makes no call.
+            continue
+        yield task
 
 
 def _task(item: Item, aspect: Aspect | None) -> dict[str, Any]:

@@ -2,6 +2,6 @@
 
 from .admin import JournalSummary, prune, summarize
 from .call_journal import Journal
-from .records import Batch, Entry, JournalError
+from .records import Batch, Entry, JournalError, Spent
 
-__all__ = ["Batch", "Entry", "Journal", "JournalError", "JournalSummary", "prune", "summarize"]
+__all__ = ["Batch", "Entry", "Journal", "JournalError", "JournalSummary", "Spent", "prune", "summarize"]

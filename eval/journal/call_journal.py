@@ -7,14 +7,16 @@ import atexit
 import json
 import struct
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
+from ...nodes.models.waits import Waits
 from ...state.usage import Usage
 from .database import COUNTER_BITS, journal_location
-from .records import Batch, Entry, usage_values
-from .store import Store
+from .records import Batch, Entry, Spent, usage_values
+from .store import Patience, Store
 from .worker import Keep, Reserve, Worker
 
 T = TypeVar("T")
@@ -24,11 +26,22 @@ SQLITE_PATIENCE, POSTGRES_PATIENCE = 60.0, 600.0
 _EXIT_PATIENCE = 30.0
 
 
+class PatienceOptions(TypedDict, total=False):
+    """Names the fields of ``Patience`` for type checkers."""
+
+    retry_seconds: float
+    lease: float
+    waits: Waits
+
+
 class Journal:
     """Serves stored replies and stores new ones, for one run and the event loop that opened the journal.
 
     A journal is an SQLite file or a Postgres database. Before a call its key is reserved: the answer is the stored
     reply, or ``None``, after which the caller makes the call and keeps its reply or releases the key.
+
+    Attributes:
+        spent: what earlier openings for the same run have spent.
 
     >>> import asyncio, tempfile
     >>> async def twice(file: str) -> list[bytes | None]:
@@ -43,10 +56,11 @@ class Journal:
     [None, b'{"text": "4"}']
     """
 
-    def __init__(self, worker: Worker, store: Store, usage: Usage, seen: KeyFilter | None) -> None:
+    def __init__(self, worker: Worker, store: Store, spent: Spent, seen: KeyFilter | None) -> None:
+        self.spent = spent
         self._worker = worker
         self._store = store
-        self._usage = usage
+        self._usage = spent.usage
         self._seen = seen
         self._loop = asyncio.get_running_loop()
         self._numbers = count(store.opening << COUNTER_BITS)
@@ -60,8 +74,7 @@ class Journal:
         run: str,
         fresh: bool = False,
         shared: bool | None = None,
-        retry_seconds: float | None = None,
-        lease: float = 60.0,
+        **patience: Unpack[PatienceOptions],
     ) -> Journal:
         """Open a journal, or create it.
 
@@ -72,8 +85,8 @@ class Journal:
             fresh: whether replies from before the run's first opening are ignored. They stay; later ones are served.
             shared: whether other processes may have it open at the same time, so that calls have to be
                 claimed. Default: where it was given as a URL.
-            retry_seconds: for how long a full disk, a lock or a lost server is retried.
-            lease: after how many seconds the claims of a process lapse that does not renew them.
+            **patience: how long it waits for what, see ``Patience``; a full disk, a lock or a lost server is retried
+                for a minute with a file, for ten with Postgres.
 
         Raises:
             UsageError: an unknown kind of database, one that cannot be reached, a file that is no journal, or a
@@ -81,21 +94,20 @@ class Journal:
         """
         there = journal_location(where)
         claiming = there.named_by_url if shared is None else shared
-        waiting = (
-            (SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE) if retry_seconds is None else retry_seconds
-        )
+        usual = Patience(retry_seconds=SQLITE_PATIENCE if there.file else POSTGRES_PATIENCE)
+        waiting = replace(usual, **patience)
 
         def opening() -> Store:
-            return Store(there, run, shared=claiming, fresh=fresh, retry_seconds=waiting, lease=lease)
+            return Store(there, run, shared=claiming, fresh=fresh, patience=waiting)
 
-        worker = Worker(opening, shared=claiming, lease=lease)
+        worker = Worker(opening, shared=claiming, patience=waiting)
         try:
             store = await worker.start()
             # With several processes, keys that another one adds later would be missing from the filter.
             seen = None if claiming else KeyFilter()
             if seen:
                 await worker.do(lambda store: store.note_keys(seen.add))
-            return cls(worker, store, await worker.do(Store.totals), seen)
+            return cls(worker, store, await worker.do(Store.spent), seen)
         except BaseException:
             worker.end()
             raise

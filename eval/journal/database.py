@@ -31,6 +31,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    case,
     cast,
     create_engine,
     delete,
@@ -64,6 +65,9 @@ _NOTICE_LOSS = {
 }
 # Seconds that the database itself waits for a lock; the store then warns and tries again.
 _LOCK_PATIENCE = 2
+# Seconds after which Postgres ends a session that has begun a transaction and says no more: a process that was stopped
+# there, or a machine that vanished, would else hold its locks for ever. Whoever is only slow connects anew.
+IDLE_PATIENCE = 5
 _PAGE_BYTES = 8192
 
 
@@ -133,6 +137,7 @@ def _postgres_engine(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:
         connection.execute(f"SET lock_timeout = '{_LOCK_PATIENCE}s'")
+        connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_PATIENCE}s'")
         # The driver began a transaction for the SET, and to roll it back would undo the setting.
         connection.commit()
 
@@ -262,9 +267,11 @@ _FIRST = cast(openings.c.number, BigInteger) * (1 << COUNTER_BITS)
 WRITTEN_BY = calls.c.number.between(_FIRST, _FIRST + ((1 << COUNTER_BITS) - 1))
 """The condition that an opening wrote a call; over the primary key, so that no calls of other runs are read."""
 
+_UNPRICED = func.count(calls.c.number) - func.count(calls.c.cost_usd)
+"""The number of calls without a price, since the count of a column passes over NULL."""
+
 SUMS: tuple[ColumnElement[Any], ...] = (
-    # The number of calls without a price, since the count of a column passes over NULL.
-    func.count(calls.c.number) - func.count(calls.c.cost_usd),
+    _UNPRICED,
     *(func.coalesce(func.sum(calls.c[name]), 0) for name in USAGE_NAMES),
 )
 """The columns that :func:`usage_from` reads."""
@@ -278,6 +285,15 @@ def usage_from(row: Sequence[Any]) -> Usage:
     # SQL leaves unknown costs out of a sum, where one of them is to make the whole unknown.
     counts = {name: int(count) for name, count in totals.items()}
     return Usage(**counts, cost_usd=None if unpriced else cost, seconds=seconds)
+
+
+SPENT: tuple[ColumnElement[Any], ...] = (
+    func.coalesce(func.sum(calls.c.cost_usd), 0.0),
+    _UNPRICED,
+    # Every call sends some tokens: none means that the provider did not say how many.
+    func.count(case((calls.c.input_tokens <= 0, 1))),
+)
+"""The columns that a ``Spent`` has beside its usage, in their order."""
 
 
 class Statements:

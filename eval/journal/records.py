@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from operator import attrgetter
 from typing import Any
 
 import orjson
+from langchain_core.messages import messages_from_dict, messages_to_dict
 
-from ...nodes.models.call import Reply
+from ...nodes.models.call import Reply, UnreadResponseError
+from ...nodes.models.send import read_response
 from ...state.errors import JurygraphError
 from ...state.usage import USAGE_FIELDS, Usage
 
@@ -27,6 +30,23 @@ class Entry:
     model: str
     reply: bytes
     usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Says what a run's calls took before it was opened again.
+
+    Attributes:
+        usage: all that is known; its cost is unknown if that of one call is.
+        known_cost: US dollars of the calls whose cost is known.
+        unpriced: how many calls there are whose cost is not known.
+        uncounted: how many calls there are whose tokens are not known.
+    """
+
+    usage: Usage
+    known_cost: float = 0.0
+    unpriced: int = 0
+    uncounted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +77,38 @@ class JournalError(JurygraphError, RuntimeError):
 
 def to_bytes(reply: Reply) -> bytes:
     """Return a whole reply as JSON; fields with their default value are left out."""
-    return orjson.dumps(_plain(reply))
+    plain = _plain(reply)
+    try:
+        return orjson.dumps(plain)
+    except TypeError:
+        # Numbers of more than 64 bits and deep nesting, which models write, are too much for orjson.
+        return json.dumps(plain).encode()
 
 
-def from_bytes(kept: bytes) -> Reply:
-    """Read a reply from the JSON of :func:`to_bytes`; it is equal to the one that was written."""
+def from_bytes(kept: bytes, label: str = "") -> Reply:
+    """Read a reply from the JSON of :func:`to_bytes`; it is equal to the one that was written.
+
+    Args:
+        kept: what was written.
+        label: the name of the model that was called, for a response that is yet to be read.
+
+    Raises:
+        UnreadResponseError: a response that could not be read when it came, and still cannot.
+    """
+    if kept.startswith(_UNREAD):
+        plain = json.loads(kept)
+        return read_response(messages_from_dict(plain["unread"]), label, plain["seconds"])
     return _reply(orjson.loads(kept))
+
+
+_UNREAD = b'{"unread": '
+
+
+def unread_to_bytes(error: UnreadResponseError) -> bytes:
+    """Return a response that could not be read as JSON, so that a later version reads it and nobody pays again."""
+    plain = {"unread": messages_to_dict(error.messages), "seconds": error.seconds}
+    # Not orjson: what could not be read may well hold what orjson does not take, such as halves of characters.
+    return json.dumps(plain, default=str).encode()
 
 
 USAGE_NAMES = ("requests", *USAGE_FIELDS[1:])

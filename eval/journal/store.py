@@ -6,7 +6,8 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -14,10 +15,12 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
+from ...nodes.models.waits import Waits
 from ...state.errors import UsageError
-from ...state.usage import Usage
+from ..private_files import make_private_file, make_private_folder
 from .database import (
     KEPT_AT_ONCE,
+    SPENT,
     SUMS,
     WRITTEN_BY,
     JournalLocation,
@@ -30,13 +33,28 @@ from .database import (
     openings,
     usage_from,
 )
-from .records import Batch, JournalError
+from .records import Batch, JournalError, Spent
 
 T = TypeVar("T")
 
 # Seconds of retrying at the start, where somebody is watching, and at the end, where nothing is left to lose.
 _EDGE_PATIENCE = 10.0
 Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Says how long a journal waits for what.
+
+    Attributes:
+        retry_seconds: for how long faults that may pass are retried.
+        lease: for how many seconds the claims of a process hold that does not renew them.
+        waits: gets a note while a fault or another process is waited out.
+    """
+
+    retry_seconds: float = 60.0
+    lease: float = 60.0
+    waits: Waits = field(default_factory=Waits)
 
 
 class Store:
@@ -47,8 +65,7 @@ class Store:
         run: the run that opens it.
         shared: whether other processes may have it open; calls are claimed then.
         fresh: whether replies from before the run's first opening are ignored.
-        retry_seconds: for how long faults that may pass are retried.
-        lease: for how many seconds the claims of a process hold that does not renew them.
+        patience: how long it waits.
     """
 
     def __init__(
@@ -58,27 +75,30 @@ class Store:
         *,
         shared: bool,
         fresh: bool,
-        retry_seconds: float,
-        lease: float,
+        patience: Patience,
     ) -> None:
         self._place = place
+        self._waits = patience.waits
         self._run = run
         self._shared = shared
         # The first transaction asks for this already; the lasting value is set once the journal is open.
-        self._retry_seconds = min(retry_seconds, _EDGE_PATIENCE)
-        self._lease = lease
+        self._retry_seconds = min(patience.retry_seconds, _EDGE_PATIENCE)
+        self._lease = patience.lease
         self._engine = place.engine()
         self._connection: Connection | None = None
         self._inode: int | None = None
         self.opening = self._first()
-        self._retry_seconds = retry_seconds
+        self._retry_seconds = patience.retry_seconds
         since = self.transact(self._first_of_run) if fresh else 0
         self._statements = Statements(self._engine.dialect, self.opening, since=since)
 
     def _first(self) -> int:
         try:
             if self._place.file:
-                self._place.file.parent.mkdir(parents=True, exist_ok=True)
+                make_private_folder(self._place.file.parent)
+                # SQLite would give a new file the usual permissions; what it cannot open it tells itself.
+                with suppress(OSError):
+                    make_private_file(self._place.file)
             return self.transact(self._open)
         except JournalError as error:
             raise UsageError(str(error)) from error
@@ -96,7 +116,9 @@ class Store:
             JournalError: a fault that lasts.
         """
         begin = self._place.file is not None and not one_statement
-        return persevere(lambda: self._once(action, begin), self._place, lambda: self._retry_seconds)
+        return persevere(
+            lambda: self._once(action, begin), self._place, lambda: self._retry_seconds, self._waits
+        )
 
     def _once(self, action: Callable[[Connection], T], begin: bool) -> T:
         try:
@@ -165,11 +187,12 @@ class Store:
         assert isinstance(number, int)
         return number
 
-    def totals(self) -> Usage:
+    def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
         mine = openings.join(calls, WRITTEN_BY)
-        statement = select(*SUMS).select_from(mine).where(openings.c.run == self._run)
-        return usage_from(self.transact(lambda connection: connection.execute(statement).one()))
+        statement = select(*SUMS, *SPENT).select_from(mine).where(openings.c.run == self._run)
+        row = self.transact(lambda connection: connection.execute(statement).one())
+        return Spent(usage_from(row[: len(SUMS)]), *row[len(SUMS) :])
 
     def note_keys(self, note: Callable[[bytes], None]) -> None:
         """Call a function with every key of the journal, without holding all of them in memory."""
@@ -196,11 +219,12 @@ class Store:
 
     def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the newest reply of each key that has one."""
-        return self.transact(lambda connection: self._replies(connection, keys), one_statement=True)
 
-    def _replies(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        rows = connection.execute(self._statements.look_up, {"keys": keys})
-        return {row.key: row.reply for row in rows}
+        def action(connection: Connection) -> dict[bytes, bytes]:
+            rows = connection.execute(self._statements.look_up, {"keys": keys})
+            return {row.key: row.reply for row in rows}
+
+        return self.transact(action, one_statement=True)
 
     def reserve(self, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], set[bytes]]:
         """Return the stored replies, and which of the other keys this opening has claimed and is to call."""
@@ -209,20 +233,17 @@ class Store:
         wanted = sorted(set(keys) - found.keys())
         if not wanted:
             return found, set()
-        ours, late = self.transact(lambda connection: self._claim(connection, wanted))
-        return found | late, ours
+        ours = self.transact(lambda connection: self._claim(connection, wanted))
+        # Between the first look and the claim, another process may have kept a reply and freed its claim. Looked up
+        # after the commit: a process that is stopped while it is sent long replies must hold no locks.
+        late = self.look_up(list(ours)) if ours else {}
+        self.free(late)
+        return found | late, ours - late.keys()
 
-    def _claim(self, connection: Connection, keys: Sequence[bytes]) -> tuple[set[bytes], dict[bytes, bytes]]:
+    def _claim(self, connection: Connection, keys: Sequence[bytes]) -> set[bytes]:
         rows = [{"key": key, "opening": self.opening} for key in keys]
         connection.execute(self._statements.claim, rows)
-        ours = set(connection.scalars(self._statements.claimed, {"keys": keys}))
-        if not ours:
-            return ours, {}
-        # Between the first look and the claim, another process may have kept a reply and freed its claim.
-        late = self._replies(connection, list(ours))
-        if late:
-            connection.execute(self._statements.free, {"keys": list(late)})
-        return ours - late.keys(), late
+        return set(connection.scalars(self._statements.claimed, {"keys": keys}))
 
     def free(self, keys: Iterable[bytes]) -> None:
         """Free claims of this opening."""
@@ -291,8 +312,11 @@ _PASSING_SQLITE = {
     sqlite3.SQLITE_IOERR,
 }
 
-# Connection lost, transaction lost to another (deadlock), resources, operator's shutdown, lock not available, I/O.
-_PASSING_POSTGRES = ("08", "40", "53", "57", "55P03", "58")
+# Connection lost, session ended for idling in a transaction, transaction lost to another (deadlock), resources,
+# operator's shutdown, lock not available, I/O.
+_PASSING_POSTGRES = ("08", "25P03", "40", "53", "57", "55P03", "58")
+# Attempts that are made however long they take: a process that was stopped meanwhile has lost no time of its own.
+_ATTEMPTS_AT_LEAST = 3
 _REMEDIES = {
     sqlite3.SQLITE_BUSY: "another program holds it: close that program",
     sqlite3.SQLITE_LOCKED: "another program holds it: close that program",
@@ -305,17 +329,44 @@ _REMEDIES = {
 }
 
 
-def persevere(action: Callable[[], T], place: JournalLocation, retry_seconds: Callable[[], float]) -> T:
+def persevere(
+    action: Callable[[], T],
+    place: JournalLocation,
+    retry_seconds: Callable[[], float],
+    waits: Waits | None = None,
+) -> T:
     """Run an action, and retry it while the fault may pass; ``retry_seconds`` is asked anew before each attempt.
 
     Raises:
         JournalError: the fault lasts or cannot pass; says which database, what is wrong and what to do.
     """
+    with ExitStack() as notes:
+
+        def before_sleep(state: RetryCallState) -> None:
+            notes.close()
+            if waits:
+                left = retry_seconds() - (state.seconds_since_start or 0.0)
+                why = explain(fault) if isinstance(fault := _fault(state), DBAPIError) else ""
+                notes.enter_context(waits.noted(f"journal {place.shown}", why, left))
+            _warn(state, place, retry_seconds())
+
+        return _retried(action, place, retry_seconds, before_sleep)
+
+
+def _retried(
+    action: Callable[[], T],
+    place: JournalLocation,
+    retry_seconds: Callable[[], float],
+    before_sleep: Callable[[RetryCallState], None],
+) -> T:
     retrying = Retrying(
         retry=retry_if_exception(passes),
         wait=wait_random_exponential(multiplier=0.05, max=_WAIT_AT_MOST),
-        stop=lambda state: (state.seconds_since_start or 0.0) >= retry_seconds(),
-        before_sleep=lambda state: _warn(state, place, retry_seconds()),
+        stop=lambda state: (
+            state.attempt_number >= _ATTEMPTS_AT_LEAST
+            and (state.seconds_since_start or 0.0) >= retry_seconds()
+        ),
+        before_sleep=before_sleep,
         reraise=True,
     )
     try:
@@ -357,8 +408,12 @@ def _is_operational(error: DBAPIError) -> bool:
     return type(error.orig).__name__ in ("OperationalError", "InterfaceError")
 
 
+def _fault(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
 def _warn(state: RetryCallState, place: JournalLocation, retry_seconds: float) -> None:
-    fault = state.outcome.exception() if state.outcome else None
+    fault = _fault(state)
     if isinstance(fault, DBAPIError) and state.next_action:
         logger.warning(
             "journal %s: %s; trying again in %.1f s, for %g s at most",

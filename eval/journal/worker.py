@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from ...nodes.models.waits import Wait
 from .records import JournalError
-from .store import Row, Store, logger
+from .store import Patience, Row, Store, logger
 
 T = TypeVar("T")
 
@@ -59,21 +60,23 @@ class Worker:
     Args:
         opening: creates the store; called in the thread.
         shared: whether calls are claimed and claims are renewed.
-        lease: how long a claim holds, in seconds.
+        patience: how long a claim holds, and who is told of calls that other processes are making.
     """
 
-    def __init__(self, opening: Callable[[], Store], *, shared: bool, lease: float) -> None:
+    def __init__(self, opening: Callable[[], Store], *, shared: bool, patience: Patience) -> None:
         self._opening = opening
         self._shared = shared
-        self._lease = lease
+        self._lease = patience.lease
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[Store] = self._loop.create_future()
         self._requests: SimpleQueue[Request | None] = SimpleQueue()
         self._blocked: list[Reserve] = []
+        self._waits = patience.waits
+        self._noted: dict[Reserve, Wait] = {}
         self._fault: JournalError | None = None
         self._closed = self._ending = False
         # A third of the lease, so that a renewal which has to wait for a lock is still in time.
-        self._renewal = time.monotonic() + lease / 3
+        self._renewal = time.monotonic() + self._lease / 3
         self._served = self._polling = 0.0
         # A daemon, so that a program can end; `Journal` joins it before that.
         self._thread = threading.Thread(target=self._run, name="jurygraph-journal", daemon=True)
@@ -192,7 +195,14 @@ class Worker:
         served = {request for request, _ in outcomes}
         self._blocked = [request for request in self._blocked if request not in served]
         self._polling = time.monotonic() + POLL_SECONDS
+        self._note_blocked()
         self._deliver(outcomes)
+
+    def _note_blocked(self) -> None:
+        for request in self._noted.keys() - set(self._blocked):
+            self._waits.remove(self._noted.pop(request))
+        for request in set(self._blocked) - self._noted.keys():
+            self._noted[request] = self._waits.add("another process", "it is making the same call", None)
 
     def _give_up(self, error: Exception, requests: Sequence[Request]) -> None:
         """Store the fault, which ends the use of the journal, and fail all waiting requests with it."""

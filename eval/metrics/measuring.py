@@ -17,8 +17,10 @@ from uuid import uuid4
 from ...nodes.plugins import Group, load_plugin, plugins
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
-from ..datasets.dataset import Data, Dataset, choose_aspects, describe_data, load_dataset
+from ..datasets.aspect_choice import choose_aspects
+from ..datasets.dataset import Data, Dataset, describe_data, load_dataset
 from ..datasets.items import ScoreItem
+from ..private_files import make_private_folder
 from ..run.evaluation import Evaluation
 from ..run.folder import rename_results, write_manifest
 from ..run.results import Key, Result, ResultsFile
@@ -166,7 +168,7 @@ def _kept(work: _Work, manifest: dict[str, Any], folder: Path, replace: bool) ->
     # All numbers before the first file: a metric that had nothing to work on must leave no folder behind.
     results = list(work.results())
     work.check()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     if replace:
         # Before the manifest is written, which refuses a folder that still holds another run.
         rename_results(folder)

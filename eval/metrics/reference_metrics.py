@@ -259,7 +259,7 @@ def gptscore(
     """Make GPTScore (Fu et al. 2024) with an open model: mean log-probability of the candidate; its ``opt_score``.
 
     Args:
-        prompt: what stands between source and candidate; the aspect's instruction, where one is wanted.
+        prompt: what stands between source and candidate; with ``{aspect}`` in it, each aspect has a prompt of its own.
         checkpoint: an OPT, GPT-2 or GPT-J model.
         device: such as ``cuda:0``.
     """
@@ -267,9 +267,14 @@ def gptscore(
     with redirect_stdout(io.StringIO()):
         scorer = package.OPTScorer(device=device, checkpoint=checkpoint)
 
-    def score(item: ScoreItem, _aspects: Sequence[str]) -> float:
+    def asked(item: ScoreItem, text: str) -> float:
         with redirect_stdout(io.StringIO()):
-            return _mean(scorer.score([item.source], [item.candidate], prompt_text=prompt, batch_size=1))
+            return _mean(scorer.score([item.source], [item.candidate], prompt_text=text, batch_size=1))
+
+    def score(item: ScoreItem, aspects: Sequence[str]) -> Scored:
+        if "{aspect}" not in prompt:
+            return asked(item, prompt)
+        return {aspect: asked(item, prompt.replace("{aspect}", aspect)) for aspect in aspects}
 
     return Metric("gptscore", f"gptscore:opt_score|checkpoint:{checkpoint}|prompt:{prompt!r}", score)
 

@@ -157,7 +157,7 @@ class RecordedFile(Recording):
         """Tell whether any line is about the item and the aspect."""
         return (item, aspect) in self._said
 
-    def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+    def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects named, else those of the lines."""
         return chosen(dataset, names, self._gathered.aspects)
 
@@ -216,7 +216,7 @@ class _Gathered:
             raise DataError(f"{self._path}: {explain(error)}") from error
         if not items:
             raise DataError(f"{self._path}: holds no recorded replies")
-        dataset = Dataset.of(name, items, family=self._family or "summeval")
+        dataset = Dataset.of(name, items, family=self._family)
         return replace(dataset, digest=digest, location=self._path)
 
     def _item(self, about: dict[str, Any]) -> Item:

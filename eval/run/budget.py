@@ -6,8 +6,9 @@ import asyncio
 from dataclasses import dataclass
 
 from ...nodes.models import prices
-from ...nodes.models.call import Call, Reply
+from ...nodes.models.call import Call
 from ...state.usage import Usage
+from ..journal import Spent
 from .config import RunConfig
 from .shutdown import StopSignal
 
@@ -23,7 +24,7 @@ class _Estimate:
     """Adds up what calls are estimated to take."""
 
     calls: int = 0
-    tokens: float = 0
+    tokens: float = 0.0
     cost: float = 0.0
 
     def add(self, other: _Estimate) -> None:
@@ -41,11 +42,14 @@ class _Observed:
     replies: int = 0
     output_tokens: int = 0
 
-    def add(self, call: Call, reply: Reply) -> None:
+    def add(self, call: Call, usage: Usage) -> None:
+        # A reply that does not say what it took, or says nonsense, is none to learn from.
+        if usage.input_tokens <= 0 or usage.output_tokens < 0:
+            return
         self.characters += _characters(call)
-        self.input_tokens += reply.usage.input_tokens
+        self.input_tokens += usage.input_tokens
         self.replies += 1
-        self.output_tokens += reply.usage.output_tokens
+        self.output_tokens += usage.output_tokens
 
     @property
     def tokens_per_character(self) -> float:
@@ -67,7 +71,8 @@ class BudgetTracker:
 
     Args:
         config: the limits.
-        spent: what earlier starts of the run have taken.
+        spent: what earlier starts of the run have taken. Calls that do not say what they took count as much as
+            the one that is asked for next: counted as nothing, they would make a way round the limit.
         stop: ends the run when a limit is reached.
         discount: the share of its usual price that a call costs.
 
@@ -75,13 +80,14 @@ class BudgetTracker:
         refused_by: the limit for which ``try_reserve`` last refused a call, in words.
     """
 
-    def __init__(self, config: RunConfig, spent: Usage, stop: StopSignal, discount: float = 1.0) -> None:
+    def __init__(self, config: RunConfig, spent: Spent, stop: StopSignal, discount: float = 1.0) -> None:
         self.refused_by = ""
         self._config = config
         self._discount = discount
         self._stop = stop
-        # An unknown cost counts as none: `RunConfig.check_prices` refuses a limit on cost with models of unknown price.
-        self._calls, self._tokens, self._cost = spent.calls, spent.tokens, spent.cost_usd or 0.0
+        self._tokens: float
+        self._calls, self._tokens, self._cost = spent.usage.calls, spent.usage.tokens, spent.known_cost
+        self._unpriced, self._uncounted = spent.unpriced, spent.uncounted
         self._in_flight = _Estimate()
         self._released = asyncio.Event()
         self._observed = _Observed()
@@ -99,7 +105,7 @@ class BudgetTracker:
         Raises:
             StoppedError: there is not enough left, which ends the run.
         """
-        cost = self._estimate_cost(call, tokens)
+        cost = self.estimate_cost(call, tokens)
         wanted = _Estimate(1, tokens, cost)
         while self._exceeded_limit(wanted, self._in_flight):
             # Too much even if the calls in flight took nothing: waiting cannot help.
@@ -113,7 +119,7 @@ class BudgetTracker:
 
     def try_reserve(self, call: Call, tokens: int) -> float | None:
         """Do as ``reserve``, but return ``None`` in place of waiting for calls in flight."""
-        cost = self._estimate_cost(call, tokens)
+        cost = self.estimate_cost(call, tokens)
         limit = self._exceeded_limit(_Estimate(1, tokens, cost), self._in_flight)
         if limit:
             self.refused_by = limit
@@ -132,14 +138,15 @@ class BudgetTracker:
         self._released.set()
         self._released = asyncio.Event()
 
-    def charge(self, call: Call, reply: Reply) -> None:
-        """Count what a call really took."""
-        self._calls += reply.usage.calls
-        self._tokens += reply.usage.tokens
-        self._cost += reply.usage.cost_usd or 0.0
-        self._observed.add(call, reply)
+    def charge(self, call: Call, usage: Usage, tokens: float, cost: float) -> None:
+        """Count what a call really took, or was estimated to take where the provider does not say or says nonsense."""
+        self._calls += usage.calls
+        self._tokens += usage.tokens if usage.tokens > 0 else tokens
+        is_known = usage.cost_usd is not None and usage.cost_usd >= 0
+        self._cost += (usage.cost_usd or 0.0) if is_known else cost
+        self._observed.add(call, usage)
 
-    def _estimate_cost(self, call: Call, tokens: int) -> float:
+    def estimate_cost(self, call: Call, tokens: int) -> float:
         if self._config.max_cost is None:
             return 0.0
         output = self._observed.tokens_per_reply
@@ -153,10 +160,10 @@ class BudgetTracker:
         calls = self._calls + in_flight.calls + wanted.calls
         if limits.max_calls is not None and calls > limits.max_calls:
             return f"{limits.max_calls:,} calls"
-        tokens = self._tokens + in_flight.tokens + wanted.tokens
+        tokens = self._tokens + in_flight.tokens + (1 + self._uncounted) * wanted.tokens
         if limits.max_tokens is not None and tokens > limits.max_tokens:
             return f"{limits.max_tokens:,} tokens"
-        cost = self._cost + in_flight.cost + wanted.cost
+        cost = self._cost + in_flight.cost + (1 + self._unpriced) * wanted.cost
         if limits.max_cost is not None and cost > limits.max_cost:
             return f"${limits.max_cost:,g}"
         return ""

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from ...nodes.models.call import Call, Reply, Send, fingerprint
+from ...nodes.models.call import Call, Reply, Send, UnreadResponseError, fingerprint
 from ...nodes.models.provider_errors import ProviderFault
 from ...nodes.models.rate_limiter import RateLimiter
 from ...nodes.models.retry import call_with_retry, with_timeout
 from ...nodes.models.send import CallMiddleware
 from ...state.errors import ModelCallError, StoppedError, UsageError
+from ...state.usage import Usage
 from ..journal import Entry, Journal, JournalError, records
 from .budget import BudgetTracker
 from .config import RunConfig
@@ -65,7 +66,7 @@ class LivePipeline(CallPipeline):
         self, journal: Journal, config: RunConfig, counts: ProgressCounters, stop: StopSignal
     ) -> None:
         self._journal = journal
-        self._budget = BudgetTracker(config, journal.totals(), stop)
+        self._budget = BudgetTracker(config, journal.spent, stop)
         self._counts = counts
         self._stop = stop
         self._retry_policy = config.retry_policy
@@ -129,7 +130,7 @@ class LivePipeline(CallPipeline):
 
     def _from_journal(self, call: Call, kept: bytes) -> Reply:
         self._counts.served += 1
-        reply = records.from_bytes(kept)
+        reply = records.from_bytes(kept, call.model.label)
         # What the provider did not take then it will not take now: the next calls leave it out from the start.
         for parameter in reply.dropped:
             call.model.drop(parameter, call.parameters)
@@ -148,7 +149,10 @@ class LivePipeline(CallPipeline):
             return await rate_limiter.run(partial(self._send_and_keep, key, call, send_in_time), tokens)
 
         try:
-            reply = await call_with_retry(call, attempt, self._retry_policy)
+            reply = await call_with_retry(call, attempt, self._retry_policy, self._counts.waits)
+        except UnreadResponseError as error:
+            self._charge(call, unread_entry(call, error).usage, tokens, cost)
+            raise
         except ModelCallError as error:
             self._circuit_breaker.record_failure(model, error)
             raise
@@ -156,9 +160,13 @@ class LivePipeline(CallPipeline):
             self._budget.release(tokens, cost)
         self._circuit_breaker.record_success(model)
         # No await since the release above: other calls would see too much budget left meanwhile.
-        self._budget.charge(call, reply)
-        self._counts.paid(reply.usage)
+        self._charge(call, reply.usage, tokens, cost)
         return reply
+
+    def _charge(self, call: Call, usage: Usage, tokens: int, cost: float) -> None:
+        """Count what a call took; ``tokens`` and ``cost`` are what it was estimated to take."""
+        self._budget.charge(call, usage, tokens, cost)
+        self._counts.paid(usage)
 
     async def _send_and_keep(self, key: bytes, call: Call, send: Send) -> Reply:
         """Make one attempt, unless the run is to end. A reply counts as in flight until it is on disk."""
@@ -166,6 +174,9 @@ class LivePipeline(CallPipeline):
         self._sent.add(key)
         try:
             reply = await send(call)
+        except UnreadResponseError as error:
+            await self._journal.keep(key, unread_entry(call, error))
+            raise
         except ModelCallError as error:
             self._sent.discard(key)
             if error.retryable:
@@ -177,7 +188,9 @@ class LivePipeline(CallPipeline):
 
     def _rate_limiter(self, model: str) -> RateLimiter:
         if model not in self._rate_limiters:
-            self._rate_limiters[model] = RateLimiter(self._rate_limits, self._all_calls, model)
+            self._rate_limiters[model] = RateLimiter(
+                self._rate_limits, self._all_calls, model, self._counts.waits
+            )
         return self._rate_limiters[model]
 
     def _ended(self, key: bytes, task: asyncio.Task[Reply]) -> None:
@@ -221,11 +234,17 @@ def journal_entry(call: Call, reply: Reply) -> Entry:
     return Entry(call.model.label, records.to_bytes(reply), reply.usage)
 
 
+def unread_entry(call: Call, error: UnreadResponseError) -> Entry:
+    """Make the journal's record of a response that came and could not be read; what it cost is not known."""
+    usage = Usage(calls=1, cost_usd=None, seconds=error.seconds)
+    return Entry(call.model.label, records.unread_to_bytes(error), usage)
+
+
 MAX_FAILURES = 10
 """The run ends after so many failed calls of one model in a row."""
 
-_NOT_THE_CALLS_FAULT = {401, 402, 403, 404, 429}
-"""The statuses of faults of the key, the account or the model, not of one call; 429 where the quota is spent."""
+_NOT_THE_CALLS_FAULT = {301, 302, 303, 307, 308, 401, 402, 403, 404, 429}
+"""The statuses of faults of address, key, account or model, not of one call; 429 where the quota is spent."""
 
 
 class CircuitBreaker:
@@ -244,7 +263,9 @@ class CircuitBreaker:
 
     def record_failure(self, model: str, error: ModelCallError) -> None:
         """Count a call of the model that failed for good, at once or after all its attempts."""
-        if not (error.retryable or ProviderFault.of(error).status in _NOT_THE_CALLS_FAULT):
+        if not (
+            error.retryable or error.rate_limited or ProviderFault.of(error).status in _NOT_THE_CALLS_FAULT
+        ):
             return
         self._failures[model] += 1
         if self._failures[model] >= MAX_FAILURES:

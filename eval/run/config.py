@@ -53,13 +53,21 @@ class RunConfig:
         default=None,
         metadata=_help("speed", "Tokens to and from one model, at most, as far as they can be estimated."),
     )
-    # Calls made outside of a run wait just as long, so these two defaults are those of the retry policy.
+    # Calls made outside of a run wait just as long, so these defaults are those of the retry policy.
     timeout: float = field(
         default=DEFAULT_RETRY_POLICY.timeout,
         metadata=_help("speed", "Seconds for one attempt at a call.", metavar="SECONDS"),
     )
     attempts: int = field(
         default=DEFAULT_RETRY_POLICY.attempts, metadata=_help("speed", "Attempts at one call, at most.")
+    )
+    max_wait: float = field(
+        default=DEFAULT_RETRY_POLICY.max_wait,
+        metadata=_help(
+            "speed",
+            "Seconds that a call waits between its attempts, all in all, also where the provider asks for more.",
+            metavar="SECONDS",
+        ),
     )
     grace: float = field(
         default=30.0,
@@ -132,12 +140,14 @@ class RunConfig:
     @property
     def rate_limits(self) -> RateLimits:
         """The limits on what goes to one model at a time and in a minute."""
-        return RateLimits(self.concurrency, self.requests_per_minute, self.tokens_per_minute)
+        return RateLimits(
+            self.concurrency, self.requests_per_minute, self.tokens_per_minute, self.retry_policy
+        )
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        """The time limit of one attempt at a call, and how many attempts there may be."""
-        return RetryPolicy(attempts=self.attempts, timeout=self.timeout)
+        """The time limit of one attempt at a call, how many attempts there may be, and the waits between them."""
+        return RetryPolicy(attempts=self.attempts, timeout=self.timeout, max_wait=self.max_wait)
 
     def check_prices(self, models: Iterable[str]) -> None:
         """Check that a limit on cost can be kept.
@@ -153,7 +163,8 @@ class RunConfig:
         if self.max_cost is not None and unpriced:
             raise UsageError(
                 f"the price of {unpriced[0]} is unknown, so a limit on cost cannot be kept; "
-                "limit calls or tokens instead (--max-calls, --max-tokens)"
+                f"limit calls or tokens instead (--max-calls, --max-tokens), or give it in US$ for a million tokens: "
+                f"{unpriced[0]}?price_in=...&price_out=..."
             )
 
 
@@ -168,6 +179,7 @@ class RunLimits(TypedDict, total=False):
     tokens_per_minute: float | None
     timeout: float
     attempts: int
+    max_wait: float
     grace: float
     batch: bool
     max_cost: float | None

@@ -15,11 +15,14 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
+from ...nodes.models.waits import Waits
 from ...state.errors import DataError, UsageError
 from ..journal import Journal
+from ..private_files import keep_permissions, make_private_folder, private, warn_of_readers
 from .config import RunConfig
 from .results import FILE as RESULTS
 from .results import Result, ResultsFile
+from .run_log import FILE as LOG
 from .turn_kinds import kind_of_turns
 
 JOURNAL = "journal.sqlite"
@@ -89,7 +92,7 @@ class RunFolder:
 
 @asynccontextmanager
 async def run_folder(
-    path: Path | None, manifest: Mapping[str, Any], config: RunConfig
+    path: Path | None, manifest: Mapping[str, Any], config: RunConfig, waits: Waits | None = None
 ) -> AsyncIterator[RunFolder]:
     """Open the folder of a run, new or begun.
 
@@ -97,6 +100,7 @@ async def run_folder(
         path: the folder; ``None`` keeps calls in a temporary one until the run ends.
         manifest: what the run is; a folder that holds another run is refused.
         config: whether results in the folder are renamed, and where the journal is.
+        waits: gets a note while the journal is waited for.
 
     Raises:
         UsageError: another process uses the folder, it holds another run, or the journal cannot be used.
@@ -113,7 +117,10 @@ async def run_folder(
             fresh=manifest.get("fresh", config.fresh),
             # The lock on the folder keeps others from the journal inside; one that is named may have other users.
             shared=config.journal is not None,
+            waits=waits or Waits(),
         )
+        if path is not None:
+            warn_of_readers(path, (RESULTS, FILE, JOURNAL, LOG))
         try:
             run = RunFolder(manifest, path, journal)
             try:
@@ -132,7 +139,7 @@ def _locked(folder: Path | None) -> Iterator[Path]:
             yield Path(temporary)
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except FileExistsError:
         raise UsageError(f"{folder} is a file: --out takes a folder") from None
     with exclusive(folder / LOCK, "run"):
@@ -275,13 +282,14 @@ def _write(path: Path, manifest: Mapping[str, Any]) -> None:
     """Write the manifest whole or not at all: a run that is killed leaves the one before."""
     fresh = path.with_suffix(".tmp")
     try:
-        with fresh.open("w", encoding="utf-8") as file:
+        with open(fresh, "w", encoding="utf-8", opener=private) as file:
             file.write(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
+    keep_permissions(path, fresh)
     fresh.replace(path)
 
 

@@ -30,7 +30,7 @@ from ..datasets.items import Item
 from .judge_item import JudgeItem
 from .progress_counters import ProgressCounters
 from .results import Key, Result
-from .run_log import redact
+from .run_log import log_text
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 # The values of that variable that put prompts and replies on spans; "event_only" would put them on events.
@@ -111,7 +111,7 @@ class Spans:
                 yield span
             except BaseException as error:
                 span.set_attribute("error.type", type(error).__name__)
-                span.set_status(Status(StatusCode.ERROR, redact(str(error))))
+                span.set_status(Status(StatusCode.ERROR, log_text(str(error))))
                 raise
 
 
@@ -152,7 +152,7 @@ class _Attempts:
         about: dict[str, AttributeValue] = {
             "jurygraph.attempt": self.made,
             "error.type": type(error).__name__,
-            "error.message": redact(str(error)),
+            "error.message": log_text(str(error)),
         }
         if isinstance(error, ModelCallError):
             about["jurygraph.retryable"] = error.retryable
@@ -170,7 +170,7 @@ def _conclude(span: Span, result: Result | None) -> None:
     figures = ("status", "rounds", "stop_reason", "calls", "cost_usd")
     _tell(span, {name: getattr(result, name) for name in figures})
     if result.status == "failed":
-        span.set_status(Status(StatusCode.ERROR, redact(result.error or "")))
+        span.set_status(Status(StatusCode.ERROR, log_text(result.error or "")))
         return
     span.set_attribute("gen_ai.evaluation.name", result.aspect or "preference")
     if result.score is not None:
@@ -205,7 +205,7 @@ def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]
         "gen_ai.provider.name": provider,
         "gen_ai.request.model": model,
         "gen_ai.agent.name": str(call.metadata.get("agent", "")),
-        "gen_ai.output.type": "json" if call.schema is not None and call.model.structured else "text",
+        "gen_ai.output.type": "json" if call.schema is not None and call.model.takes_structure() else "text",
     }
     for name in _PARAMETERS:
         if isinstance(value := given.get(name), int | float):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ...nodes.models.waits import Waits
 from ...state.usage import NO_USAGE, Usage
 from .results import Result
 
@@ -22,6 +23,7 @@ class ProgressCounters:
         served: calls since the start that were answered without a request: by the journal, or by a like one in flight.
         made: requests since the start.
         phase: what a run over the provider's batches is doing; empty otherwise.
+        waits: what is being waited for now.
     """
 
     wanted: int = 0
@@ -33,6 +35,7 @@ class ProgressCounters:
     served: int = 0
     made: int = 0
     phase: str = ""
+    waits: Waits = field(default_factory=Waits)
 
     def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
         """Start from what earlier starts of the run have done and paid."""

@@ -8,18 +8,20 @@ from array import array
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
 from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, overload
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, overload
 from weakref import finalize
 
 import numpy as np
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ...state.errors import DataError
+from ...state.redaction import redact
 from ...state.transcript import Turn
 from ...state.usage import USAGE_FIELDS, Usage
 from ...state.verdict import Winner
 from ..datasets.items import digest
+from ..private_files import keep_permissions, private
 from .results_index import Digests, LineIndex, Lines
 
 FILE = "results.jsonl"
@@ -56,7 +58,7 @@ class Result(BaseModel, Usage):
     stop_reason: str | None = None
     score_by_round: tuple[float | tuple[float, float], ...] = ()
     repeat: int = 0
-    error: str | None = None
+    error: Annotated[str, AfterValidator(redact)] | None = None
     position_consistent: bool | None = None
     systems: tuple[str, ...] = ()
     category: str | None = None
@@ -64,6 +66,7 @@ class Result(BaseModel, Usage):
     annotations: tuple[float | Winner, ...] = ()
     details: dict[str, Any] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    explained_by: str | None = None
     transcript: tuple[Turn, ...] = ()
 
     @property
@@ -94,7 +97,7 @@ _ORDER = (
     *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
     *("stop_reason", "score_by_round", "repeat", *USAGE_FIELDS, "error", "position_consistent"),
     *("systems", "category", "lengths", "annotations"),
-    *("details", "warnings", "transcript"),
+    *("details", "warnings", "explained_by", "transcript"),
 )
 _DETAILS = b',"details":'
 _HEAD_LENGTH = _ORDER.index("details")
@@ -271,7 +274,7 @@ class ResultsFile:
         if self._file is None:
             _cut_off_half_line(self.path)
             # Unbuffered: a line that is written outlives the process.
-            self._file = FileIO(self.path, "a")
+            self._file = FileIO(self.path, "a", opener=private)
             finalize(self, self._file.close)
         return self._file
 
@@ -283,7 +286,7 @@ class ResultsFile:
             return
         fresh = self.path.with_suffix(".tmp")
         try:
-            with self.path.open("rb") as old, fresh.open("wb") as new:
+            with self.path.open("rb") as old, open(fresh, "wb", opener=private) as new:
                 for line in lines:
                     old.seek(index.offsets[line])
                     new.write(old.readline())
@@ -292,6 +295,7 @@ class ResultsFile:
         except OSError:
             fresh.unlink(missing_ok=True)
             raise
+        keep_permissions(self.path, fresh)
         fresh.replace(self.path)
         self._lines = index.rearranged(lines)
 

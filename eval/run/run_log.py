@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,6 +15,9 @@ from typing import Any
 from pythonjsonlogger.json import JsonFormatter
 from rich.console import Console
 from rich.text import Text
+
+from ...state.redaction import one_line
+from ..private_files import make_private_folder, private
 
 FILE = "log.jsonl"
 ROOT = logging.getLogger("jurygraph")
@@ -134,9 +135,9 @@ class _LogFile(_BrokenPipeSafeHandler):
 
     def _open(self) -> FileIO:
         """Open the file with the first record, so that a run that is refused leaves none behind."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
         # In mode "a" every write goes to the end, wherever the check of the last byte has left the position.
-        file = self._path.open("a+b", buffering=0)
+        file = FileIO(self._path, "a+", opener=private)
         if file.tell():
             file.seek(-1, 2)
             self._torn = file.read(1) != b"\n"
@@ -160,7 +161,7 @@ class _Told(_BrokenPipeSafeHandler):
         line = Text.assemble(
             (f"{datetime.fromtimestamp(record.created, UTC):%H:%M:%SZ} ", "dim"),
             (f"{record.levelname.lower()} ", _STYLES.get(record.levelno, "red")),
-            redact(record.getMessage()),
+            log_text(record.getMessage()),
             (f" {figures}", "dim"),
         )
         self._console.print(line, soft_wrap=True)
@@ -175,54 +176,27 @@ def _figures(record: logging.LogRecord) -> Mapping[str, Any]:
 
 def _safe(value: Any) -> Any:
     """Return a number as it is, anything else as redacted text."""
-    return value if value is None or isinstance(value, bool | int | float) else redact(str(value))
+    return value if value is None or isinstance(value, bool | int | float) else log_text(str(value))
 
 
 LONGEST = 1000
 KEPT_AT_THE_END = 300
-HIDDEN = "***"
-# OPENAI_API_KEY, HF_TOKEN, AWS_CREDENTIALS
-_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
-# Shorter values occur in ordinary words, which hiding them would make unreadable.
-_SHORTEST_SECRET = 8
-_SECRETS = (
-    # postgresql://me:secret@host
-    re.compile(r"(?<=://)[^/\s@]+(?=@)"),
-    # Authorization: Bearer eyJhbGci
-    re.compile(r"(?i)(?<=\bbearer )[\w.~+/=-]+"),
-    # https://host/v1beta/models?key=abc
-    re.compile(r"(?i)(?<=[?&]key=)[^&\s'\"]+"),
-    # sk-proj-abcdefgh, lsv2_pt_abcdefgh, AIzaSyAbcdefgh
-    re.compile(r"\b(?:sk|pk|lsv2|gsk|xai)[-_][\w-]{8,}|\bAIza[\w-]{10,}"),
-)
 # The words before the reply that `ReplyError` quotes at the end of its message.
 _RAW_REPLY = " Raw reply: "
 
 
-def redact(text: str) -> str:
-    """Make the words of an error fit to be shown.
+def log_text(text: str) -> str:
+    """Make the words of an error fit for a log: one line without keys and control characters, and not too long.
 
-    Keys are hidden: those in the environment, and whatever looks like one. Characters that do something rather than
-    show something (new lines, terminal escapes, changes of direction) are spelled out. A model's reply is left out
-    where an error quotes it, since it may quote the prompt in turn; it stands in the results.
+    A model's reply is left out where an error quotes it, since it may quote the prompt in turn; it stands in the
+    results.
 
-    >>> redact("no such key: sk-abcdefgh12345678")
+    >>> log_text("no such key: sk-abcdefgh12345678")
     'no such key: ***'
-    >>> print(redact("fine\\n\\x1b[31mERROR"))
+    >>> print(log_text("fine\\n\\x1b[31mERROR"))
     fine\\n\\x1b[31mERROR
     """
-    shown = _without_keys(text.partition(_RAW_REPLY)[0])
-    if not shown.isprintable():
-        shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)
+    shown = one_line(text.partition(_RAW_REPLY)[0])
     if len(shown) <= LONGEST:
         return shown
     return f"{shown[: LONGEST - KEPT_AT_THE_END]} ... {shown[-KEPT_AT_THE_END:]}"
-
-
-def _without_keys(text: str) -> str:
-    for name, value in os.environ.items():
-        if len(value) >= _SHORTEST_SECRET and value in text and _SECRET_NAME.search(name):
-            text = text.replace(value, HIDDEN)
-    for secret in _SECRETS:
-        text = secret.sub(HIDDEN, text)
-    return text

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from ...state.errors import StoppedError
+from ...state.redaction import redact
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -32,7 +33,7 @@ class StopSignal:
     def ask(self, reason: Reason, explanation: str) -> None:
         """Ask the run to end; only the first reason is kept."""
         if self.reason is None:
-            self.reason, self.explanation = reason, explanation
+            self.reason, self.explanation = reason, redact(explanation)
             self._asked.set()
 
     def ask_for(self, error: OSError, where: object) -> None:
@@ -75,17 +76,23 @@ class StopSignal:
 
 
 @contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Make SIGTERM raise ``KeyboardInterrupt`` as Ctrl-C does, for code that runs outside of an event loop."""
+def signals_interrupt() -> Iterator[None]:
+    """Make Ctrl-C and SIGTERM raise ``KeyboardInterrupt``, for code that runs outside of an event loop."""
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    # Python's own handler for SIGINT, since asyncio replaces no other; it raises the same.
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: interrupt}
+    for number, handler in handlers.items():
+        if before[number] != signal.SIG_IGN:
+            signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before)
 
 
 @contextmanager

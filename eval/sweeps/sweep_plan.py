@@ -14,8 +14,10 @@ from typing import Any, Self, Unpack
 from uuid import uuid4
 
 from ...state.errors import DataError, UsageError
-from ..datasets.dataset import Data, Dataset, choose_aspects, load_dataset
+from ..datasets.aspect_choice import choose_aspects
+from ..datasets.dataset import Data, Dataset, load_dataset
 from ..plan import Options, Plan, count_judged, plan, read_recording
+from ..private_files import keep_permissions, make_private_folder, private
 from ..replay.recording import Recording
 from ..run.config import RunConfig
 from ..run.folder import FILE as MANIFEST
@@ -324,10 +326,11 @@ class Record:
         fields = {**asdict(self), "created": before.created if before else self.created}
         # Written aside, flushed and renamed: a crash leaves the old record or the new one, never half of one.
         fresh = folder / f"{FILE}.tmp"
-        with fresh.open("w", encoding="utf-8") as file:
+        with open(fresh, "w", encoding="utf-8", opener=private) as file:
             file.write(json.dumps(fields, ensure_ascii=False, indent=2) + "\n")
             file.flush()
             os.fsync(file.fileno())
+        keep_permissions(folder / FILE, fresh)
         fresh.replace(folder / FILE)
 
 
@@ -338,7 +341,7 @@ def make_folder(folder: Path) -> None:
         UsageError: a file stands there.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except FileExistsError:
         raise UsageError(f"{folder} is a file: --out takes a folder") from None
 

@@ -46,6 +46,8 @@ class Reply:
         fields: the JSON object of a structured reply.
         cut_off: whether a length limit ended it.
         refused: whether the model or a filter refused to answer.
+        filtered: whether it was a filter of the provider's.
+        problem: why a reply is not complete, and what may help, in one sentence; empty where it is.
         usage: calls, tokens, cost and time of the request; its ``calls`` are the requests that were answered, 0 for a
             recorded reply.
         tokens: what the provider says of each token where it was asked for log-probabilities (its own list, not
@@ -64,6 +66,8 @@ class Reply:
     others: tuple[Reply, ...] = ()
     dropped: tuple[str, ...] = ()
     model: str | None = None
+    filtered: bool = False
+    problem: str = ""
 
     def without_usage(self) -> Reply:
         """Return the same reply with no calls and tokens, for one that shares its request with another reply."""
@@ -80,6 +84,28 @@ class UnsupportedParameterError(ModelCallError):
     def __init__(self, message: str, parameter: str) -> None:
         super().__init__(message)
         self.parameter = parameter
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default an error is made again of its message alone.
+        return type(self), (str(self), self.parameter), self.__dict__
+
+
+class UnreadResponseError(ModelCallError):
+    """Raised where a response came and reading it failed, which is a fault of this program and not of the reply.
+
+    Attributes:
+        messages: the response as the client gave it, which has been paid for.
+        seconds: how long it took.
+    """
+
+    def __init__(self, message: str, messages: Sequence[BaseMessage], seconds: float) -> None:
+        super().__init__(message)
+        self.messages = messages
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default an error is made again of its message alone.
+        return type(self), (str(self), self.messages, self.seconds), self.__dict__
 
 
 Send = Callable[[Call], Awaitable[Reply]]
@@ -102,14 +128,27 @@ def fingerprint(call: Call) -> bytes:
         [_message(message) for message in call.messages],
         call.schema,
         call.parameters,
-        # Of ``advocate_1`` in the role ``advocate`` this leaves ``_1``: the index, without the role's name.
-        str(about.get("agent", "")).removeprefix(str(about.get("role", ""))),
+        _index(about),
         about.get("sample", 0),
         _repeat(),
         # The offline judge and scripted models answer by the metadata, so all of it decides their reply.
         about if call.model.plays_roles else None,
     )
     return blake2b(_canonical(parts), digest_size=SIZE).digest()
+
+
+def is_first_of_its_kind(call: Call) -> bool:
+    """Tell whether no other agent, sample or repeat comes before this one, all of which may be told the same.
+
+    LangChain's cache knows messages and parameters alone, and would answer the others with the first one's reply.
+    """
+    index = set(_index(call.metadata).split("_"))
+    return index <= {"", "1"} and call.metadata.get("sample", 0) <= 1 and not _repeat()
+
+
+def _index(about: Mapping[str, Any]) -> str:
+    """Return the index of an agent within its role: of ``advocate_1`` in the role ``advocate`` this leaves ``_1``."""
+    return str(about.get("agent", "")).removeprefix(str(about.get("role", "")))
 
 
 def _message(message: BaseMessage) -> tuple[str, Any]:

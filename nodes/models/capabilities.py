@@ -33,18 +33,37 @@ def rejected_parameter(
     """
     if (shaping := _rejected_shape(status, message, parameter, sent)) is not None:
         return shaping
+    said = _snake(message)
+    if status in _REFUSALS and _NO_SYSTEM.search(said):
+        return SYSTEM
+    named = _known(parameter) if parameter else None
+    if named == STRUCTURE or (not named and _is_about_form(status, said)):
+        # The reply's form comes from this package, and a caller cannot mend it: it is eased for whatever reason.
+        return STRUCTURE if status in _REFUSALS else None
     if status not in {400, 422}:
         return None
-    said = _snake(message)
-    named = [parameter] if parameter else re.findall(r"[a-z_]+", said)
-    if _NO_JSON.search(said):
-        named = [STRUCTURE]
-    # Providers also name a part, such as ``response_format.json_schema``: its first word is the parameter.
-    found = {_OTHER_NAMES.get(name, name) for name in (_snake(n).partition(".")[0] for n in named)}
+    found = {named} if parameter else {_known(word) for word in re.findall(r"[a-z_]+", said)}
     rejected = next((name for name in DROPPABLE if name in found), None)
-    # The reply's schema comes from this package, and a caller cannot mend it: it is dropped for whatever reason.
-    unsupported = _UNSUPPORTED.search(said) or (parameter and rejected == STRUCTURE)
-    return rejected if unsupported else None
+    return rejected if _UNSUPPORTED.search(said) else None
+
+
+def _known(name: str) -> str | None:
+    """Return the parameter that a provider's word stands for, if it is one that can be left out."""
+    # Providers also name a part, such as ``response_format.json_schema``: its first word is the parameter.
+    first = _snake(name).partition(".")[0]
+    first = _OTHER_NAMES.get(first, first)
+    return first if first in (*DROPPABLE, STRUCTURE) else None
+
+
+def _is_about_form(status: int | None, said: str) -> bool:
+    """Tell whether a refusal is about the form that the reply was to have."""
+    if status not in _REFUSALS or _NO_FORM.search(said):
+        return False
+    refuses = _UNSUPPORTED.search(said) or _NOT_BUILT.search(said)
+    # An error of the server's own may pass, unless it says that it will not.
+    if status < 500 and _FORM_PARAMETER.search(said):
+        return True
+    return bool(refuses and (_FORM_PARAMETER.search(said) or _FORM.search(said)))
 
 
 def _rejected_shape(
@@ -62,19 +81,53 @@ def _rejected_shape(
     return None
 
 
+_REFUSALS = {400, 404, 405, 415, 422, 500, 501}
+"""With 404 OpenRouter says that no endpoint has a feature; servers of open models say it with 500."""
 _UNSUPPORTED = re.compile(
     r"unsupported|not (?:\w+ )?supported|(?:not|n't) support|unknown (?:name|parameter|field|argument)|unrecognized"
     r"|unexpected keyword|cannot find field|only the default|not (?:permitted|allowed|enabled|available)|deprecated"
+    r"|unavailable|(?:may|can) only be set to|or unset|cannot both|extra inputs|does not accept|only 1 is allowed"
+    r"|must not be set|remove \S+ and try again"
 )
-_NO_JSON = re.compile(
-    r"(?:json mode|json schema|structured outputs?|function calling|tool use) (?:is|are) not"
+_NOT_BUILT = re.compile(
+    r"requires? |failed to parse|conversion failed|not implemented|invalid (?:json )?(?:grammar|schema)"
+    r"|no endpoints found"
 )
+_FORM_PARAMETER = re.compile(
+    r"response[_ ]?format|json_schema|json_object|tool_?choice|tool_?config|output[_ ](?:config|format)|text_?format"
+    r"|response_(?:mime_type|schema|json_schema)|guided_"
+)
+"""Finds the names of the parameters that ask for JSON."""
+_FORM = re.compile(
+    r"json[ _]?(?:schema|mode|object|output)|structured[ _]?outputs?|formatted output|\btools?\b|function[ _-]call"
+    r"|tool[ _-](?:use|call|param)|guided|grammar|constrained decod|\bschema\b|handle the requested parameters"
+)
+"""Finds the words in which providers speak of JSON schemas, tools and JSON modes."""
+_NO_FORM = re.compile(
+    r"context[ _](?:length|window|size)|too (?:long|large|many)|maximum (?:context|number)|quota|credit|billing"
+    r"|moderation|content[ _](?:policy|management|filter)|api[ _]key"
+)
+"""Finds other causes: what counts into a context is listed with them, tools among it."""
+_ROLE = r"['\"`]?(?:system|developer)['\"`]?"
+_NO_SYSTEM = re.compile(
+    rf"{_ROLE} (?:role|messages?|prompts?|instructions?)[^.\n]{{0,30}}(?:not|n't|un)(?: \w+)? ?"
+    r"(?:support|enabl|allow|accept)"
+    rf"|(?:not|n't|un)[ -]?(?:\w+ )?(?:support|accept|allow)\w*(?: the| yet:?)? {_ROLE}"
+    r"|developer instruction is not enabled|roles must alternate|role only allows"
+    rf"|(?:unexpected|invalid|unknown|unsupported|不支持的)[^.\n]{{0,20}} role[:= ]{{0,3}}{_ROLE}"
+    rf"|\brole[^.\n]{{0,30}}(?:not supported|unsupported)[^.\n]{{0,20}}{_ROLE}"
+    r"|only (?:supports? )?['\"`]?user['\"`]?,? (?:and|or|/) ?['\"`]?assistant"
+)
+"""Finds the words in which providers, and the chat templates of open models, refuse a system message."""
 
-STRUCTURE = "response_format"
-"""Stands for every parameter that asks for JSON, under whatever name the provider knows it."""
+STRUCTURE, SYSTEM = "response_format", "system"
+"""The first stands for all that asks for JSON, under whatever name the provider knows it; the second for that role.
+
+A form to be asked for instead may follow the first: ``response_format:tool``.
+"""
 _OTHER_NAMES = {
-    **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema"), STRUCTURE),
-    **dict.fromkeys(("response_mime_type", "json_schema"), STRUCTURE),
+    **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema", "text"), STRUCTURE),
+    **dict.fromkeys(("response_mime_type", "json_schema", "output_config", "output_format"), STRUCTURE),
     **dict.fromkeys(("max_completion_tokens", "max_output_tokens"), "max_tokens"),
 }
 
@@ -84,5 +137,5 @@ def _snake(message: str) -> str:
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", message).lower()
 
 
-DROPPABLE = ("temperature", "top_p", "seed", "max_tokens", "presence_penalty", "frequency_penalty", STRUCTURE)
+DROPPABLE = ("temperature", "top_p", "seed", "max_tokens", "presence_penalty", "frequency_penalty")
 """Parameters that a call can be made without."""

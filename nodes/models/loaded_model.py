@@ -11,15 +11,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from typing import Any
 
+from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
+from ...state.redaction import remember_secrets
 from ...state.settings import ModelSpec
 from ..offline import DISCLOSURE, OfflineJudge
-from .capabilities import LOGPROBS, SEVERAL, STRUCTURE
+from .capabilities import LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
+from .chat_classes import field_of
 from .event_loop import on_loop_end
+from .loop_clients import for_running_loop, hold_connections
+from .reply_forms import FORM_WORDS, FORMS, Form, asked_in_form, forms_of, speaks_chat_completions
 from .scripted_model import ScriptedModel
 
 Identity = Mapping[str, Any]
@@ -27,8 +32,13 @@ Identity = Mapping[str, Any]
 
 
 def identity_of_name(spec: ModelSpec) -> Identity:
-    """Return the identity of a model chosen by name: the name and the parameters that it carries."""
-    return spec.model_dump(mode="json", exclude_none=True)
+    """Return the identity of a model chosen by name: the name and the parameters that it carries.
+
+    >>> identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false&price_in=0&price_out=0"))
+    {'name': 'ollama:llama3.2', 'num_ctx': 4096, 'reasoning': False}
+    """
+    known = spec.model_dump(mode="json", exclude_none=True, exclude={"key_env", "price_in", "price_out"})
+    return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
 
 
 def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
@@ -91,7 +101,12 @@ def _scalar(value: Any) -> str | int | float | None:
 def _tells(name: str, value: Any) -> bool:
     """Tell whether a parameter is set and matters to a reply; zero counts as set."""
     # No plain test for truth, which would leave out ``temperature=0``.
-    return not (value is None or value is False or value in ("", [], {}) or _LEFT_OUT.search(name.lower()))
+    return not (value is None or value is False or value in ("", [], {})) and _may_matter(name)
+
+
+def _may_matter(name: str) -> bool:
+    """Tell whether a parameter of this name may change a reply, and is no secret."""
+    return not _LEFT_OUT.search(name.lower())
 
 
 class LoadedModel:
@@ -104,7 +119,11 @@ class LoadedModel:
         label: its name in turns and in the price list.
         identity: what identifies it in records of replies; it stays the same when a parameter is dropped.
         plays_roles: whether its replies depend on the agent that asks, not on the messages alone.
-        structured: whether replies are asked for as JSON.
+        form: in which replies are asked for that are to be JSON.
+        folds_system: whether the system message is put at the head of the user's, since the provider takes none.
+        misformed: how often in a row the provider failed to bring the model's words into the form that was asked for.
+
+    A chat model that is ``shared`` may be in use on other event loops as well.
     """
 
     def __init__(
@@ -113,29 +132,43 @@ class LoadedModel:
         chat: BaseChatModel,
         identity: Identity | None = None,
         connections: Connections | None = None,
+        shared: bool = False,
     ) -> None:
+        remember_secrets(chat)
         self.label = label
         self.chat = chat
         self.identity = identity or identity_of_chat(label, chat)
         self.plays_roles = isinstance(chat, OfflineJudge | ScriptedModel)
-        self.structured = True
+        self.form: Form = next(forms_of(chat))
+        self.folds_system = False
+        self.misformed = 0
         self.warnings: list[str] = [DISCLOSURE] if isinstance(chat, OfflineJudge) else []
         self._dropped: set[str] = set()
         self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
         self._connections = connections
+        self._shared = shared
 
     def runnable(
-        self, schema: dict[str, Any] | None, parameters: Mapping[str, Any] | None = None
+        self,
+        schema: dict[str, Any] | None,
+        parameters: Mapping[str, Any] | None = None,
+        may_be_cached: bool = True,
     ) -> Runnable[Any, BaseMessage]:
         """Return the runnable that gives a reply in this schema, or plain text where there is none.
 
         Args:
             schema: JSON schema of the reply.
             parameters: of this call alone; temperature and seed, and what ``gives`` says that the model takes.
+            may_be_cached: whether LangChain's cache, or the model's own, may answer.
         """
         given = dict(parameters or {})
         chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
-        asked = chat if schema is None else _structured(chat, schema)
+        # A copy is made only where a cache would answer: a model of the caller's own may hold state.
+        if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
+            chat = chat.model_copy(update={"cache": False})
+        if not isinstance(chat, OfflineJudge | ScriptedModel):
+            chat = for_running_loop(chat, made_for_it=not self._shared)
+        asked = chat if schema is None else asked_in_form(chat, schema, self.form)
         # LangChain streams where a callback listens for tokens, and a streamed request gives one reply alone.
         return asked.bind(**given, stream=False) if given else asked
 
@@ -143,7 +176,7 @@ class LoadedModel:
         """Tell whether it can be asked for several replies at once (``n``) or for log-probabilities (``logprobs``)."""
         if what in self._dropped:
             return False
-        if not _speaks_chat_completions(self.chat):
+        if not speaks_chat_completions(self.chat):
             return False
         return what in type(self.chat).model_fields
 
@@ -154,32 +187,47 @@ class LoadedModel:
 
     def takes_structure(self) -> bool:
         """Tell whether replies can be asked for as JSON."""
-        if not self.structured:
-            return False
-        # LangChain's own ``with_structured_output`` needs ``bind_tools``, which raises unless a client overrides it.
-        native = type(self.chat).with_structured_output is not BaseChatModel.with_structured_output
-        return native or type(self.chat).bind_tools is not BaseChatModel.bind_tools
+        return self.form != "text"
+
+    def next_form(self, refused: Form) -> str:
+        """Return what ``drop`` is to be told when a form was refused: the next one that the client has."""
+        later = (form for form in forms_of(self.chat) if FORMS.index(form) > FORMS.index(refused))
+        return f"{STRUCTURE}:{next(later, 'text')}"
 
     def drop(self, parameter: str, sent: Mapping[str, Any] | None = None) -> bool:
         """Stop sending a parameter; return False where neither every call nor this one (``sent``) had it.
 
         Calls run side by side: a parameter that another call has dropped in the meantime counts as dropped.
         """
+        kind, _, form = parameter.partition(":")
+        if kind == STRUCTURE:
+            return self._ask_in(next(known for known in FORMS if known == (form or "text")))
         if parameter in self._dropped:
             return True
         with_call = parameter in (sent or {})
-        what, field = "reply schema: replies were asked for as text", _field(self.chat, parameter)
-        if parameter == STRUCTURE:
-            self.structured = False
-        elif parameter in (SEVERAL, LOGPROBS):
+        field = _field(self.chat, parameter)
+        if parameter in (SEVERAL, LOGPROBS):
             return with_call and self._do_without(parameter)
+        what = f"{parameter}: it was left out"
+        if parameter == SYSTEM:
+            self.folds_system = True
+            what = "system message: it was put at the head of the user's"
         elif field is not None and (with_call or getattr(self.chat, field) is not None):
             self.chat = self.chat.model_copy(update={field: None})
-            what = f"{parameter}: it was left out"
         else:
             return False
         self._dropped.add(parameter)
         self.warnings.append(f"{self.label} takes no {what}")
+        return True
+
+    def _ask_in(self, form: Form) -> bool:
+        """Ask for JSON in this form from now on, unless a looser one is in use already; return True."""
+        if FORMS.index(form) > FORMS.index(self.form):
+            refused = f"{self.label} takes no reply schema: replies were asked for as "
+            # One warning, of the form in use: those on the way to it say nothing more.
+            self.warnings = [told for told in self.warnings if not told.startswith(refused)]
+            self.warn(f"{refused}{FORM_WORDS[form]}")
+            self.form = form
         return True
 
     def _do_without(self, parameter: str) -> bool:
@@ -221,6 +269,7 @@ class LoadedModel:
         """Have the connections closed when the running event loop ends, and not after it."""
         if self._connections is not None:
             await self._connections.hold()
+        await hold_connections()
 
 
 class Connections:
@@ -239,15 +288,14 @@ class Connections:
 
 def _field(chat: BaseChatModel, parameter: str) -> str | None:
     """Return the name of a parameter in the client's class, or None where it has no such field."""
-    names = (parameter, "max_output_tokens") if parameter == "max_tokens" else (parameter,)
-    return next((name for name in names if name in type(chat).model_fields), None)
+    return field_of(parameter, type(chat).model_fields)
 
 
 def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
     fields = {name: _field(model.chat, name) for name in given}
     update = {field: given[name] for name, field in fields.items() if field is not None}
     chat = model.chat.model_copy(update=update)
-    tuned = LoadedModel(model.label, chat, {**model.identity, **given}, model._connections)
+    tuned = LoadedModel(model.label, chat, {**model.identity, **given}, model._connections, model._shared)
     missing = [name for name, field in fields.items() if field is None]
     tuned.warnings += [f"{model.label} has no {name} to set: it was used as it is" for name in missing]
     return tuned
@@ -261,52 +309,3 @@ def _label(chat: BaseChatModel) -> str:
     name = known.get("ls_model_name") or getattr(chat, "model_name", None) or type(chat).__name__
     provider = known.get("ls_provider")
     return f"{provider}:{name}" if provider else str(name)
-
-
-def is_gemini(chat: BaseChatModel) -> bool:
-    """Tell whether a chat model is a client of Gemini."""
-    return _is_a(chat, "ChatGoogleGenerativeAI")
-
-
-def _is_a(chat: BaseChatModel, name: str) -> bool:
-    """Tell whether a chat model has a base class of this name; so no provider's package needs to be imported."""
-    return any(base.__name__ == name for base in type(chat).__mro__)
-
-
-def _speaks_chat_completions(chat: BaseChatModel) -> bool:
-    """Tell whether a chat model is a client of OpenAI's chat completions, and not of its newer Responses API."""
-    if not _is_a(chat, "BaseChatOpenAI"):
-        return False
-    uses_responses: Callable[[dict[str, Any]], bool] | None = getattr(chat, "_use_responses_api", None)
-    return uses_responses is None or not uses_responses({})
-
-
-def _structured(chat: BaseChatModel, schema: dict[str, Any]) -> Runnable[Any, BaseMessage]:
-    """Ask for JSON in the provider's own way, but keep the whole reply: its finish reason, refusal and usage.
-
-    ``with_structured_output`` of the OpenAI client raises where a reply was cut off, and loses it.
-    """
-    if _is_a(chat, "BaseChatOpenAI") and not getattr(chat, "use_responses_api", False):
-        return _openai_structured(chat, schema)
-    if is_gemini(chat):
-        return chat.bind(response_mime_type="application/json", response_json_schema=schema)
-    return chat.with_structured_output(schema, include_raw=True) | _raw
-
-
-def _openai_structured(chat: BaseChatModel, schema: dict[str, Any]) -> Runnable[Any, BaseMessage]:
-    # Older models (``gpt-3.5-turbo``, ``gpt-4``, ``gpt-4-turbo``) know no JSON schema as reply format: they get the
-    # schema as a function that they must call.
-    name = str(getattr(chat, "model_name", ""))
-    if name.startswith(("gpt-3", "gpt-4-")) or name == "gpt-4":
-        return chat.bind_tools([schema], tool_choice=schema["title"])
-    wanted = {"name": schema["title"], "schema": schema, "strict": True}
-    # In ``extra_body``, since on a ``response_format`` the client acts itself: it parses the reply, and loses one that
-    # was cut off. What the caller has put there stays.
-    body = {**(getattr(chat, "extra_body", None) or {})}
-    return chat.bind(extra_body={**body, "response_format": {"type": "json_schema", "json_schema": wanted}})
-
-
-def _raw(result: Any) -> BaseMessage:
-    message = result["raw"]
-    assert isinstance(message, BaseMessage)
-    return message

@@ -31,9 +31,12 @@ from pydantic import PrivateAttr
 from yarl import URL
 
 from ...state.errors import UsageError
+from ...state.redaction import redact
+from . import redirects
 from .event_loop import on_loop_end
 from .provider_errors import ResponseError
-from .response_parsing import replace_surrogates
+from .redirects import redirect_to_follow
+from .response_parsing import replace_surrogates, token_count
 
 LARGEST_BODY = 64 * 2**20
 """Bytes. No chat completion is as large; a body that is must not fill the memory."""
@@ -97,11 +100,16 @@ class _Post:
             ResponseError: an error status, or a body that is no chat completion.
             aiohttp.ClientError: the connection failed.
         """
-        http = await session()
-        async with http.post(
-            self.url, data=orjson.dumps(_body(payload)), headers=self.headers, proxy=self.proxy
-        ) as response:
-            return completion(response.status, response.headers, await _read(response))
+        http, url, data = await session(), self.url, orjson.dumps(_body(payload))
+        for _ in range(redirects.MOST + 1):
+            async with http.post(
+                url, data=data, headers=self.headers, proxy=self.proxy, allow_redirects=False
+            ) as response:
+                following = redirect_to_follow(response.status, url, response.headers)
+                if following is None:
+                    return completion(response.status, response.headers, await _read(response))
+            url = following
+        raise ResponseError(f"more than {redirects.MOST} redirects", response.status)
 
 
 class FastChatOpenAI(ChatOpenAI):
@@ -156,11 +164,20 @@ class FastChatOpenAI(ChatOpenAI):
         return _body(payload)
 
     def _result(self, body: dict[str, Any]) -> ChatResult:
-        result = self._create_chat_result(body)
+        result = self._create_chat_result({**body, "usage": _counted(body.get("usage"))})
         # ``_create_chat_result`` takes the refusal over from the client's typed reply only, not from a dict.
         for choice, generation in zip(body["choices"], result.generations, strict=True):
             generation.message.additional_kwargs["refusal"] = choice["message"].get("refusal")
         return result
+
+
+def _counted(usage: object) -> dict[str, Any] | None:
+    """Return the numbers of a response's usage that are numbers of tokens, on which ``ChatOpenAI`` calculates."""
+    if not isinstance(usage, dict):
+        return None
+    return {
+        name: _counted(held) if isinstance(held, dict) else token_count(held) for name, held in usage.items()
+    }
 
 
 _CLIENT_SIDE = {"extra_headers", "extra_query", "timeout", "response_format"}
@@ -201,7 +218,7 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
         body, problem = None, "not JSON"
     error = body.get("error") if isinstance(body, dict) else None
     # Some servers answer with status 200 and an error in the body.
-    if status >= 400 or error:
+    if status >= 300 or error:
         raise ResponseError(f"Error code: {status} - {_words(error, content)}", status, headers, body)
     if problem:
         raise ResponseError(f"the response is {problem}: {_shown(content)}", status, headers, body)
@@ -235,7 +252,8 @@ def _words(error: object, content: bytes) -> str:
 
 
 def _shown(content: bytes) -> str:
-    return repr(content[:200].decode(errors="replace"))
+    # Redacted before it is cut, since half a key is no longer known for one.
+    return repr(redact(content[:10_000].decode(errors="replace"))[:200])
 
 
 IDLE_SECONDS = 60.0

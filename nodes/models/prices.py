@@ -5,8 +5,23 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 
-# From the provider in a model's label to its name in the price list.
-_PROVIDERS = {"openai": "openai", "google_genai": "google"}
+# From the provider in a model's label, by LangChain's and LangSmith's names, to its name in the price list. Others have
+# the same name in both.
+_PROVIDERS = {
+    **dict.fromkeys(("google_genai", "google_vertexai"), "google"),
+    **dict.fromkeys(("azure_openai", "azure_ai"), "azure"),
+    **dict.fromkeys(("bedrock", "bedrock_converse", "anthropic_bedrock", "amazon_bedrock"), "aws"),
+    "mistralai": "mistral",
+    "xai": "x-ai",
+}
+
+_GIVEN: dict[str, tuple[Decimal, Decimal, Decimal]] = {}
+
+
+def give(label: str, price_in: float, price_out: float) -> None:
+    """Set what a model costs, in US dollars for a million input and output tokens; the price list counts no more."""
+    fresh, written = Decimal(str(price_in)), Decimal(str(price_out))
+    _GIVEN[label] = fresh, fresh, written
 
 
 def cost_usd(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float | None:
@@ -24,25 +39,33 @@ def cost_usd(label: str, input_tokens: int, cached_input_tokens: int, output_tok
     return _price(label, input_tokens, cached_input_tokens, output_tokens)
 
 
-@lru_cache(maxsize=512)
 def is_priced(label: str) -> bool:
-    """Return whether the price list knows the model. The first call reads the list from disk and blocks.
+    """Return whether a model's price is known. The first call reads the price list from disk and blocks.
 
-    >>> is_priced("openai:gpt-4o-mini")
-    True
+    >>> is_priced("openai:gpt-4o-mini"), is_priced("ollama:llama3.2")
+    (True, False)
     """
-    provider, _, _ = label.partition(":")
-    if provider not in _PROVIDERS:
+    return label in _GIVEN or _is_listed(label)
+
+
+@lru_cache(maxsize=512)
+def _is_listed(label: str) -> bool:
+    # A name of ours that has no colon would be looked for with all providers.
+    if ":" not in label:
         return False
+    from genai_prices import Usage, calc_price
+
+    provider, name = _listed_as(label)
     try:
-        _price(label, 1, 0, 1)
+        price = calc_price(Usage(), model_ref=name, provider_id=provider).model_price
     except LookupError:
         return False
-    return True
+    # A model whose tokens have no price, one of pictures perhaps, is not free.
+    return price.input_mtok is not None and price.output_mtok is not None
 
 
 def _price(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
-    rates = _flat_rates(label)
+    rates = _GIVEN.get(label) or _flat_rates(label)
     if rates is None:
         return _listed_price(label, input_tokens, cached_input_tokens, output_tokens)
     # Providers count cached tokens among the input tokens.
@@ -58,9 +81,9 @@ def _flat_rates(label: str) -> tuple[Decimal, Decimal, Decimal] | None:
     """
     from genai_prices import Usage, calc_price
 
-    provider, _, name = label.partition(":")
+    provider, name = _listed_as(label)
     # A usage of nothing, since only the rates are wanted.
-    price = calc_price(Usage(), model_ref=name, provider_id=_PROVIDERS[provider]).model_price
+    price = calc_price(Usage(), model_ref=name, provider_id=provider).model_price
     fresh, cached, written = price.input_mtok, price.cache_read_mtok, price.output_mtok
     # Without a rate of their own, cached tokens cost what all others do.
     cached = fresh if cached is None else cached
@@ -74,8 +97,13 @@ def _listed_price(label: str, input_tokens: int, cached_input_tokens: int, outpu
     """Ask the price list for the price of one call, for models whose rates depend on its length."""
     from genai_prices import Usage, calc_price
 
-    provider, _, name = label.partition(":")
+    provider, name = _listed_as(label)
     usage = Usage(
         input_tokens=input_tokens, cache_read_tokens=cached_input_tokens, output_tokens=output_tokens
     )
-    return float(calc_price(usage, model_ref=name, provider_id=_PROVIDERS[provider]).total_price)
+    return float(calc_price(usage, model_ref=name, provider_id=provider).total_price)
+
+
+def _listed_as(label: str) -> tuple[str, str]:
+    provider, _, name = label.partition(":")
+    return _PROVIDERS.get(provider, provider), name

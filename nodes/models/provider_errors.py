@@ -19,6 +19,7 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
 
+from ...state.redaction import redact, redact_all
 from . import capabilities
 
 
@@ -34,10 +35,11 @@ class ResponseError(Exception):
     def __init__(
         self, message: str, status: int, headers: Mapping[str, str] | None = None, body: object = None
     ) -> None:
-        super().__init__(message)
+        # A proxy or a provider may echo the request's headers, the key among them.
+        super().__init__(redact(message))
         self.status_code = status
         self.headers = headers or {}
-        self.body = body
+        self.body = redact_all(body)
 
 
 def retry_after(headers: Mapping[str, str], body: object) -> float | None:
@@ -73,6 +75,7 @@ class ProviderFault:
         retryable: whether the same call may succeed later.
         rate_limited: whether the provider asked for fewer calls.
         retry_after: the seconds that the provider asks to wait for, not cut to any longest wait.
+        misformed: whether the provider failed to bring the model's words into the form that was asked for.
         spent: whether the account's quota or credit is used up, so that waiting does not help.
     """
 
@@ -83,6 +86,7 @@ class ProviderFault:
     rate_limited: bool = False
     retry_after: float | None = None
     spent: bool = False
+    misformed: bool = False
 
     @classmethod
     def of(cls, error: BaseException) -> ProviderFault:
@@ -92,15 +96,18 @@ class ProviderFault:
         codes = {str(part[key]) for part in errors for key in ("code", "type", "status") if part.get(key)}
         # A spent quota has the status 429 like a rate limit: only the code tells them apart.
         status, spent = _status(seen, errors, codes), bool(codes & _SPENT)
-        passing = _passes(status) if status is not None else any(map(_lost, seen))
+        misformed = bool(codes & _MISFORMED) or any("has no choices" in str(one) for one in seen)
+        passing = misformed or (_passes(status) if status is not None else any(map(_lost, seen)))
         return cls(
             status=status,
-            message=f"{type(error).__name__}: {error}".strip(": "),
+            # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
+            message=redact(f"{type(error).__name__}: {error}".strip(": ")[:_MOST_READ]),
             parameter=next((part["param"] for part in errors if isinstance(part.get("param"), str)), None),
             retryable=passing and not spent,
             rate_limited=not spent and (status == 429 or bool(codes & _TOO_MANY)),
             retry_after=retry_after(_headers(seen), errors),
             spent=spent,
+            misformed=misformed,
         )
 
     def rejected_parameter(self, sent: Mapping[str, Any]) -> str | None:
@@ -118,7 +125,29 @@ class ProviderFault:
         return f"{line[:500]}{f' ({advice})' if advice else ''}"
 
 
+def shown_cause(error: BaseException, fault: ProviderFault) -> BaseException:
+    """Return what an error of ours may name as its cause: the provider's exception, unless it shows a key.
+
+    A traceback prints the causes of an exception too; one that shows a key is replaced by the same in our words.
+    """
+    said = [str(part) for one in _printed(error) for part in (one, *one.args)]
+    if all(redact(words) == words for words in said):
+        return error
+    return ResponseError(fault.message, fault.status or 0)
+
+
+def _printed(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions that a traceback of this one prints."""
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is not None:
+            yield seen
+            seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+
+
+_MOST_READ = 20_000
 _ADVICE = {
+    **dict.fromkeys((301, 302, 303, 307, 308), "a redirect is not followed: set base_url to where it leads"),
     401: "the key was refused: check it",
     402: "the account has no credit: look at your plan and billing",
     403: "the key has no access to this model",
@@ -126,9 +155,16 @@ _ADVICE = {
     429: "rate limit or quota: lower --concurrency, or look at your plan",
 }
 _SPENT_ADVICE = "the quota is spent, and waiting does not help: look at your plan and billing"
-# Codes as OpenAI (``insufficient_quota``), Anthropic (``overloaded_error``) and Google (``RESOURCE_EXHAUSTED``) send.
+# Codes as OpenAI (``insufficient_quota``), Anthropic (``overloaded_error``), Google (``RESOURCE_EXHAUSTED``) and AWS
+# (``ThrottlingException``) send.
 _SPENT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
-_TOO_MANY = {"rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "slow_down", "overloaded_error"}
+_TOO_MANY = {
+    *("rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "slow_down", "overloaded_error"),
+    "ThrottlingException",
+}
+
+# Groq reads the model's words before it sends them on; asked again, the model may find better ones.
+_MISFORMED = {"json_validate_failed", "tool_use_failed", "output_parse_failed"}
 
 _STATUS_OF_CODE = {
     **dict.fromkeys(("invalid_request_error", "INVALID_ARGUMENT", "content_filter"), 400),
@@ -144,7 +180,7 @@ _STATUS_OF_CODE = {
 def _passes(status: int) -> bool:
     """Tell whether a call that failed with this status may succeed later."""
     # A response with status 200 is raised where it holds no reply; the next one may hold one.
-    return status in {408, 409, 429} or status >= 500 or status < 400
+    return status in {408, 409, 429} or status >= 500 or status < 300
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -161,6 +197,8 @@ def _said(error: BaseException) -> Iterator[dict[str, Any]]:
     kept = [getattr(error, name, None) for name in ("body", "details", "response_json")]
     if isinstance(error, ValueError) and error.args and _is_error(error.args[0]):
         kept.append(error.args[0])  # langchain-openai raises the error inside a response that is fine as such
+    if code := _aws(error, "Error").get("Code"):
+        kept.append({"code": code, "message": _aws(error, "Error").get("Message")})
     for body in kept:
         for part in body if isinstance(body, list) else [body]:
             inner = part.get("error", part) if isinstance(part, dict) else None
@@ -177,14 +215,22 @@ def _status(seen: list[BaseException], errors: list[dict[str, Any]], codes: set[
     status = next((found for error in seen if (found := _own_status(error)) is not None), None)
     if any(map(_is_no_http, seen)):
         return None  # aiohttp makes it a status of 400
-    if status is not None and status >= 400:
+    if status is not None and status >= 300:
         return status
     inside = [number for code in codes if (number := _http_status(code)) is not None]
     known = [_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE]
     return next((number for number in inside + sorted(known) if number >= 400), 200 if errors else status)
 
 
+def _aws(error: BaseException, part: str) -> Mapping[str, Any]:
+    """Return a part of the response that the errors of AWS's client hold as a dict; empty for all others."""
+    response = getattr(error, "response", None)
+    return response.get(part) or {} if isinstance(response, dict) else {}
+
+
 def _own_status(error: BaseException) -> int | None:
+    if (number := _http_status(_aws(error, "ResponseMetadata").get("HTTPStatusCode"))) is not None:
+        return number
     places = (error, getattr(error, "response", None))
     found = (getattr(place, name, None) for place in places for name in ("status_code", "status", "code"))
     return next((number for code in found if (number := _http_status(code)) is not None), None)
@@ -197,8 +243,11 @@ def _http_status(code: object) -> int | None:
 
 def _headers(seen: list[BaseException]) -> dict[str, str]:
     for error in seen:
-        for place in (error, getattr(error, "response", None)):
-            headers: Any = getattr(place, "headers", None)
+        aws = _aws(error, "ResponseMetadata").get("HTTPHeaders")
+        for headers in (
+            *(getattr(place, "headers", None) for place in (error, getattr(error, "response", None))),
+            aws,
+        ):
             if hasattr(headers, "items"):
                 return {str(name).lower(): str(value) for name, value in headers.items()}
     return {}

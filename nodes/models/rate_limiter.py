@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from typing import TypeVar
 from aiolimiter import AsyncLimiter
 
 from ...state.errors import ModelCallError
+from .retry import DEFAULT_RETRY_POLICY, RetryPolicy
+from .waits import Wait, Waits
 
 log = logging.getLogger("jurygraph.pace")
 
@@ -41,11 +42,13 @@ class RateLimits:
         concurrency: the most calls in flight at once.
         requests_per_minute: ``None`` means no such limit.
         tokens_per_minute: input and output together, as estimated before the call; ``None`` means no such limit.
+        retry_policy: for how many seconds a provider that refuses all calls may have them held back.
     """
 
     concurrency: int
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY
 
 
 @dataclass
@@ -120,20 +123,37 @@ class RateLimiter:
         rate_limits: the limits of this model.
         run_limit: bounds the calls in flight at all models of the run together.
         model: its name, for the log.
+        waits: gets a note while all calls are held back.
     """
 
-    def __init__(self, rate_limits: RateLimits, run_limit: asyncio.Semaphore, model: str = "") -> None:
+    def __init__(
+        self,
+        rate_limits: RateLimits,
+        run_limit: asyncio.Semaphore,
+        model: str = "",
+        waits: Waits | None = None,
+    ) -> None:
         self.concurrency = AdaptiveConcurrency(rate_limits.concurrency, model)
         self.in_flight = 0
         self._run_limit = run_limit
         self._queue: deque[asyncio.Future[None]] = deque()
         self._requests = _limiter(rate_limits.requests_per_minute, REQUESTS_BURST)
         self._tokens = _limiter(rate_limits.tokens_per_minute, TOKENS_BURST)
+        self._waits = waits or Waits()
+        self._retry_policy = rate_limits.retry_policy
         self._refusals = 0
+        # By the event loop's clock, as are the times below.
+        self._refused_since = 0.0
         self._closed_until = 0.0
+        self._closing: Wait | None = None
+        self._given_up = ""
 
     async def run(self, work: Callable[[], Awaitable[T]], tokens: int) -> T:
-        """Wait until a call may go out, then make it; ``tokens`` is what it is estimated to take."""
+        """Wait until a call may go out, then make it; ``tokens`` is what it is estimated to take.
+
+        Raises:
+            ModelCallError: the call failed; or it was not made, since the provider has refused all calls for too long.
+        """
         await self._enter()
         try:
             await self._wait_for_rate(tokens)
@@ -144,6 +164,8 @@ class RateLimiter:
             self._leave()
 
     async def _enter(self) -> None:
+        if self._given_up:
+            raise ModelCallError(self._given_up, rate_limited=True)
         # A new call never overtakes those in the queue: one that waited for long would hold up its whole debate.
         if not self._queue and self._has_room():
             self.in_flight += 1
@@ -154,7 +176,7 @@ class RateLimiter:
             await turn
         except asyncio.CancelledError:
             # It was let in and cancelled in the same moment: its place goes to the next.
-            if turn.done() and not turn.cancelled():
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._leave()
             raise
 
@@ -171,7 +193,7 @@ class RateLimiter:
                 turn.set_result(None)
 
     def _has_room(self) -> bool:
-        return self.in_flight < self.concurrency.limit and time.monotonic() >= self._closed_until
+        return self.in_flight < self.concurrency.limit and _now() >= self._closed_until
 
     async def _wait_for_rate(self, tokens: int) -> None:
         if self._requests is not None:
@@ -181,25 +203,60 @@ class RateLimiter:
             await self._tokens.acquire(min(tokens, self._tokens.max_rate))
 
     async def _observe(self, work: Callable[[], Awaitable[T]]) -> T:
-        started = time.monotonic()
+        started = _now()
         try:
             result = await work()
         except ModelCallError as error:
-            self.concurrency.record(seconds=time.monotonic() - started, refused=error.rate_limited)
-            self._refusals = self._refusals + 1 if error.rate_limited else 0
-            if self._refusals >= REFUSALS and error.retry_after:
-                self._close(error.retry_after)
+            self.concurrency.record(seconds=_now() - started, refused=error.rate_limited)
+            self._count_refusal(error)
             raise
         self._refusals = 0
-        self.concurrency.record(seconds=time.monotonic() - started)
+        self.concurrency.record(seconds=_now() - started)
         return result
 
+    def _count_refusal(self, error: ModelCallError) -> None:
+        """Hold back all calls after refusals in a row: a call that is refused again and again uses up its attempts."""
+        if not error.rate_limited:
+            self._refusals = 0
+            return
+        if self._refusals == 0:
+            self._refused_since = _now()
+        self._refusals += 1
+        if self._refusals < REFUSALS or not error.retry_after:
+            return
+        left = self._refused_since + self._retry_policy.max_wait - _now()
+        if left > 0:
+            self._close(min(error.retry_after, self._retry_policy.longest_retry_after, left))
+        else:
+            self._give_up(error)
+
     def _close(self, seconds: float) -> None:
-        """Hold back all calls for so many seconds: one that is refused again and again would use up its attempts."""
-        self._closed_until = max(self._closed_until, time.monotonic() + seconds)
+        """Hold back all calls for so many seconds."""
+        until, is_open = _now() + seconds, _now() >= self._closed_until
+        if until <= self._closed_until:
+            return
+        self._closed_until = until
+        if self._closing:
+            self._waits.remove(self._closing)
+        self._closing = self._waits.add(self.concurrency.model, "it refuses all calls", seconds)
         # A moment later than that, or the clock may say that it is still too early and nobody lets the queue in.
         asyncio.get_running_loop().call_later(seconds + 0.001, self._let_in)
-        log.info("no calls for a while", extra={"model": self.concurrency.model, "seconds": seconds})
+        if is_open:  # else it is one of the calls that were in flight already, and changes little
+            log.warning("no calls for a while", extra={"model": self.concurrency.model, "seconds": seconds})
+
+    def _give_up(self, error: ModelCallError) -> None:
+        """Fail all calls that wait, and those to come: a run that stands still for longer helps nobody."""
+        self._given_up = f"{error} (all calls refused for {_now() - self._refused_since:,.0f} s)"
+        log.warning("no more calls", extra={"model": self.concurrency.model, "reason": self._given_up})
+        queue, self._queue = self._queue, deque()
+        for turn in queue:
+            if not turn.done():
+                # One object each: an exception that several tasks raise would gather all their tracebacks.
+                turn.set_exception(ModelCallError(self._given_up, rate_limited=True))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _limiter(per_minute: float | None, burst: float) -> AsyncLimiter | None:

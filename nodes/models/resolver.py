@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import os
+import re
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,7 +19,12 @@ from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..offline import OfflineJudge
 from ..plugins import Group, load_plugin, plugins
+from . import chat_classes, prices
+from .chat_classes import class_parameters, further_parameters
 from .loaded_model import Connections, LoadedModel, _label, identity_of_name
+from .loop_clients import close as close_connections
+from .loop_clients import stop_redirects
+from .redirects import HOOKS
 
 OFFLINE = ModelSpec(name="offline")
 
@@ -54,28 +62,45 @@ def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
 
 
 def wrap(chat: BaseChatModel) -> LoadedModel:
-    """Make a loaded model of a chat model object of the caller's own, which is used as it is."""
-    return LoadedModel(_label(chat), chat)
+    """Make a loaded model of a chat model object of the caller's own, to be called on any event loop."""
+    return LoadedModel(_label(chat), chat, shared=True)
 
 
 def check(spec: ModelSpec) -> None:
-    """Check that the model can be called: its provider is known, and a key is set.
+    """Check that the model can be called: its provider is known and installed, its parameters fit, and a key is set.
 
     Raises:
         UsageError: something is missing; the message says in one sentence what.
     """
     provider, _, name = spec.name.partition(":")
-    if spec.name == "offline":
-        return
-    if provider not in provider_names() or not name:
+    if spec.price_in is not None and spec.price_out is not None:
+        prices.give(spec.name, spec.price_in, spec.price_out)
+    if provider in plugins(_GROUP) and name:
+        _registered(spec)
+    elif spec.name == "offline":
+        _check_no_parameters(spec)
+    elif provider in _PROVIDERS and name:
+        _check_key(spec, _PROVIDERS[provider].keys)
+        if spec.more:
+            further_parameters(spec, _PROVIDERS[provider].kind())
+    elif provider in chat_classes.known_providers() and name:
+        chat_classes.make_chat_model(spec)
+    else:
+        close = difflib.get_close_matches(provider, provider_names(), 1, 0.7)
+        meant = f"did you mean `{close[0]}:{name or '<name>'}`? A" if close else "a"
         raise UsageError(
-            f"unknown model {spec.name!r}; a model is `offline`, or one of "
+            f"unknown model {spec.name!r}; {meant} model is `offline`, or one of "
             f"{', '.join(f'`{known}:<name>`' for known in provider_names())}"
         )
-    if provider not in _PROVIDERS:
-        _registered(spec)
-        return
-    keys = _PROVIDERS[provider].keys
+
+
+def _check_no_parameters(spec: ModelSpec) -> None:
+    if spec.more:
+        raise UsageError(f"the model offline has no parameter {next(iter(spec.more))!r}")
+
+
+def _check_key(spec: ModelSpec, keys: Sequence[str]) -> None:
+    keys = [spec.key_env] if spec.key_env else keys
     if not any(os.environ.get(key) for key in keys):
         raise UsageError(
             f"{keys[0]} is not set, and the model {spec.name} cannot be called without it; "
@@ -84,12 +109,12 @@ def check(spec: ModelSpec) -> None:
 
 
 def provider_names() -> tuple[str, ...]:
-    """Give the names that may stand before the colon of a model: the built-in providers, then registered ones.
+    """Give the names that may stand before the colon of a model: built-in ones, registered ones, LangChain's.
 
     >>> provider_names()[:2]
     ('openai', 'google_genai')
     """
-    return tuple(dict.fromkeys([*_PROVIDERS, *plugins(_GROUP)]))
+    return tuple(dict.fromkeys([*_PROVIDERS, *plugins(_GROUP), *chat_classes.known_providers()]))
 
 
 def _registered(spec: ModelSpec) -> BaseChatModel:
@@ -112,6 +137,7 @@ def _registered(spec: ModelSpec) -> BaseChatModel:
         raise UsageError(
             f"the provider {provider!r} made a {type(chat).__name__}, not a LangChain chat model (BaseChatModel)"
         )
+    further_parameters(spec, type(chat))
     return chat
 
 
@@ -122,9 +148,23 @@ _LOADING = threading.Lock()
 
 
 def _key(spec: ModelSpec) -> _Key:
-    provider = _PROVIDERS.get(spec.name.partition(":")[0])
     # The environment is part of the key: a changed key or address makes a new client.
-    return spec, tuple(os.environ.get(name) for name in provider.environment) if provider else ()
+    return spec, tuple(
+        os.environ.get(name) for name in _environment(spec.name.partition(":")[0], spec.key_env)
+    )
+
+
+@lru_cache
+def _environment(provider: str, key_env: str | None) -> tuple[str, ...]:
+    """Name the environment variables that a provider's client may read."""
+    own = (key_env,) if key_env else ()
+    if provider in _PROVIDERS:
+        return own + _PROVIDERS[provider].environment
+    prefix = _PREFIXES.get(provider, provider.upper())
+    return own + tuple(f"{prefix}_{part}" for part in ("API_KEY", "BASE_URL", "API_BASE", "ENDPOINT", "HOST"))
+
+
+_PREFIXES = {"mistralai": "MISTRAL", "bedrock": "AWS", "bedrock_converse": "AWS"}
 
 
 def _forget_ended_loops() -> None:
@@ -136,13 +176,18 @@ def _forget_ended_loops() -> None:
 
 def _make(spec: ModelSpec) -> LoadedModel:
     check(spec)
+    identity = identity_of_name(spec)
     if spec.name == "offline":
-        return LoadedModel("offline", OfflineJudge(), identity_of_name(spec))
+        return LoadedModel("offline", OfflineJudge(), identity)
     provider, _, name = spec.name.partition(":")
-    if provider not in _PROVIDERS:
-        return LoadedModel(spec.name, _registered(spec), identity_of_name(spec))
-    chat, close = _PROVIDERS[provider].make(spec, name)
-    return LoadedModel(spec.name, chat, identity_of_name(spec), Connections(close))
+    if provider in plugins(_GROUP):
+        return LoadedModel(spec.name, _registered(spec), identity)
+    if provider in _PROVIDERS:
+        chat, close = _PROVIDERS[provider].make(spec, name)
+        return LoadedModel(spec.name, chat, identity, Connections(close))
+    chat = chat_classes.make_chat_model(spec)
+    stop_redirects(chat)
+    return LoadedModel(spec.name, chat, identity, Connections(partial(close_connections, chat)))
 
 
 Made = tuple[BaseChatModel, Callable[[], Awaitable[None]]]
@@ -152,34 +197,57 @@ It asks once and waits as long as it takes: what is tried again, and how long a 
 """
 
 
+# OpenAI serves these by its Responses API alone. LangChain itself knows of ``gpt-5-pro`` and codex.
+_RESPONSES_ONLY = re.compile(r"o\d+-pro|o\d(-mini)?-deep-research|computer-use|gpt-[\d.]+-pro|.*codex")
+
+
 def _openai(spec: ModelSpec, name: str) -> Made:
     from openai import DefaultAsyncHttpxClient
 
     from .openai_fast import FastChatOpenAI
 
+    given: dict[str, Any] = {"max_retries": 0, **class_parameters(spec, FastChatOpenAI)}
+    if _RESPONSES_ONLY.match(name):
+        given.setdefault("use_responses_api", True)
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
-    http = DefaultAsyncHttpxClient(timeout=None)
-    chat = FastChatOpenAI(model=name, max_retries=0, http_async_client=http, **_parameters(spec))
+    http = DefaultAsyncHttpxClient(timeout=None, event_hooks=HOOKS)
+    chat = FastChatOpenAI(model=name, http_async_client=http, **given)
     chat.prepare()
     return chat, http.aclose
+
+
+def _openai_class() -> type[BaseChatModel]:
+    from .openai_fast import FastChatOpenAI
+
+    return FastChatOpenAI
 
 
 def _google(spec: ModelSpec, name: str) -> Made:
     from langchain_google_genai import ChatGoogleGenerativeAI
 
     # Here the first attempt counts as one of the retries.
-    chat = ChatGoogleGenerativeAI(model=name, max_retries=1, **_parameters(spec))
+    given = {"max_retries": 1, **class_parameters(spec, ChatGoogleGenerativeAI)}
+    # Its two HTTP clients name differently what neither of them shall do.
+    given["client_args"] = {
+        **given.get("client_args", {}),
+        "allow_redirects": False,
+        "follow_redirects": False,
+    }
+    chat = ChatGoogleGenerativeAI(model=name, **given)
     assert chat.client is not None
     return chat, chat.client.aio.aclose
 
 
-def _parameters(spec: ModelSpec) -> dict[str, Any]:
-    return spec.model_dump(exclude={"name"}, exclude_none=True)
+def _google_class() -> type[BaseChatModel]:
+    from langchain_google_genai import ChatGoogleGenerativeAI
+
+    return ChatGoogleGenerativeAI
 
 
 @dataclass(frozen=True)
 class _Provider:
     make: Callable[[ModelSpec, str], Made]
+    kind: Callable[[], type[BaseChatModel]]
     keys: tuple[str, ...]
     addresses: tuple[str, ...]
 
@@ -192,8 +260,11 @@ class _Provider:
 _PROVIDERS = {
     "openai": _Provider(
         _openai,
+        _openai_class,
         ("OPENAI_API_KEY",),
         ("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_PROXY"),
     ),
-    "google_genai": _Provider(_google, ("GOOGLE_API_KEY", "GEMINI_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",)),
+    "google_genai": _Provider(
+        _google, _google_class, ("GOOGLE_API_KEY", "GEMINI_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",)
+    ),
 }

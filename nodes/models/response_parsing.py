@@ -13,14 +13,17 @@ from langchain_core.messages import AIMessage, BaseMessage
 from ...state.usage import Usage
 from . import prices
 from .call import Reply
-
-# Providers name the same endings differently; all names are compared in lower case.
-CUT_OFF = {"length", "max_tokens", "model_length"}
-BLOCKED = {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"}
+from .provider_errors import ResponseError
+from .reasoning import without_reasoning
+from .reply_endings import ending_of, refusal_of
 
 
 def replies(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
-    """Read all messages of one request; the first is returned with the usage, the others are attached to it."""
+    """Read all messages of one request; the first is returned with the usage, the others are attached to it.
+
+    Raises:
+        ResponseError: the provider broke a reply off for a reason of its own.
+    """
     first, *others = (_reply(message, label, seconds) for message in messages)
     return replace(first, others=tuple(reply.without_usage() for reply in others)) if others else first
 
@@ -33,45 +36,95 @@ def is_empty(message: BaseMessage) -> bool:
 
 
 def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
-    finish = str(message.response_metadata.get("finish_reason") or "").lower()
-    refusal = message.additional_kwargs.get("refusal")
+    usage, words = _usage(message, label, seconds), _words(message)
+    text = without_reasoning(words)
+    reasoned = usage.reasoning_tokens > 0 or text != words or _has_reasoning(message)
+    ending = ending_of(message, text or _arguments(message), reasoned=reasoned)
+    if ending.how == "failed":
+        raise ResponseError(ending.problem, 200)
     return Reply(
         # OpenAI sends a refusal beside an empty text; a reply by function call has no text either.
-        text=replace_surrogates(str(refusal or message.text) or _arguments(message)),
-        fields=replace_surrogates(_fields(message)),
-        cut_off=finish in CUT_OFF,
-        refused=bool(refusal) or finish in BLOCKED or _prompt_blocked(message),
-        usage=_usage(message, label, seconds),
+        text=replace_surrogates(refusal_of(message) or text or _arguments(message)),
+        fields=replace_surrogates(_fields(message, text)),
+        cut_off=ending.how == "cut_off",
+        refused=ending.how in ("refused", "filtered"),
+        usage=usage,
         tokens=_tokens(message),
+        filtered=ending.how == "filtered",
+        problem=ending.problem,
     )
 
 
+def _words(message: BaseMessage) -> str:
+    """Return the text of a message; reasoning in blocks of its own, and what was said on the way, do not count."""
+    final = [block.get("text") or "" for block in _blocks(message) if block.get("phase") == "final_answer"]
+    return "".join(final) or str(message.text)
+
+
+_REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
+
+
+def _has_reasoning(message: BaseMessage) -> bool:
+    """Tell whether a message has reasoning apart from its text."""
+    # Servers of open models say ``reasoning`` or ``reasoning_content`` beside the text, others use blocks.
+    beside = _REASONING & {name for name, value in message.additional_kwargs.items() if value}
+    return bool(beside) or any(block.get("type") in _REASONING for block in _blocks(message))
+
+
+def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
+    content = message.content if isinstance(message.content, list) else []
+    return [block for block in content if isinstance(block, dict)]
+
+
 def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
-    """Read what the request took; where the provider does not say, its cost is unknown."""
+    """Read what the request took; where the provider does not say, or says what cannot be, its cost is unknown."""
     said = getattr(message, "usage_metadata", None) or {}
-    cached = (said.get("input_token_details") or {}).get("cache_read") or 0
-    tokens = (said.get("input_tokens", 0), cached, said.get("output_tokens", 0))
+    details = said.get("input_token_details") or {}
+    # Under a service tier of OpenAI's, the name has the tier in front.
+    held = next((number for name, number in details.items() if name.endswith("cache_read")), None)
+    sent, cached, written = map(token_count, (said.get("input_tokens"), held, said.get("output_tokens")))
+    # No prompt is empty: clients make a zero of what the provider left out. The same goes for words that took no token.
+    known = (
+        bool(sent)
+        and written is not None
+        and (written > 0 or not message.text)
+        and (cached or 0) <= (sent or 0)
+    )
+    # What is cached may be left out; what is said of it and cannot be makes the cost unknown.
+    known = known and (cached is not None or held is None)
+    tokens = (sent or 0, cached or 0, written or 0) if known else (sent or 0, 0, written or 0)
     return Usage(
         calls=1,
         input_tokens=tokens[0],
         cached_input_tokens=tokens[1],
         output_tokens=tokens[2],
-        reasoning_tokens=(said.get("output_token_details") or {}).get("reasoning") or 0,
-        cost_usd=prices.cost_usd(label, *tokens) if said or label == "offline" else None,
+        reasoning_tokens=token_count((said.get("output_token_details") or {}).get("reasoning")) or 0,
+        cost_usd=prices.cost_usd(label, *tokens) if known or label == "offline" else None,
         seconds=seconds,
     )
+
+
+MOST_TOKENS = 10**9
+"""More tokens than any request has; a larger number is a mistake of the provider's."""
+
+
+def token_count(value: object) -> int | None:
+    """Return a number of tokens; None for what is none: text, fractions, negative and endless numbers.
+
+    >>> token_count(12), token_count(12.0), token_count("12"), token_count(-1), token_count(1e30), token_count(None)
+    (12, 12, 12, None, None, None)
+    """
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
 
 
 def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
     logprobs = message.response_metadata.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     return tokens if isinstance(tokens, list) and tokens else None
-
-
-def _prompt_blocked(message: BaseMessage) -> bool:
-    """Return whether Gemini refused the prompt, in which case its response has no candidate at all."""
-    feedback = message.response_metadata.get("prompt_feedback") or {}
-    return isinstance(feedback, dict) and bool(feedback.get("block_reason"))
 
 
 def _arguments(message: BaseMessage) -> str:
@@ -82,21 +135,36 @@ def _arguments(message: BaseMessage) -> str:
     return "\n".join([*(json.dumps(call["args"]) for call in message.tool_calls), *broken])
 
 
-# A reply such as ``Here it is: ```json {"score": 4} ``` ``, with up to 200 characters before the fence.
-_FENCED = re.compile(r"[^{}`]{0,200}```(?:json)?\s*(\{.*\})\s*```\s*", re.DOTALL)
-
-
-def _fields(message: BaseMessage) -> dict[str, Any] | None:
-    """Return the JSON object of a structured reply, also from a code fence; None if there is none."""
+def _fields(message: BaseMessage, text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a structured reply, also with words around it; None if there is none, or several."""
     if isinstance(message, AIMessage) and message.tool_calls:
         return dict(message.tool_calls[0]["args"])
-    text = str(message.text).strip()
-    fenced = _FENCED.fullmatch(text)
+    text = text.strip()
+    if fenced := _FENCED.fullmatch(text):
+        return _object(fenced[1])
+    if text.startswith("{"):
+        return _object(text)
+    # At the end, on lines of its own: a model that reasons aloud before it answers.
+    start = text.rfind("\n{")
+    return _object(text[start + 1 :]) if start >= 0 and text.endswith("}") else None
+
+
+# A reply such as ``Here it is: ```json {"score": 4} ``` I hope it helps. ``
+_FENCED = re.compile(r"[^{}`]{0,200}```(?:json)?\s*(\{.*\})\s*```[^{}`]{0,200}", re.DOTALL)
+_AFTERWORD = re.compile(r"[^{}\d]{0,300}")
+"""Matches what may stand behind a reply's object: some words, no number and no further object."""
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """Return the object with which a text begins, unless more than some words follow it."""
     try:
-        value = json.loads(fenced[1] if fenced else text) if fenced or text.startswith("{") else None
-    except ValueError:
+        value, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and _AFTERWORD.fullmatch(text, end) else None
+
+
+_DECODER = json.JSONDecoder(strict=False)
 
 
 def replace_surrogates(value: Any) -> Any:

@@ -7,16 +7,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
-from ...state.errors import ModelCallError
+from ...state.errors import ModelCallError, TransientCallError
 from .call import Call, Reply, Send
+from .waits import Waits
 
 log = logging.getLogger("jurygraph.calls")
-
-LONGEST_RETRY_AFTER = 3600.0
-"""Seconds: a longer ``Retry-After`` is cut to this."""
 
 
 @dataclass(frozen=True)
@@ -28,26 +26,39 @@ class RetryPolicy:
         timeout: the seconds that one attempt may take.
         first_wait: the most seconds to wait before the second attempt; the bound doubles with each attempt.
         longest_wait: the most seconds to wait before any attempt, unless the provider names a time itself.
+        max_wait: the most seconds that the waits of one call may add up to, whatever times the provider names.
     """
 
     attempts: int = 12
     timeout: float = 180.0
     first_wait: float = 0.5
     longest_wait: float = 60.0
+    max_wait: float = 3600.0
+
+    @property
+    def longest_retry_after(self) -> float:
+        """The most seconds to wait at once where the provider asks for more.
+
+        A part of all the time that there is: providers name days for limits that end sooner, and asking is free.
+        """
+        return self.max_wait / 4
 
 
 DEFAULT_RETRY_POLICY = RetryPolicy()
 
 
-async def call_with_retry(call: Call, send: Send, retry_policy: RetryPolicy | None = None) -> Reply:
-    """Send a call until it succeeds, fails for good, or has had all its attempts.
+async def call_with_retry(
+    call: Call, send: Send, retry_policy: RetryPolicy | None = None, waits: Waits | None = None
+) -> Reply:
+    """Send a call until it succeeds, fails for good, or has had all its attempts or waited for as long as it may.
 
-    Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured.
+    Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured as far as ``max_wait`` allows.
 
     Args:
         call: what is sent.
         send: makes one attempt; ``with_timeout`` limits how long it may take.
         retry_policy: how many attempts, and how long to wait between them.
+        waits: gets a note of each wait.
 
     Raises:
         ModelCallError: the error of the last attempt.
@@ -58,10 +69,12 @@ async def call_with_retry(call: Call, send: Send, retry_policy: RetryPolicy | No
     except ModelCallError as error:
         if not error.retryable:
             raise
-        return await _again(error, call, send, retry_policy)
+        return await _again(error, call, send, retry_policy, waits or Waits())
 
 
-async def _again(error: ModelCallError, call: Call, send: Send, retry_policy: RetryPolicy) -> Reply:
+async def _again(
+    error: ModelCallError, call: Call, send: Send, retry_policy: RetryPolicy, waits: Waits
+) -> Reply:
     """Make the further attempts; apart from the first, since most calls do without tenacity's machinery."""
     failed = iter([error])
 
@@ -71,9 +84,16 @@ async def _again(error: ModelCallError, call: Call, send: Send, retry_policy: Re
             raise first
         return await send(call)
 
+    async def pause(seconds: float) -> None:
+        with waits.noted(call.model.label, "next attempt", seconds):
+            await asyncio.sleep(seconds)
+
     retrying = AsyncRetrying(
+        sleep=pause,
         retry=retry_if_exception(lambda error: isinstance(error, ModelCallError) and error.retryable),
-        stop=stop_after_attempt(retry_policy.attempts),
+        stop=lambda state: (
+            state.attempt_number >= retry_policy.attempts or state.idle_for >= retry_policy.max_wait
+        ),
         wait=_pause(retry_policy),
         before_sleep=lambda state: _log_retry(call, state),
         retry_error_callback=_give_up,
@@ -88,7 +108,9 @@ def _pause(retry_policy: RetryPolicy) -> Callable[[RetryCallState], float]:
     def seconds(state: RetryCallState) -> float:
         asked = _error(state).retry_after
         # Some jitter on top of the time that the provider named, or all waiting calls would come back at once.
-        return backoff(state) if asked is None else min(asked, LONGEST_RETRY_AFTER) + 0.1 * backoff(state)
+        longest = retry_policy.longest_retry_after
+        wanted = backoff(state) if asked is None else min(asked, longest) + 0.1 * backoff(state)
+        return max(0.0, min(wanted, retry_policy.max_wait - state.idle_for))
 
     return seconds
 
@@ -102,7 +124,7 @@ def with_timeout(send: Send, seconds: float) -> Send:
                 return await send(call)
         except TimeoutError as error:
             problem = f"{call.model.label}: no reply within {seconds:g} seconds"
-            raise ModelCallError(problem, retryable=True) from error
+            raise TransientCallError(problem) from error
 
     return in_time
 
@@ -128,5 +150,6 @@ def _log_retry(call: Call, state: RetryCallState) -> None:
 
 def _give_up(state: RetryCallState) -> Reply:
     error = _error(state)
-    problem = f"{error} (given up after {state.attempt_number} attempts)"
-    raise ModelCallError(problem, retryable=True, rate_limited=error.rate_limited) from error
+    waited = f" and {state.idle_for:,.0f} s of waiting" if state.idle_for >= 1 else ""
+    problem = f"{error} (given up after {state.attempt_number} attempts{waited})"
+    raise TransientCallError(problem, rate_limited=error.rate_limited) from error

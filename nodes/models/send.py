@@ -15,11 +15,12 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
 
-from ...state.errors import ModelCallError, StoppedError
-from .call import Call, Reply, Send, UnsupportedParameterError
-from .capabilities import SHAPING
-from .loaded_model import is_gemini
-from .provider_errors import ProviderFault, ResponseError
+from ...state.errors import ModelCallError, StoppedError, TransientCallError
+from ...state.redaction import redact
+from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
+from .capabilities import SHAPING, STRUCTURE
+from .provider_errors import ProviderFault, ResponseError, shown_cause
+from .reply_forms import Form, adapted, is_gemini
 from .response_parsing import is_empty, replies
 from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 
@@ -62,60 +63,98 @@ async def attempt(call: Call) -> Reply:
     Raises:
         UnsupportedParameterError: the provider gives no log-probabilities, or no several replies to one request.
         ModelCallError: the call failed; the error says whether trying again makes sense, and when.
+        UnreadResponseError: the response could not be read.
     """
     await call.model.hold()
     dropped: list[str] = []
     while True:
-        started = time.perf_counter()
-        try:
-            messages = await _messages(call)
-        except StoppedError:  # a batch's handler of requests ends the run: no fault of the provider's
-            raise
-        except Exception as error:
-            dropped.append(_parameter_to_drop(call, error, dropped))
+        form = call.model.form
+        answered = await _reply_or_error(call, form)
+        if isinstance(answered, Exception):
+            dropped.append(_parameter_to_drop(call, answered, form, dropped))
         else:
-            reply = replies(messages, call.model.label, time.perf_counter() - started)
-            return replace(reply, dropped=tuple(dropped)) if dropped else reply
+            call.model.misformed = 0
+            return replace(answered, dropped=tuple(dropped)) if dropped else answered
 
 
-def _parameter_to_drop(call: Call, error: Exception, dropped: list[str]) -> str:
+def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
+    """Read the response to one request; ``label`` names the model that gave it, ``seconds`` how long it took.
+
+    Raises:
+        ResponseError: it holds no reply, by the provider's own word.
+        UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
+    """
+    try:
+        return replies(messages, label, seconds)
+    except ResponseError:
+        raise
+    except Exception as error:
+        problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
+        raise UnreadResponseError(problem, messages, seconds) from error
+
+
+PATIENCE = 3
+"""So often in a row a provider may fail to bring a model's words into the form that was asked for; then it is eased."""
+
+
+def _parameter_to_drop(call: Call, error: Exception, form: Form, dropped: list[str]) -> str:
     """Name the parameter that the provider refused, without which the model is asked again.
 
     Raises:
         UnsupportedParameterError, ModelCallError: as ``attempt``, where the call failed for another reason.
     """
-    fault = ProviderFault.of(error)
+    fault, model = ProviderFault.of(error), call.model
     parameter = fault.rejected_parameter(call.parameters)
-    problem = f"{_who(call)}{call.model.label}: {fault.summary()}"
+    if fault.misformed:
+        model.misformed += 1
+        parameter = STRUCTURE if model.misformed >= PATIENCE else None
+    if parameter == STRUCTURE:
+        parameter = model.next_form(form) if call.schema is not None and form != "text" else None
+    problem = f"{_who(call)}{model.label}: {fault.summary()}"
     # A parameter that is refused again after it was left out would be asked without for ever.
-    if parameter is None or parameter in dropped or not call.model.drop(parameter, call.parameters):
-        raise ModelCallError(
-            problem,
-            retryable=fault.retryable,
-            rate_limited=fault.rate_limited,
-            retry_after=fault.retry_after,
-        ) from error
+    if parameter is None or parameter in dropped or not model.drop(parameter, call.parameters):
+        kind = TransientCallError if fault.retryable else ModelCallError
+        raise kind(problem, rate_limited=fault.rate_limited, retry_after=fault.retry_after) from shown_cause(
+            error, fault
+        )
     if parameter in SHAPING:
-        raise UnsupportedParameterError(problem, parameter) from error
+        raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
+    model.misformed = 0
     return parameter
 
 
-async def _messages(call: Call) -> list[BaseMessage]:
+async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:
+    """Return the reply to one request, or what the provider's client raised."""
+    started = time.perf_counter()
+    # Raised anew outside of the ``except``, or Python would keep that exception, key and all, as the context of ours.
+    try:
+        return read_response(await _messages(call, form), call.model.label, time.perf_counter() - started)
+    # The first is of a batch's handler of requests, which ends the run: neither is a fault of the provider's.
+    except (StoppedError, UnreadResponseError):
+        raise
+    except Exception as error:
+        return error
+
+
+async def _messages(call: Call, form: Form) -> list[BaseMessage]:
     """Return all replies to one request, where ``ainvoke`` would return the first alone."""
-    schema: dict[str, Any] | None = call.schema if call.model.structured else None
-    runnable = call.model.runnable(schema, call.parameters)
+    model, wants_json = call.model, call.schema is not None and form != "text"
+    runnable = model.runnable(
+        call.schema if wants_json else None, call.parameters, is_first_of_its_kind(call)
+    )
+    messages = adapted(call.messages, call.schema, form, folded=model.folds_system)
     config = ensure_config({"metadata": dict(call.metadata)})
     # Bound parameters are passed as keywords below; a chain, as ``with_structured_output`` makes it, has none.
     chat, options = (
         (runnable.bound, runnable.kwargs) if isinstance(runnable, RunnableBinding) else (runnable, {})
     )
     if not isinstance(chat, BaseChatModel):
-        return [await runnable.ainvoke(list(call.messages), config)]
+        return [await runnable.ainvoke(messages, config)]
     complete = getattr(chat, "complete", None)
     if complete is None or _is_observed(chat, config):
-        return await _generated(chat, call.messages, options, config)
+        return await _generated(chat, messages, options, config)
     # Nobody observes the call, so it skips LangChain's callbacks, which take more CPU than the call itself.
-    answered: list[BaseMessage] = await complete(call.messages, **options)
+    answered: list[BaseMessage] = await complete(messages, **options)
     return answered
 
 

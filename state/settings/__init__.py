@@ -1,6 +1,6 @@
 """Define the settings of each protocol, one class for each; Python, the command line and Studio's form all use it."""
 
-from .base_settings import ModelName, ModelSpec, Settings, SettingsT, make_settings, resolve_settings
+from .base_settings import Layout, ModelName, ModelSpec, Settings, SettingsT, make_settings, resolve_settings
 from .courtroom_settings import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings
 from .debate_settings import DebateSettings, Fallback, MultiagentSettings, Persona
 from .referee_settings import (
@@ -25,6 +25,7 @@ __all__ = [
     "FairEvalSettings",
     "Fallback",
     "GEvalSettings",
+    "Layout",
     "ModelName",
     "ModelSpec",
     "MoreSettings",

@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from ..checked import Checked, shortened
+from ..errors import Fault, InputError
+from ..redaction import names_a_secret
 from ..schema import first_paragraph
 
 
-class ModelSpec(BaseModel):
+class ModelSpec(Checked):
     """The name of a chat model, with parameters of its own.
+
+    Besides those below, any parameter of the LangChain class behind the name may be given; they are checked when the
+    model is made. After ``?`` a dot reaches into an object, and values are read as JSON where they are JSON.
 
     >>> ModelSpec.parse("openai:gpt-4o-mini?temperature=0.7&seed=3").temperature
     0.7
+    >>> ModelSpec.parse("anthropic:claude-sonnet-4-5?thinking.type=enabled&thinking.budget_tokens=2000").more
+    {'thinking': {'type': 'enabled', 'budget_tokens': 2000}}
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
+    model_config = ConfigDict(frozen=True, extra="allow", json_schema_extra=first_paragraph)
+    called: ClassVar[str] = "a model"
+    part: ClassVar[str] = "parameter"
 
-    name: str = Field(min_length=1, description="`openai:...`, `google_genai:...` or `offline`.")
+    name: str = Field(
+        min_length=1, description="`offline`, or `provider:model`, such as `openai:gpt-4o-mini`."
+    )
     temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature.")
     top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling mass.")
     seed: int | None = Field(default=None, description="Seed, where the provider takes one.")
     max_tokens: int | None = Field(default=None, ge=1, description="Most tokens a reply may have.")
     base_url: str | None = Field(default=None, description="Another address that speaks the same protocol.")
+    key_env: str | None = Field(
+        default=None, description="The environment variable with the key, where it is not the provider's own."
+    )
+    price_in: float | None = Field(
+        default=None, ge=0, description="US$ for a million input tokens, where the price list has none."
+    )
+    price_out: float | None = Field(default=None, ge=0, description="The same for output tokens.")
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """Parameters of the model's class that are no fields of this one."""
+        return dict(self.model_extra or {})
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        if (self.price_in is None) != (self.price_out is None):
+            raise ValueError("give both prices, price_in and price_out, in US$ for a million tokens")
+        if secret := next(_secrets(self.more), None):
+            raise ValueError(
+                f"{secret} has no place in a model's name, which is recorded; set the provider's environment "
+                "variable, or name one of your own: key_env=NAME"
+            )
+        return self
 
     @classmethod
     def parse(cls, value: Any) -> Any:
@@ -32,25 +68,62 @@ class ModelSpec(BaseModel):
         if not isinstance(value, str):
             return value
         name, _, query = value.partition("?")
-        pairs = [pair.partition("=") for pair in query.split("&") if pair]
-        return cls.model_validate({"name": name, **{key: text for key, _, text in pairs}})
+        given: dict[str, Any] = {}
+        for key, _, text in (pair.partition("=") for pair in query.split("&") if pair):
+            *outer, last = key.split(".")
+            inner = given
+            for part in outer:
+                inner = inner.setdefault(part, {})
+                if not isinstance(inner, dict):
+                    raise ValueError(f"{part} is given as a value and as an object")
+            inner[last] = text if key in cls.model_fields else _from_text(text)
+        return cls.model_validate({"name": name, **given})
 
     def __str__(self) -> str:
         fields = self.model_dump(exclude={"name"}, exclude_none=True)
-        query = "&".join(f"{key}={value}" for key, value in fields.items())
+        query = "&".join(f"{key}={_to_text(value)}" for key, value in fields.items())
         return f"{self.name}?{query}" if query else self.name
+
+
+def _secrets(parameters: Any) -> Iterator[str]:
+    """Yield the names of secrets among parameters, at any depth."""
+    if isinstance(parameters, Mapping):
+        yield from (str(name) for name in parameters if names_a_secret(name))
+        parameters = list(parameters.values())
+    if isinstance(parameters, list):
+        for inner in parameters:
+            yield from _secrets(inner)
+
+
+def _from_text(text: str) -> Any:
+    """Read a value after ``?`` as JSON, else as the text that it is."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _to_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_input_type=str | ModelSpec)]
 
 
-class Settings(BaseModel):
+Layout = Literal["shared_prefix", "papers"]
+"""Where a prompt says who the agent is."""
+
+
+class Settings(Checked):
     """Settings that every protocol has; a protocol's own class adds to them.
 
-    For each field the run's context wins over what was given to ``build``, and that over the default.
+    For each field the run's context wins over what was given to ``build``, and that over the default. Messages call
+    the protocol by the name of its class: ``DebateSettings`` are those of debate.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
+    called: ClassVar[str] = "a protocol"
+    part: ClassVar[str] = "setting"
 
     models: dict[str, ModelName] = Field(
         default_factory=dict,
@@ -64,6 +137,11 @@ class Settings(BaseModel):
     prompts: str | None = Field(
         default=None, description="A folder whose templates replace those of the same name."
     )
+    layout: Layout = Field(
+        default="shared_prefix",
+        description="Where agents are told who they are: `shared_prefix`: after what all of them are shown, so that "
+        "providers' caches discount most of a prompt; `papers`: in the system message, as papers have it.",
+    )
     temperature: float | None = Field(
         default=None,
         ge=0,
@@ -74,6 +152,15 @@ class Settings(BaseModel):
     repair: int = Field(
         default=1, ge=0, description="How often a reply that cannot be read is asked for again."
     )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.called = cls.__dict__.get("called") or cls.__name__.removesuffix("Settings").lower()
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of the settings, those that every protocol has at the end."""
+        return sorted(cls.model_fields, key=lambda name: name in Settings.model_fields)
 
     def over(self, base: Self) -> Self:
         """Return ``base`` with the fields that were set explicitly here; ``models`` are combined role by role."""
@@ -96,8 +183,11 @@ def make_settings(
     """Make the settings that ``build(settings, **fields)`` asks for; fields win.
 
     Raises:
-        pydantic.ValidationError: names the setting, and what values it takes.
+        InputError: names the setting, and what values it takes.
     """
+    if not isinstance(given, Settings | Mapping | None):
+        words = f"the settings of {cls.called} must be an object of names and values, got {shortened(given)}"
+        raise InputError.of(cls.called, [Fault("dict_type", (), words, given)])
     start = given if isinstance(given, cls) else cls.model_validate(dict(given or {}))
     return cls.model_validate(dict(fields)).over(start) if fields else start
 

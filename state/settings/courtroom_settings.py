@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from ..schema import FilledText
 from .base_settings import Settings
 
 BACKGROUNDS = (
@@ -25,9 +26,8 @@ def _listed(value: Any) -> Any:
     return [part.strip() for part in value.split(";") if part.strip()]
 
 
-Background = Annotated[str, Field(min_length=1)]
 Backgrounds = Annotated[
-    tuple[Background, ...], BeforeValidator(_listed, json_schema_input_type=list[Background])
+    tuple[FilledText, ...], BeforeValidator(_listed, json_schema_input_type=list[FilledText])
 ]
 
 

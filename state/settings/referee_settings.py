@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from ..schema import Text, first_paragraph
+from ..checked import Checked
+from ..schema import FilledText, first_paragraph
 from .base_settings import Settings, explicitly_set
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -39,13 +40,14 @@ class SingleSettings(PositionSettings):
     """Settings of the single scorer (Chan et al. 2024, section 3.3)."""
 
 
-class Role(BaseModel):
+class Role(Checked):
     """A referee's role of your own: a name and a description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
+    called: ClassVar[str] = "a role"
 
-    name: str = Field(min_length=1, description="What the referee is called.")
-    description: Text = Field(min_length=1, description="Who the referee is and what it looks at.")
+    name: FilledText = Field(description="What the referee is called.")
+    description: FilledText = Field(description="Who the referee is and what it looks at.")
 
 
 class RefereeSettings(PositionSettings):
@@ -147,7 +149,7 @@ class ChatEvalSettings(RefereeSettings):
     3
     """
 
-    turns: int = Field(default=2, ge=1, description="How often every referee speaks.")
+    turns: int = Field(default=2, ge=1, description="How often every referee speaks: the number of rounds.")
     strategy: Literal["one_by_one", "simultaneous", "summarizer"] = Field(
         default="one_by_one",
         description="`one_by_one`: the referees speak in a fixed order and read all that was said before; "

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ..schema import Text
+from ..schema import FilledText
 from .base_settings import Settings
 from .referee_settings import PositionSettings
 
@@ -21,8 +21,7 @@ def _listed(value: Any) -> Any:
     return [part.strip() for part in re.split(r"[;\n]", value) if part.strip()]
 
 
-Step = Annotated[Text, Field(min_length=1)]
-Steps = Annotated[tuple[Step, ...], BeforeValidator(_listed, json_schema_input_type=list[Step])]
+Steps = Annotated[tuple[FilledText, ...], BeforeValidator(_listed, json_schema_input_type=list[FilledText])]
 
 
 class GEvalSettings(Settings):

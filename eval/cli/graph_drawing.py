@@ -1,0 +1,123 @@
+"""Draw a protocol's graph: as Mermaid text, or as an SVG picture whose words every viewer shows."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+from ...graphs.registry import find_protocol
+from ...state.errors import UsageError
+
+_SVG = "http://www.w3.org/2000/svg"
+ElementTree.register_namespace("", _SVG)
+
+_LETTERS = "DejaVu Sans, Verdana, sans-serif"
+
+# Mermaid sets words as HTML inside the picture unless it is told otherwise, and only browsers show that.
+_PICTURE = {
+    "config": {
+        "htmlLabels": False,
+        # The letters by whose widths the boxes are sized, and others that are about as wide.
+        "fontFamily": _LETTERS,
+        "theme": "base",
+        "themeVariables": {
+            "fontFamily": _LETTERS,
+            "primaryColor": "#f2f0ff",
+            "primaryBorderColor": "#9a8fd0",
+            "clusterBkg": "#fbfbff",
+            "clusterBorder": "#b9b3d9",
+            "edgeLabelBackground": "#ffffff",
+        },
+        "themeCSS": ".edgeLabel rect{opacity:1!important}",
+        "flowchart": {
+            "htmlLabels": False,
+            "curve": "linear",
+            "nodeSpacing": 80,
+            "rankSpacing": 60,
+            "wrappingWidth": 400,
+        },
+    }
+}
+
+
+def mermaid(protocol: str) -> str:
+    """Draw a protocol's graph as Mermaid text, which many editors and sites show as a picture.
+
+    >>> "scorer" in mermaid("debate")
+    True
+    """
+    return _mermaid(protocol, None)
+
+
+def drawing(protocol: str) -> str:
+    """Draw a protocol's graph as an SVG picture.
+
+    Raises:
+        UsageError: the package that draws is not installed; the message says how to install it.
+    """
+    source = _mermaid(protocol, _PICTURE)
+    try:
+        import mermaidx
+    except ImportError as error:
+        raise UsageError("drawing pictures needs another package: pip install 'jurygraph[draw]'") from error
+    # LangGraph writes some labels as HTML.
+    plain = re.sub(r"</?p>", "", source).replace("&nbsp;", "")
+    return _for_every_viewer(mermaidx.render(re.sub(r"(?<=-\. )\S+(?= \.->)", _in_lines, plain)).svg())
+
+
+def _in_lines(label: re.Match[str]) -> str:
+    """Break a long name behind underscores, where Mermaid would break it anywhere."""
+    lines = textwrap.wrap(label[0].replace("_", "_ "), 20, break_long_words=False)
+    return "<br/>".join(line.replace(" ", "") for line in lines)
+
+
+def _mermaid(protocol: str, config: dict[str, Any] | None) -> str:
+    # With ``xray``, graphs inside the graph are drawn with their own nodes, not as one box each.
+    graph = find_protocol(protocol).graph.get_graph(xray=True)
+    drawn: str = graph.draw_mermaid(frontmatter_config=config)
+    return drawn
+
+
+def _for_every_viewer(picture: str) -> str:
+    """Give a picture a size in pixels and a white ground, and move labels that lie on each other apart."""
+    root = ElementTree.fromstring(picture)
+    left, top, width, height = root.attrib["viewBox"].split()
+    root.attrib |= {"width": width, "height": height}
+    root.attrib.pop("style", None)
+    ground = {"x": left, "y": top, "width": width, "height": height, "fill": "#ffffff"}
+    root.insert(0, ElementTree.Element(f"{{{_SVG}}}rect", ground))
+    for group in root.iterfind(f".//{{{_SVG}}}g[@class='edgeLabels']"):
+        _move_apart(group)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+class _Box(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def meets(self, other: _Box) -> bool:
+        """Tell whether the two boxes, given by their centres, have a point in common."""
+        beside = 2 * abs(self.x - other.x) >= self.width + other.width
+        above = 2 * abs(self.y - other.y) >= self.height + other.height
+        return not (beside or above)
+
+
+def _move_apart(labels: Iterable[ElementTree.Element]) -> None:
+    """Move each label down until it lies on none before it: a loop's label and its neighbour's may share a place."""
+    placed: list[_Box] = []
+    for label in labels:
+        where = re.fullmatch(r"translate\(([-\d.]+), ([-\d.]+)\)", label.get("transform", ""))
+        ground = label.find(f".//{{{_SVG}}}rect[@height]")
+        if where is None or ground is None:  # an edge without a label
+            continue
+        x, y = map(float, where.groups())
+        box = _Box(x, y, float(ground.attrib["width"]), float(ground.attrib["height"]))
+        while any(map(box.meets, placed)):
+            box = box._replace(y=box.y + 1)
+        placed.append(box)
+        label.set("transform", f"translate({box.x}, {box.y})")

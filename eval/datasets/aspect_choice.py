@@ -1,0 +1,106 @@
+"""Choose what texts are scored for: the aspects that are named, or those that a dataset has labels for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from ...state.aspects import ASPECTS, Aspect, find_aspect, full_names
+from ...state.errors import DataError, UsageError
+from .dataset import Dataset
+from .files import read_bytes
+from .items import ScoreItem
+
+log = logging.getLogger("jurygraph.data")
+
+
+def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
+    """Choose the aspects to judge: those named, else all that the dataset has labels for.
+
+    A name is a known aspect's or that of a YAML file with a whole aspect; an aspect stands for itself. Of known
+    aspects that share a bare name, the one of the dataset's family is taken; where that is not known, dialogues (items
+    with a fact) are rated as Topical-Chat's are and other texts as SummEval's.
+
+    Raises:
+        UsageError: an unknown aspect, or one that the dataset has no labels for although it has others.
+        DataError: a label that is off an aspect's scale.
+    """
+    if dataset.kind == "compare":
+        if names:
+            raise UsageError(f"{dataset.name} compares answers: --aspect means nothing there")
+        return []
+    if not names and not dataset.aspect_names():
+        raise UsageError(f"{dataset.name} has no labels to take aspects from; name one with --aspect")
+    aspects = [_aspect(dataset, name) for name in names or dataset.aspect_names()]
+    for aspect in aspects:
+        _check_labels(dataset, aspect)
+    return aspects
+
+
+def warn_of_shared_names(dataset: Dataset, names: Sequence[str | Aspect]) -> None:
+    """Log which wording a judge will be given for each bare name that several benchmarks have for different things."""
+    if dataset.kind == "compare" or dataset.family is not None:
+        return
+    for name in names or dataset.aspect_names():
+        if isinstance(name, str) and len(shared := full_names(name)) > 1:
+            chosen = next(full for full in shared if ASPECTS[full] == _aspect(dataset, name))
+            _warn(dataset.location, name, chosen, tuple(full for full in shared if full != chosen))
+
+
+# Once for each dataset: a sweep plans many runs over the same one.
+@lru_cache
+def _warn(location: str, name: str, chosen: str, others: tuple[str, ...]) -> None:
+    aspect = ASPECTS[chosen]
+    log.warning(
+        "%s: the aspect %s is rated as %s (a %s and its %s, on a scale from %g to %g); for another wording, name it in "
+        "full: %s",
+        *(location, name, chosen, aspect.source_name, aspect.candidate_name, aspect.low, aspect.high),
+        " or ".join(f"--aspect {other}" for other in others),
+    )
+
+
+def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
+    if isinstance(name, Aspect):
+        return name
+    if name.endswith((".yaml", ".yml")):
+        return _aspect_from_file(Path(name))
+    bare = name.rpartition("/")[2]  # "coherence" of "topical-chat/coherence"
+    has = dataset.aspect_names()
+    if has and bare not in has:
+        raise UsageError(f"{dataset.name} has no labels for the aspect {name!r}; it has {', '.join(has)}")
+    family = dataset.family or ("topical-chat" if dataset.survey.has_facts else "summeval")
+    try:
+        # An aspect of the dataset's own family comes first: families have aspects of the same name.
+        return ASPECTS.get(f"{family}/{name}") or find_aspect(name)
+    except ValueError as error:
+        raise UsageError(f"{error}; or the name of a YAML file (name, criteria, low, high, steps)") from error
+
+
+def _aspect_from_file(path: Path) -> Aspect:
+    try:
+        return Aspect.model_validate(yaml.safe_load(read_bytes(path)))
+    except yaml.YAMLError as error:
+        raise DataError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        raise DataError(f"{path}: {'; '.join(str(error).splitlines())}") from error
+
+
+def _check_labels(dataset: Dataset, aspect: Aspect) -> None:
+    labels = dataset.survey.aspects.get(aspect.name)
+    # The range is known from loading: the items are read again only to name the one that is off the scale.
+    if labels is None or (aspect.low <= labels.low and labels.high <= aspect.high):
+        return
+    others = [f"--aspect {full}" for full in full_names(aspect.name) if ASPECTS[full] != aspect]
+    for line, item in dataset.numbered():
+        label = item.label(aspect.name) if isinstance(item, ScoreItem) else None
+        if label is not None and not aspect.low <= label <= aspect.high:
+            raise DataError(
+                f"{dataset.location}, {dataset.unit} {line}: field 'human.{aspect.name}' of {item.id!r} is {label:g}, "
+                f"off the scale {aspect.low:g} to {aspect.high:g}; for another scale, name "
+                f"{' or '.join([*others, 'a YAML file with an aspect of your own'])}"
+            )

@@ -1,0 +1,187 @@
+"""Find the LangChain class behind a provider's name, and make a chat model of it from a name and parameters.
+
+The names are those of ``init_chat_model`` in the ``langchain`` package, which is imported when one is first asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from pydantic import ConfigDict, SecretStr, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+
+from ...state.errors import UsageError
+from ...state.settings import ModelSpec
+
+EXTRAS = {
+    "langchain_anthropic": "anthropic",
+    "langchain_aws": "bedrock",
+    "langchain_deepseek": "deepseek",
+    "langchain_groq": "groq",
+    "langchain_mistralai": "mistral",
+    "langchain_ollama": "ollama",
+}
+"""From a provider's package to the extra of ours that installs it."""
+
+
+def known_providers() -> tuple[str, ...]:
+    """Return the providers whose names ``init_chat_model`` takes, whether their packages are installed or not."""
+    return tuple(_known())
+
+
+def make_chat_model(spec: ModelSpec) -> BaseChatModel:
+    """Make the chat model of a name that ``init_chat_model`` knows. Imports the provider's package: blocking.
+
+    Raises:
+        UsageError: a package is missing, a key is, or the class knows a parameter not; the message says what to do.
+    """
+    provider, _, name = spec.name.partition(":")
+    made = _maker(spec, provider)
+    kind: type[BaseChatModel] = made.keywords["cls"]
+    given = class_parameters(spec, kind)
+    # What is tried again is for those who send. Without this, clients would try again by themselves.
+    if "max_retries" in kind.model_fields:
+        given.setdefault("max_retries", 0)
+    try:
+        chat = made(model=name, **given)
+    except Exception as error:  # whatever somebody else's class raises about a name or a key
+        raise UsageError(f"the model {spec.name} cannot be made: {_reason(error)}") from error
+    _check_key(spec, chat)
+    return chat
+
+
+def class_parameters(spec: ModelSpec, kind: type[BaseChatModel]) -> dict[str, Any]:
+    """Return the parameters of a name as the class takes them, each of the type that the class declares.
+
+    Raises:
+        UsageError: a parameter that the class does not have, or a value that it does not take.
+    """
+    return {**_common(spec, _fields(kind)), **further_parameters(spec, kind)}
+
+
+def further_parameters(spec: ModelSpec, kind: type[BaseChatModel]) -> dict[str, Any]:
+    """Return the parameters that are the class's own, not those that every name may have; as ``class_parameters``."""
+    fields, given = _fields(kind), {}
+    for name, value in spec.more.items():
+        if name not in fields:
+            raise UsageError(f"{spec.name} has no parameter {name!r}{_advice(name, fields)}")
+        given[name] = _typed(spec, name, value, fields[name])
+    return given
+
+
+def _fields(kind: type[BaseChatModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a class under their names and under those that its arguments have."""
+    return {**kind.model_fields, **{f.alias: f for f in kind.model_fields.values() if f.alias}}
+
+
+def _known() -> Mapping[str, tuple[str, str, Callable[..., BaseChatModel]]]:
+    from langchain.chat_models.base import _BUILTIN_PROVIDERS
+
+    return _BUILTIN_PROVIDERS
+
+
+def _maker(spec: ModelSpec, provider: str) -> partial[BaseChatModel]:
+    from langchain.chat_models.base import _get_chat_model_creator
+
+    try:
+        made = _get_chat_model_creator(provider)
+    except ImportError as error:
+        package = _known()[provider][0].partition(".")[0]
+        wanted = f'"jurygraph[{EXTRAS[package]}]"' if package in EXTRAS else package.replace("_", "-")
+        missing = error.__cause__ or error
+        raise UsageError(
+            f"the model {spec.name} needs a package that is not installed: pip install {wanted} ({missing})"
+        ) from error
+    assert isinstance(made, partial)
+    return made
+
+
+_OTHER_NAMES = {"max_tokens": ("max_output_tokens", "num_predict"), "seed": ("random_seed",)}
+"""Under which names classes have a parameter where they do not have ours."""
+
+
+def field_of(parameter: str, names: Iterable[str]) -> str | None:
+    """Return the name that a class has for a common parameter, or None where it has none."""
+    known = set(names)
+    return next((name for name in (parameter, *_OTHER_NAMES.get(parameter, ())) if name in known), None)
+
+
+def _common(spec: ModelSpec, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
+    """Return the parameters that every name may have under the class's own names.
+
+    A temperature or length limit that the class does not have is left out: they may be defaults, and a warning tells.
+    """
+    given: dict[str, Any] = {}
+    for parameter in ("temperature", "top_p", "seed", "max_tokens", "base_url"):
+        value, field = getattr(spec, parameter), field_of(parameter, fields)
+        if value is None:
+            continue
+        if field is not None:
+            given[field] = value
+        elif parameter in ("top_p", "seed") and "model_kwargs" in fields:
+            given.setdefault("model_kwargs", {})[parameter] = value
+        elif parameter not in ("temperature", "max_tokens"):
+            raise UsageError(f"{spec.name} has no parameter {parameter!r}{_advice(parameter, fields)}")
+    if spec.key_env is not None:
+        if not os.environ.get(spec.key_env):
+            raise UsageError(f"{spec.key_env} is not set, which key_env of {spec.name} names")
+        given["api_key"] = SecretStr(os.environ[spec.key_env])
+    return given
+
+
+def _advice(name: str, fields: Mapping[str, FieldInfo]) -> str:
+    """Name the parameters that may have been meant, and how one is passed on that the class does not know."""
+    close = difflib.get_close_matches(name, fields, 4, 0.5)
+    meant = f"; close to it are {', '.join(close)}" if close else ""
+    through = next((field for field in ("extra_body", "model_kwargs") if field in fields), None)
+    return f"{meant}; {through}.{name}=... passes it on as it is" if through else meant
+
+
+def _typed(spec: ModelSpec, name: str, value: Any, field: FieldInfo) -> Any:
+    """Check a value by the type of the class's field; text that looked like a number may have been meant as text."""
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(
+            field.annotation, config=ConfigDict(arbitrary_types_allowed=True)
+        )
+    except PydanticUserError:
+        return value
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        if isinstance(value, int | float):
+            try:
+                return adapter.validate_python(str(value))
+            except ValidationError:
+                pass
+        problem = error.errors()[0]["msg"]
+        raise UsageError(f"{spec.name}: {name}={value!r} cannot be: {problem}") from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(
+            ": ".join([*map(str, one["loc"]), one["msg"].removeprefix("Value error, ")])
+            for one in error.errors()
+        )
+    return " ".join(str(error).split())
+
+
+def _check_key(spec: ModelSpec, chat: BaseChatModel) -> None:
+    """Raise UsageError where the class takes a key, none is there, and it does not say so itself."""
+    keys = {field: variable for field, variable in chat.lc_secrets.items() if field.endswith("api_key")}
+    # Where there are other secrets to sign in with, such as those of AWS, the client looks for them in further places.
+    others = any(field.startswith("aws_") for field in chat.lc_secrets)
+    if keys and not others and not any(_is_set(getattr(chat, field, None)) for field in keys):
+        raise UsageError(
+            f"{next(iter(keys.values()))} is not set, and the model {spec.name} cannot be called without it"
+        )
+
+
+def _is_set(key: Any) -> bool:
+    return bool(key.get_secret_value() if isinstance(key, SecretStr) else key)

@@ -1,0 +1,174 @@
+"""Define the base of all that a caller hands in: a class whose faults are told in our words, with the valid names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from .errors import Fault, InputError
+from .redaction import redact
+
+# Parts of a place that name one of several types that a field may have, such as `tuple[union[str,Role],...]`.
+_TYPE = re.compile(r"[\[(]|^(float|int|str)$")
+
+_WORDS = {
+    "missing": "is missing",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "dict_type": "must be an object with a value for each name",
+    "model_type": "must be an object with a value for each field",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+}
+"""What is wrong with a value, by pydantic's type of error; for other types, pydantic's own words are taken."""
+
+
+class Checked(BaseModel):
+    """Serve as the base of tasks, aspects and settings: one that cannot be so raises ``InputError``.
+
+    >>> class Lamp(Checked, extra="forbid"):
+    ...     called = "a lamp"
+    ...     watts: int
+    >>> Lamp(watts=5, colour="red")
+    Traceback (most recent call last):
+    jurygraph.state.errors.InputError: colour is no field of a lamp; its fields are watts
+    """
+
+    called: ClassVar[str] = "it"
+    """What messages call an object of this class."""
+    part: ClassVar[str] = "field"
+    """What messages call its parts."""
+
+    def __init__(self, /, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise told(error, type(self)) from None
+
+    # Tells pydantic that nested objects of the class need no call of ``__init__``: the outermost one tells all faults.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def model_validate(cls, obj: Any, **how: Any) -> Self:
+        """Check an object as pydantic does, and tell what is wrong with it in our words."""
+        try:
+            return super().model_validate(obj, **how)
+        except ValidationError as error:
+            raise told(error, cls) from None
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of its parts, in the order in which messages list them."""
+        return list(cls.model_fields)
+
+
+def told(error: ValidationError, owner: type[Checked]) -> InputError:
+    """Tell the faults that pydantic found in an object of this class."""
+    if isinstance(error, InputError):
+        return error
+    return InputError.of(
+        owner.called, _merged([_fault(one, owner) for one in error.errors(include_url=False)])
+    )
+
+
+def _fault(detail: ErrorDetails, owner: type[Checked]) -> Fault:
+    first = owner.model_fields.get(str(detail["loc"][0])) if detail["loc"] else None
+    types = {one.__name__ for one in _classes(first.annotation)} if first else set()
+    where = tuple(part for part in detail["loc"] if part not in types and not _TYPE.search(str(part)))
+    return Fault(detail["type"], where, _words(detail, where, owner), detail["input"])
+
+
+def _words(detail: ErrorDetails, where: tuple[str | int, ...], owner: type[Checked]) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    if "words" in context:  # told already, by the class of an object inside
+        return str(context["words"])
+    if kind == "extra_forbidden":
+        return _unknown(str(where[-1]), _holder(owner, where[:-1]))
+    if kind == "value_error":
+        return str(context["error"])
+    words = _WORDS.get(kind) or detail["msg"].replace("Input should be", "must be")
+    if kind == "literal_error":
+        return words + _meant(str(detail["input"]), re.findall(r"'([^']*)'", words))
+    return words
+
+
+def _merged(faults: list[Fault]) -> list[Fault]:
+    """Merge what is wrong with a field as one type and as another; what is wrong inside of it says more than both."""
+    # ``roles=[{"name": "Nurse"}]`` is no text, and its first entry no name: the entry lacks a description.
+    merged: dict[tuple[str | int, ...], Fault] = {}
+    for fault in faults:
+        if any(other.where[: len(fault.where)] == fault.where != other.where for other in faults):
+            continue
+        before = merged.setdefault(fault.where, fault)
+        if before.words != fault.words:
+            both = f"{before.words} or {fault.words.removeprefix('must be ')}"
+            merged[fault.where] = before._replace(words=both)
+    return [_with_value(fault) for fault in merged.values()]
+
+
+def _with_value(fault: Fault) -> Fault:
+    """Quote the value, unless the words do, or there is none."""
+    quoted = fault.kind in ("missing", "extra_forbidden", "value_error") or ", got " in fault.words
+    return fault if quoted else fault._replace(words=_quoting(fault.words, fault.value))
+
+
+def _quoting(words: str, value: Any) -> str:
+    said, mark, meant = words.partition("; did you mean")
+    return f"{said}, got {shortened(value)}{mark}{meant}"
+
+
+def _holder(owner: type[Checked], where: tuple[str | int, ...]) -> type[Checked]:
+    """Return the class of the object at this place in an object of class ``owner``."""
+    for part in where:
+        field = owner.model_fields.get(str(part))
+        inside = list(_classes(field.annotation)) if field else []
+        owner = inside[0] if inside else owner
+    return owner
+
+
+def _classes(annotation: Any) -> Iterator[type[Checked]]:
+    if isinstance(annotation, type) and issubclass(annotation, Checked):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _classes(argument)
+
+
+def _unknown(name: str, holder: type[Checked]) -> str:
+    names, about = holder.names(), holder.model_fields
+    meant = _meant(name, names, {known: about[known].description or "" for known in names})
+    its = " Its" if meant else "; its"
+    return f"is no {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
+
+
+def _meant(wrong: str, names: list[str], about: Mapping[str, str] | None = None) -> str:
+    """Name what was probably meant: the name that is spelt alike, or the one whose description has the word."""
+    found = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=0.75)
+    if not found and about:
+        words = {word.rstrip("s") for word in wrong.lower().split("_") if len(word) > 3}
+        found = [
+            name for name in names if words & {w.rstrip("s") for w in re.findall(r"\w+", about[name].lower())}
+        ]
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def shortened(value: Any) -> str:
+    """Show a value as Python writes it, cut to a length that a message can hold.
+
+    >>> shortened("a" * 100)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ..."
+    """
+    # Redacted before it is cut, since half a key is no longer known for one.
+    shown = redact(repr(value))
+    return shown if len(shown) <= 60 else f"{shown[:60]} ..."

@@ -1,0 +1,159 @@
+"""Take keys and control characters out of text that is printed, logged, stored or raised.
+
+Every error of jurygraph passes through here when it is made (``errors.py``), and so do logs, traces, manifests and
+results. What models and people have written, replies and judged texts, is data and is kept as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import BaseModel, SecretStr
+
+HIDDEN = "***"
+
+_SECRET_NAMES = (
+    r"(?:api|access|secret|private|subscription)[-_]?key|(?:access|auth|refresh|security|session|id)[-_]?token"
+    r"|secret|passw(?:or)?d|authorization|credentials?|cookie"
+)
+# OPENAI_API_KEY, HF_TOKEN, AWS_CREDENTIALS, PGPASSWORD
+_SECRET_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
+_SECRET_PARAMETER = re.compile(rf"{_SECRET_NAMES}|^(?:x[-_])?(?:key|token|auth)$", re.IGNORECASE)
+# Shorter values occur in ordinary words, which hiding them would make unreadable.
+_SHORTEST_SECRET = 8
+_REMEMBERED: set[str] = set()
+# Parameters of clients may hold objects that hold each other.
+_DEEPEST = 6
+
+# Between a name and its value, as headers and URLs have it, and as JSON (also inside a string) and Python quote it.
+_IS = r"""["'\\]*\s*(?:=>|[:=])\s*"""
+_IS_QUOTED = rf"""{_IS}b?\\*["']"""
+_WORD = r"""[^\s"'\\&,;<>{}()\[\]]+"""
+_QUOTED = r"""[^"'\\]+"""
+_SCHEME = r"(?:(?:bearer|basic|digest|token|apikey|negotiate|aws4-hmac-sha256)\s+)?"
+_SHAPES = (
+    # postgresql://me:secret@host, https://secret@host; in postgresql://me@host there is none
+    re.compile(r"(?P<name>://[^/\s@:\"']*:)[^/\s@\"']+(?=@)"),
+    re.compile(r"(?i)(?P<name>\bhttps?://)[^/\s@:\"']+(?=@)"),
+    # Cookie: session=abc; other=def
+    re.compile(rf"(?i)(?P<name>\bcookie{_IS})[^\"'\r\n]+"),
+    # {"Authorization": "Bearer eyJhbGci"}, {"x-api-key": "abc"}
+    re.compile(rf"(?i)(?P<name>(?:{_SECRET_NAMES}){_IS_QUOTED}{_SCHEME}){_QUOTED}"),
+    # Authorization: Bearer eyJhbGci, also with a scheme that is not known
+    re.compile(rf"(?i)(?P<name>authorization{_IS}{_SCHEME}){_WORD}(?: +{_WORD})?"),
+    # x-api-key: abc, ?api_key=abc
+    re.compile(rf"(?i)(?P<name>(?:{_SECRET_NAMES}){_IS}{_SCHEME}){_WORD}"),
+    # (b'x-goog-api-key', b'abc')
+    re.compile(rf"(?i)(?P<name>(?:{_SECRET_NAMES})['\"],\s*b?['\"]{_SCHEME}){_QUOTED}(?=['\"][)\]])"),
+    # https://host/v1beta/models?key=abc
+    re.compile(rf"(?i)(?P<name>[?&;](?:key|token|auth|sig|code)=){_WORD}"),
+    # Bearer eyJhbGci
+    re.compile(r"(?i)(?<=\bbearer )[\w.~+/=-]+"),
+    # sk-proj-abcdefgh, lsv2_pt_abcdefgh, AIzaSyAbcdefgh, hf_abcdefgh, AKIAABCDEFGH, a JSON web token
+    # (without digits only if it is long: ``runs/sk-evaluation`` is a folder)
+    re.compile(
+        r"\b(?:sk|pk|rk|lsv2|gsk|xai|csk|nvapi|pplx|fw|tgp)[-_](?=[\w-]*\d|[\w-]{20})[\w-]{8,}|\bAIza[\w-]{10,}"
+    ),
+    re.compile(r"\b(?:hf|r8|ghp|gho|ghs|glpat|github_pat)[-_]\w{16,}|\bA[KS]IA[A-Z0-9]{12,}"),
+    re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
+)
+
+
+def redact(text: str) -> str:
+    """Return a text without keys, and with its control characters spelled out (see ``spelled_out``).
+
+    Hidden are the values of environment variables and of parameters of models that are named like secrets, keys in
+    URLs and headers, and whatever has the form of a provider's key.
+
+    >>> redact("no such key: sk-abcdefgh12345678")
+    'no such key: ***'
+    >>> redact('{"Authorization": "Bearer abc"} at http://me:pw@host/v1?api_key=def&n=1')
+    '{"Authorization": "Bearer ***"} at http://me:***@host/v1?api_key=***&n=1'
+    """
+    return spelled_out(_without_keys(text))
+
+
+def spelled_out(text: str) -> str:
+    """Spell out characters that do something rather than show something: terminal escapes, changes of direction.
+
+    Ends of lines and tabs stay.
+
+    >>> print(spelled_out("fine\\x1b[31mERROR"))
+    fine\\x1b[31mERROR
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+
+
+def one_line(text: str) -> str:
+    """Redact a text and spell out its ends of lines too.
+
+    >>> print(one_line("fine\\nERROR"))
+    fine\\nERROR
+    """
+    return redact(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def redact_all(value: Any) -> Any:
+    """Redact all text in plain data; what stands under the name of a secret is hidden, whatever it is.
+
+    >>> redact_all({"model": "m?base_url=http://me:pw@host", "api_key": "abc", "n": 2})
+    {'model': 'm?base_url=http://me:***@host', 'api_key': '***', 'n': 2}
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: HIDDEN if inner is not None and names_a_secret(name) else redact_all(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [redact_all(inner) for inner in value]
+    return redact(value) if isinstance(value, str) else value
+
+
+def remember_secrets(parameters: Any) -> None:
+    """Have the secrets among these parameters hidden from now on: ``SecretStr``, and what is named like a secret."""
+    _REMEMBERED.update(value for value in _secrets(parameters) if len(value) >= _SHORTEST_SECRET)
+
+
+def _secrets(value: Any, is_named: bool = False, depth: int = 0) -> Iterator[str]:
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, str):
+        # ``Bearer abc`` is the value of a header, and ``abc`` what must not be seen.
+        yield from value.split()[-1:] if is_named else ()
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _secrets(inner, is_named or names_a_secret(name), depth + 1)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _secrets(inner, is_named, depth + 1)
+    elif isinstance(value, BaseModel):
+        yield from _secrets(vars(value), is_named, depth + 1)
+
+
+def names_a_secret(name: object) -> bool:
+    """Tell whether a parameter of this name holds a secret, such as ``api_key``."""
+    return isinstance(name, str) and bool(_SECRET_PARAMETER.search(name))
+
+
+def _without_keys(text: str) -> str:
+    named = {value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)}
+    known = {value for value in named | _REMEMBERED if len(value) >= _SHORTEST_SECRET}
+    # The longest first, since one key may begin with another.
+    for value in sorted(known, key=len, reverse=True):
+        for form in {value, quote(value, safe="")}:
+            text = text.replace(form, HIDDEN)
+    for shape in _SHAPES:
+        text = shape.sub(_hidden, text)
+    return text
+
+
+def _hidden(found: re.Match[str]) -> str:
+    return f"{found.groupdict().get('name') or ''}{HIDDEN}"

@@ -1,0 +1,117 @@
+"""A process stopped or killed in the middle of a transaction: the others go on, and it survives being cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jurygraph.eval.journal import Journal, summarize
+from jurygraph.nodes.models.waits import Waits
+
+from .journal_locations import entry, key, somewhere
+from .processes import HANG_GUARD, child, reached
+
+FREEZES = """
+import asyncio, os, signal, sys
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from jurygraph.eval.journal import Entry, Journal, database
+from jurygraph.state import Usage
+
+where, statement, number = sys.argv[1], sys.argv[2], signal.Signals[sys.argv[3]]
+database.IDLE_PATIENCE = 1  # of this process's sessions alone: the test need not wait for longer
+seen = []
+
+@event.listens_for(Engine, "after_cursor_execute")
+def freeze(connection, cursor, said, *_):
+    if said.startswith(statement) and not seen:
+        seen.append(said)
+        os.write(1, b"stopped\\n")
+        os.kill(os.getpid(), number)
+
+async def main():
+    journal = await Journal.open(where, run="a", shared=True, lease=2, retry_seconds=0.5)
+    reply = await journal.reserve(bytes(12) + b"0001")
+    if reply is None:
+        os.write(1, b"call made\\n")
+        await journal.keep(bytes(12) + b"0001", Entry("m", b"mine", Usage(1, 1, 0, 1, 0, 0.001, 0.1)))
+    for other in range(20):
+        assert await journal.reserve(os.urandom(16)) is None
+    await journal.close()
+    os.write(1, b"done\\n")
+
+asyncio.run(main())
+"""
+SAME = bytes(12) + b"0001"
+
+MOMENTS = {
+    "creating tables": "SELECT pg_advisory_xact_lock",
+    "opening": "INSERT INTO jurygraph_openings",
+    "claiming": "INSERT INTO jurygraph_claims",
+    "writing": "INSERT INTO jurygraph_calls",
+    "freeing": "DELETE FROM jurygraph_claims WHERE jurygraph_claims.key",
+}
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> Iterator[str]:
+    with somewhere("postgres", tmp_path) as where:
+        yield where
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("statement", MOMENTS.values(), ids=MOMENTS)
+async def test_a_process_that_freezes_in_a_transaction_holds_nobody_up_and_goes_on_later(
+    postgres: str, statement: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    told = tmp_path / "told.txt"
+    command = (sys.executable, "-c", FREEZES, postgres, statement, number.name)
+    with told.open("w") as out, child(*command, stdout=out) as process:
+        await reached(lambda: "stopped" in told.read_text())
+        journal = await Journal.open(postgres, run="b", shared=True, lease=2)
+        reply = await asyncio.wait_for(journal.reserve(SAME), HANG_GUARD)
+        if reply is None:
+            await journal.keep(SAME, entry("the other's"))
+        assert await asyncio.wait_for(journal.reserve(key(2)), HANG_GUARD) is None
+        await journal.close()
+        if number == signal.SIGSTOP:
+            process.send_signal(signal.SIGCONT)
+            assert await asyncio.to_thread(process.wait, HANG_GUARD) == 0
+    made = told.read_text().count("call made") + (reply is None)
+    survived = made if number == signal.SIGSTOP else 1
+    assert ("done" in told.read_text()) == (number == signal.SIGSTOP)
+    assert (summarize(postgres).spent.calls, summarize(postgres).claims) == (survived, 0), "lost or doubled"
+
+
+async def test_what_another_process_is_making_is_noted_as_waited_for(postgres: str) -> None:
+    now, waits = 0.0, Waits(clock=lambda: now)
+    first = await Journal.open(postgres, run="a")
+    second = await Journal.open(postgres, run="b", waits=waits)
+    assert await first.reserve(key(1)) is None
+    waiting = asyncio.create_task(second.reserve(key(1)))
+    await asyncio.sleep(0.5)
+    assert waits.summary() == "", "told of a wait that is short so far"
+    now = 60.0
+    assert waits.summary() == "waiting for another process (it is making the same call)"
+    await first.keep(key(1), entry())
+    await asyncio.wait_for(waiting, HANG_GUARD)
+    assert waits.summary() == ""
+    await first.close()
+    await second.close()
+
+
+async def test_a_database_that_is_away_is_noted_as_waited_for(unused_tcp_port: int) -> None:
+    waits, told = Waits(clock=lambda: 0.0), list[str]()
+
+    url = f"postgresql://me:hunter2@127.0.0.1:{unused_tcp_port}/test"
+    opening = asyncio.create_task(Journal.open(url, run="a", retry_seconds=20, waits=waits))
+    await reached(lambda: told.append(waits.summary(show_time=str)) or told[-1], opening)
+    opening.cancel()
+    words = told[-1]
+    assert words.startswith(f"waiting for journal postgresql://me@127.0.0.1:{unused_tcp_port}/test until ")
+    assert "refused" in words
+    assert "hunter2" not in words

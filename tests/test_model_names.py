@@ -1,0 +1,177 @@
+"""Models by name, of every provider that LangChain knows: what is sent, what is refused, and what is recorded of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jurygraph.graphs import single
+from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models.loaded_model import identity_of_name
+from jurygraph.state import InputError, UsageError, Verdict
+from jurygraph.state.settings import DebateSettings, ModelSpec
+from langchain.chat_models import base
+
+from .loopback_chats import Chats, chats_server
+from .loopback_debate import SCORE_TASK
+
+FOREIGN = ("ANTHROPIC_", "AWS_", "AZURE_", "DEEPSEEK_", "GROQ_", "MISTRAL_", "OLLAMA_")
+
+
+@pytest.fixture
+def chats(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chats]:
+    for name in list(os.environ):
+        if name.startswith(FOREIGN):
+            monkeypatch.delenv(name)
+    for provider in ("ANTHROPIC", "DEEPSEEK", "GROQ", "MISTRAL", "OPENAI", "AZURE_OPENAI"):
+        monkeypatch.setenv(f"{provider}_API_KEY", f"key-of-{provider.lower()}")
+    monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
+    with chats_server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", server.url)
+        yield server
+
+
+NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "anthropic": (
+        "anthropic:claude-haiku-4-5?base_url=URL&top_k=5&temperature=1&thinking.type=enabled"
+        "&thinking.budget_tokens=1024",
+        "/v1/messages",
+        {"top_k": 5, "thinking": {"type": "enabled", "budget_tokens": 1024}},
+    ),
+    "mistralai": (
+        "mistralai:mistral-small-latest?base_url=URL/v1&seed=3",
+        "/v1/chat/completions",
+        {"random_seed": 3, "temperature": 0.0},
+    ),
+    "groq": (
+        "groq:llama-3.3-70b-versatile?base_url=URL&top_p=0.5&reasoning_effort=none&service_tier=flex",
+        "/openai/v1/chat/completions",
+        {"top_p": 0.5, "reasoning_effort": "none", "service_tier": "flex"},
+    ),
+    "ollama": (
+        "ollama:llama3.2?base_url=URL&num_ctx=4096&max_tokens=50",
+        "/api/chat",
+        {"options": {"num_ctx": 4096, "num_predict": 50, "temperature": 0.0}},
+    ),
+    "deepseek": ("deepseek:deepseek-chat?base_url=URL/v1", "/v1/chat/completions", {"temperature": 0.0}),
+    "azure_openai": ("azure_openai:ours", "/openai/deployments/ours/chat/completions", {"temperature": 0.0}),
+    "openai, further parameters": (
+        "openai:gpt-5-mini?reasoning_effort=low&service_tier=flex&extra_body.top_k=3",
+        "/v1/chat/completions",
+        {"reasoning_effort": "low", "service_tier": "flex", "top_k": 3},
+    ),
+    "openai, by the Responses API alone": (
+        "openai:o3-pro?reasoning_effort=high",
+        "/v1/responses",
+        {"reasoning": {"effort": "high"}},
+    ),
+    "openai, codex": ("openai:gpt-5.1-codex", "/v1/responses", {"model": "gpt-5.1-codex"}),
+}
+
+
+# langchain-aws and others warn of what they will drop in later versions.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
+@pytest.mark.parametrize("case", NAMED)
+def test_a_name_and_its_parameters(chats: Chats, case: str) -> None:
+    name, path, sent = NAMED[case]
+    graph = single.build(models={"*": name.replace("URL", chats.url)}, structured="off").compile()
+    given: Any = {"task": SCORE_TASK}
+    results = [graph.invoke(given), asyncio.run(graph.ainvoke(given)), asyncio.run(graph.ainvoke(given))]
+    assert [Verdict.of(result).score for result in results] == [4, 4, 4]
+    assert [Verdict.of(result).warnings for result in results] == [()] * 3
+    assert chats.paths == [path] * 3
+    assert {key: chats.bodies[-1].get(key) for key in sent} == sent
+
+
+def test_a_key_under_a_name_of_ones_own(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUR_TEAM", "the-teams-key")
+    name = f"mistralai:mistral-small-latest?base_url={chats.url}/v1&key_env=OUR_TEAM"
+    single.build(models={"*": name}, structured="off").compile().invoke({"task": SCORE_TASK})
+    assert chats.headers[0]["authorization"] == "Bearer the-teams-key"
+    monkeypatch.delenv("OUR_TEAM")
+    with pytest.raises(UsageError, match="OUR_TEAM is not set"):
+        resolver.check(ModelSpec.parse(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "anthropic:claude-haiku-4-5?topk=5",
+            "has no parameter 'topk'; close to it are top_k.*model_kwargs.topk",
+        ),
+        ("openai:gpt-5?reasoning_efort=low", "'reasoning_efort'; close to it are reasoning_effort"),
+        ("ollama:llama3.2?num_ctx=much", "num_ctx='much' cannot be: Input should be a valid integer"),
+        ("antropic:claude", "unknown model 'antropic:claude'; did you mean `anthropic:claude`?"),
+        ("offline?top_k=3", "offline has no parameter 'top_k'"),
+    ],
+)
+def test_what_a_name_cannot_have(chats: Chats, name: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        resolver.check(ModelSpec.parse(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "wanted"),
+    [
+        ("groq:llama-3.3-70b-versatile", "langchain_groq", r'pip install "jurygraph\[groq\]"'),
+        ("xai:grok-4", "langchain_xai", "pip install langchain-xai"),
+    ],
+)
+def test_a_missing_package_is_named(
+    chats: Chats, monkeypatch: pytest.MonkeyPatch, name: str, package: str, wanted: str
+) -> None:
+    base._get_chat_model_creator.cache_clear()
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UsageError, match=f"^the model {name} needs a package .*: {wanted}"):
+        resolver.check(ModelSpec.parse(name))
+
+
+@pytest.mark.parametrize(
+    "name", ["anthropic:claude-haiku-4-5", "mistralai:mistral-small", "groq:llama", "deepseek:r1"]
+)
+def test_a_missing_key_is_named(chats: Chats, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    variable = f"{name.partition(':')[0].removesuffix('ai').upper()}_API_KEY"
+    monkeypatch.delenv(variable)
+    with pytest.raises(UsageError, match=variable):
+        resolver.check(ModelSpec.parse(name))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "openai:gpt-5?api_key=sk-very-secret-1",
+        {"name": "openai:gpt-5", "api_key": "sk-very-secret-1"},
+        {"name": "openai:gpt-5", "default_headers": {"Authorization": "sk-very-secret-1"}},
+    ],
+)
+def test_keys_are_no_parameters(given: Any) -> None:
+    with pytest.raises(InputError, match="key_env=NAME") as raised:
+        DebateSettings(models={"*": given})
+    assert "very-secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "anthropic:claude-haiku-4-5?top_k=5&thinking.type=enabled&thinking.budget_tokens=1024",
+        'ollama:llama3.2?reasoning=false&stop=["END"]&temperature=0.0',
+    ],
+)
+def test_a_name_is_written_as_it_is_read(name: str) -> None:
+    spec = ModelSpec.parse(name)
+    assert ModelSpec.parse(str(spec)) == spec
+
+
+def test_what_identifies_a_named_model() -> None:
+    plain = identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096"))
+    assert plain == {"name": "ollama:llama3.2", "num_ctx": 4096}
+    # Neither prices nor keys nor how long the client waits change a reply; whether the model thinks does.
+    same = "ollama:llama3.2?num_ctx=4096&price_in=0&price_out=0&key_env=OURS&timeout=5"
+    assert identity_of_name(ModelSpec.parse(same)) == plain
+    assert identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false")) != plain

@@ -1,0 +1,73 @@
+"""Who can read what a run writes: its owner alone, unless somebody decides otherwise."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jurygraph.eval import evaluate, measure, sweep
+from jurygraph.eval.run.run_log import logging_to
+
+
+@pytest.fixture(autouse=True)
+def _usual_permissions() -> Iterator[None]:
+    """New files are readable by everybody, as on most machines."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def permissions(folder: Path) -> dict[str, str]:
+    """The permissions of a folder and all that is in it."""
+    return {
+        str(path.relative_to(folder)): oct(path.stat().st_mode & 0o777)
+        for path in (folder, *folder.rglob("*"))
+        if not path.name.endswith(".lock")
+    }
+
+
+def judged(out: Path, **options: object) -> None:
+    with logging_to(out, None):
+        evaluate("single", "demo", aspects=["consistency"], limit=3, out=out, **options)  # type: ignore[arg-type]
+
+
+def test_what_a_run_writes_is_its_owners_alone(tmp_path: Path) -> None:
+    judged(tmp_path / "runs" / "out")
+    found = permissions(tmp_path / "runs" / "out")
+    assert found == {
+        ".": "0o700",
+        **dict.fromkeys(("results.jsonl", "run.json", "log.jsonl", "journal.sqlite"), "0o600"),
+    }
+    assert oct((tmp_path / "runs").stat().st_mode & 0o777) == "0o755"
+
+
+def test_so_is_what_sweeps_and_metrics_write(tmp_path: Path) -> None:
+    sweep("debate", {"n": [1]}, "demo", aspects=["consistency"], limit=2, out=tmp_path / "sweep")
+    measure("rouge-l", "demo", aspects=["consistency"], limit=2, out=tmp_path / "rouge")
+    assert (tmp_path / "rouge" / "results.jsonl").exists()
+    assert permissions(tmp_path / "rouge")["."] == "0o700"
+    assert permissions(tmp_path / "sweep")["."] == "0o700"
+    assert permissions(tmp_path / "sweep")["sweep.json"] == "0o600"
+
+
+def test_a_folder_that_was_opened_to_others_stays_so_and_the_log_tells_it(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    judged(out)
+    out.chmod(0o755)
+    for name in ("results.jsonl", "run.json"):
+        (out / name).chmod(0o644)
+    judged(out, repeats=2)
+    found = permissions(out)
+    assert (found["."], found["results.jsonl"], found["run.json"]) == ("0o755", "0o644", "0o644")
+    told = [json.loads(line)["event"] for line in (out / "log.jsonl").read_text().splitlines()]
+    assert [line for line in told if "others can read" in line] == [
+        f"others can read results.jsonl, run.json in {out}; `chmod -R go= {out}` ends that"
+    ]
+
+
+def test_a_journal_beside_other_files_is_its_owners_alone_too(tmp_path: Path) -> None:
+    judged(tmp_path / "out", journal=tmp_path / "shared" / "calls.sqlite")
+    assert permissions(tmp_path / "shared")["calls.sqlite"] == "0o600"

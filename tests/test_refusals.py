@@ -1,0 +1,122 @@
+"""What providers and servers say when they refuse a form, a role or a parameter."""
+
+from __future__ import annotations
+
+import pytest
+from jurygraph.nodes.models.capabilities import STRUCTURE, SYSTEM, rejected_parameter
+
+FORM = [
+    (400, "This response_format type is unavailable now"),
+    (422, "Failed to deserialize the JSON body: response_format.type `json_schema` is unavailable now"),
+    (422, "Failed to deserialize the JSON body: tool_choice: expected one of `none`, `auto`, `required`"),
+    (400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
+    (
+        400,
+        "response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later",
+    ),
+    (400, "Invalid schema for response_format 'score_reply': 'minimum' is not permitted."),
+    (400, "'response_format.type' must be 'json_schema' or 'text'"),
+    (400, "This model does not support response format `json_schema`. See the supported models."),
+    (400, "`tool calling` is not supported with this model"),
+    (400, "Model does not support formatted output."),
+    (400, "JSON mode is not supported for this model."),
+    (422, "[{'type': 'extra_forbidden', 'loc': ['body', 'response_format', 'json_schema']}]"),
+    (400, "Thinking may not be enabled when tool_choice forces tool use."),
+    (400, "tool_choice forces tool use is not compatible with this model"),
+    (400, "Thinking mode does not support this tool_choice"),
+    (400, "The tool_choice parameter does not support being set to required or object in thinking mode"),
+    (400, "tool_choice 'specified' is incompatible with thinking enabled"),
+    (400, "output_config: Extra inputs are not permitted"),
+    (400, "'claude-3-haiku-20240307' does not support output format."),
+    (400, "output_config.format.schema: For 'number' type, property 'minimum' is not supported"),
+    (404, "No endpoints found that support tool use. Try disabling it."),
+    (404, "No endpoints found that support the provided 'tool_choice' value."),
+    (404, "No endpoints found that can handle the requested parameters."),
+    (400, "registry.ollama.ai/library/gemma2:latest does not support tools"),
+    (400, "This model doesn't support tool use."),
+    (
+        400,
+        "This model doesn't support the toolConfig.toolChoice.any field. Remove it and try again",
+    ),
+    (400, "JSON mode is not enabled for models/gemma-3-27b-it"),
+    (400, "Function calling is not enabled for models/gemma-3-27b-it"),
+    (400, 'Invalid JSON payload received. Unknown name "responseJsonSchema": Cannot find field.'),
+    (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    (400, "The provided JSON schema contains features not supported by xgrammar."),
+    (400, "Failed to parse grammar"),
+    (400, "JSON schema conversion failed: unrecognized schema"),
+    (500, "tools param requires --jinja flag"),
+    (501, "response_format is not implemented"),
+    (400, "Structured outputs are not available for this deployment"),
+]
+ROLE = [
+    (500, "System role not supported"),
+    (400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
+    (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
+    (400, "Conversation roles must alternate user/assistant/user/assistant/..."),
+    (400, "This model doesn't support system messages. Try again without a system message."),
+    (400, "message role not supported yet: system"),
+    (400, "模型不支持的 message role: system"),
+    (400, 'role only allows "user" / "assistant", not "system"'),
+    (400, "invalid parameter 'messages[0].role': invalid role 'developer', must be one of: user, assistant"),
+    (400, "Only user and assistant roles are supported!"),
+    (400, "Unexpected role 'system' after role 'user'"),
+]
+PARAMETER = [
+    ("temperature", "`temperature` may only be set to 1 when thinking is enabled."),
+    (
+        "temperature",
+        "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+    ),
+    ("temperature", "invalid temperature: only 1 is allowed for this model"),
+    ("top_p", "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled."),
+    ("max_tokens", "Unsupported parameter: 'max_tokens' is not supported with this model."),
+    ("seed", "seed: Extra inputs are not permitted"),
+]
+OTHER = [
+    (
+        400,
+        "The maximum context length is 8192 tokens, but you used 9000 (8000 in messages, 1000 in the tools)",
+    ),
+    (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+    (400, "Your organisation must be verified to use tools of the trade."),
+    (400, "The response was filtered due to the content management policy; see response_format"),
+    (401, "Invalid API key for tool_choice"),
+    (404, "The model `gpt-9` does not exist"),
+    (429, "Rate limit reached for response_format requests"),
+    (500, "The server had an error while processing the response_format"),
+    (503, "The model is overloaded"),
+    (400, "Your system is not supported by our sales team"),
+]
+
+
+@pytest.mark.parametrize(("status", "words"), FORM, ids=str)
+def test_a_form_that_is_refused_is_known(status: int, words: str) -> None:
+    assert (
+        rejected_parameter(status, f"BadRequestError: Error code: {status} - {words}", None, {}) == STRUCTURE
+    )
+
+
+@pytest.mark.parametrize(("status", "words"), ROLE, ids=str)
+def test_a_system_role_that_is_refused_is_known(status: int, words: str) -> None:
+    assert rejected_parameter(status, words, None, {}) == SYSTEM
+    assert rejected_parameter(status, words, "messages[0].role", {}) == SYSTEM
+
+
+@pytest.mark.parametrize(("parameter", "words"), PARAMETER, ids=str)
+def test_a_parameter_that_is_refused_is_known(parameter: str, words: str) -> None:
+    assert rejected_parameter(400, words, None, {}) == parameter
+
+
+@pytest.mark.parametrize(("status", "words"), OTHER, ids=str)
+def test_other_errors_are_no_refusals(status: int, words: str) -> None:
+    assert rejected_parameter(status, words, None, {}) is None
+
+
+def test_the_parameter_that_a_provider_names_counts_more_than_its_words() -> None:
+    words = "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'."
+    assert rejected_parameter(400, words, "response_format", {}) == STRUCTURE
+    assert (
+        rejected_parameter(400, "not supported together with response_format", "temperature", {})
+        == "temperature"
+    )

@@ -1,0 +1,232 @@
+"""How a reply ended, in the words of every provider, and what of it counts as the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jurygraph.nodes.agent_runtime import read
+from jurygraph.nodes.models.call import Reply
+from jurygraph.nodes.models.provider_errors import ResponseError
+from jurygraph.nodes.models.reasoning import without_reasoning
+from jurygraph.nodes.models.response_parsing import replies
+from jurygraph.nodes.output_schemas import RatingSchema, ScoreSchema
+from jurygraph.state import ReplyError
+from jurygraph.state.aspects import Aspect
+from langchain_core.messages import AIMessage
+
+MIDWAY = "It might look like a score: 4 but on closer"
+FORM = ScoreSchema(1, 5)
+
+
+def reply(content: Any = MIDWAY, more: dict[str, Any] | None = None, **metadata: Any) -> Reply:
+    message = AIMessage(content, response_metadata=metadata, additional_kwargs=more or {})
+    return replies([message], "acme:judge", 0.0)
+
+
+def fault(found: Reply) -> str:
+    """Why no score is read from the reply; "" where one is."""
+    try:
+        read(FORM, found)
+    except ReplyError as error:
+        return error.fault
+    return ""
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"finish_reason": "length"},
+        {"finish_reason": "MAX_TOKENS"},
+        {"finish_reason": "model_length"},
+        {"finish_reason": "MALFORMED_FUNCTION_CALL"},
+        {"finish_reason": "OTHER"},
+        {"stop_reason": "max_tokens"},
+        {"stop_reason": "model_context_window_exceeded"},
+        {"stop_reason": "pause_turn"},
+        {"stopReason": "max_tokens"},
+        {"stopReason": "malformed_model_output"},
+        {"done_reason": "length", "done": True},
+        {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+        {"status": "incomplete"},
+        {"finish_reason": "whatever_comes_next"},
+        {"finish_reason": "stop", "stop_reason": "max_tokens"},
+    ],
+    ids=str,
+)
+def test_a_cut_off_reply_is_no_verdict(metadata: dict[str, Any]) -> None:
+    assert fault(reply(**metadata)) == "cut_off"
+    fields = AIMessage("", response_metadata=metadata)
+    fields.tool_calls = [{"name": "score_reply", "args": {"score": 4}, "id": "1", "type": "tool_call"}]
+    if "whatever_comes_next" not in metadata.values():
+        assert fault(replies([fields], "acme:judge", 0.0)) == "cut_off"
+        assert fault(reply('{"reasoning": "It is well built.", "score": 4}', **metadata)) == "cut_off"
+
+
+@pytest.mark.parametrize(
+    ("expected", "more", "metadata"),
+    [
+        ("refused", {}, {"stop_reason": "refusal"}),
+        ("refused", {"refusal": "I will not."}, {"finish_reason": "stop"}),
+        ("filtered", {}, {"finish_reason": "content_filter"}),
+        ("filtered", {}, {"finish_reason": "SAFETY"}),
+        ("filtered", {}, {"finish_reason": "PROHIBITED_CONTENT"}),
+        ("filtered", {}, {"finish_reason": "sensitive"}),
+        ("filtered", {}, {"stopReason": "guardrail_intervened"}),
+        ("filtered", {}, {"stopReason": "content_filtered"}),
+        ("filtered", {}, {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}),
+        ("filtered", {}, {"prompt_feedback": {"block_reason": "SAFETY"}, "finish_reason": "STOP"}),
+    ],
+    ids=str,
+)
+def test_a_reply_that_was_withheld_is_no_verdict(
+    expected: str, more: dict[str, Any], metadata: dict[str, Any]
+) -> None:
+    assert fault(reply("Score: 4", more, **metadata)) == expected
+
+
+@pytest.mark.parametrize(
+    "word", ["error", "insufficient_system_resource", "abort", "network_error", "timeout", "in_progress"]
+)
+def test_a_reply_that_the_provider_broke_off_is_asked_for_again(word: str) -> None:
+    with pytest.raises(ResponseError, match=word) as raised:
+        reply("Score: 4", finish_reason=word)
+    assert raised.value.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {},
+        {"finish_reason": "stop"},
+        {"finish_reason": "STOP"},
+        {"finish_reason": None},
+        {"finish_reason": "eos_token"},
+        {"finish_reason": "COMPLETE"},
+        {"finish_reason": "whatever_comes_next"},
+        {"stop_reason": "end_turn"},
+        {"stop_reason": "tool_use"},
+        {"stopReason": "end_turn"},
+        {"done_reason": "stop"},
+        {"status": "completed"},
+        {"status": "success", "finish_reason": "stop"},
+    ],
+    ids=str,
+)
+def test_a_complete_reply_is_read(metadata: dict[str, Any]) -> None:
+    assert fault(reply("All claims hold.\nScore: 4", **metadata)) == ""
+    assert fault(reply('{"reasoning": "All claims hold.", "score": 4}', **metadata)) == ""
+
+
+@pytest.mark.parametrize(
+    "words", ['{"reasoning": "All claims hold", "score": 4', "Score: 4,", "```json\nScore: 4"]
+)
+def test_a_reply_of_which_nothing_is_said_is_not_read_if_it_is_open(words: str) -> None:
+    assert fault(reply(words)) == "cut_off"
+
+
+def test_the_advice_is_for_the_cause() -> None:
+    thought = [{"type": "thinking", "thinking": "Is it a 4?"}, {"type": "text", "text": ""}]
+    assert "reasoning effort" in reply(thought, stop_reason="max_tokens").problem
+    assert "reasoning effort" in reply("<think>Is it a 4? Score:", finish_reason="length").problem
+    assert (
+        "reasoning effort" in reply("", {"reasoning_content": "Is it a 4?"}, finish_reason="length").problem
+    )
+    assert "context" in reply(stop_reason="model_context_window_exceeded").problem
+    assert "max_tokens" in reply(finish_reason="length").problem
+    assert "guardrail_intervened" in reply(stopReason="guardrail_intervened").problem
+
+
+TEXT = {"type": "text", "text": "Score: 2"}
+THOUGHT = {"text": "Score: 1"}
+ANALYSIS = "<|channel|>analysis<|message|>Score: 1<|end|><|start|>assistant"
+BLOCKS = {
+    "anthropic": [{"type": "thinking", "thinking": "Score: 1", "signature": "x"}, TEXT],
+    "redacted": [{"type": "redacted_thinking", "data": "Score: 1"}, TEXT],
+    "bedrock": [{"type": "reasoning_content", "reasoning_content": THOUGHT}, TEXT],
+    "mistral": [{"type": "thinking", "thinking": [{"type": "text", **THOUGHT}]}, TEXT],
+    "responses": [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Score: 1"}]},
+        {"type": "text", "text": "Score: 3", "phase": "commentary"},
+        {"type": "text", "text": "Score: 2", "phase": "final_answer"},
+    ],
+    "tags": "<think>So, score: 1</think>\nScore: 2",
+    "tags and JSON": '<think>{"score": 1}</think>\n{"reasoning": "Thin.", "score": 2}',
+    "other tags": "<reasoning>\nScore: 1\n</reasoning>\nScore: 2",
+    "Magistral's": "[THINK]Score: 1[/THINK]Score: 2",
+    "the closing tag alone": "The user wants a score.\nScore: 1\n</think>\n\nScore: 2",
+    "the closing tag in a line": 'Score: 1</think>{"reasoning": "Thin.", "score": 2}',
+    "channels": f"{ANALYSIS}<|channel|>final<|message|>Score: 2<|return|>",
+    "channels and JSON": ANALYSIS + '<|channel|>final <|constrain|>json<|message|>{"score": 2}',
+    "channels without marks": 'analysisThe plot is thin. Score: 1assistantfinal{"reasoning": "Thin.", "score": 2}',
+    "JSON and a sentence": '{"reasoning": "Thin.", "score": 2}\n\nI hope that this helps.',
+    "a fence in prose": 'Here it is:\n```json\n{"reasoning": "Thin.", "score": 2}\n```\nTell me if you need more.',
+    "prose and JSON": 'The plot is thin, so a 4 is too much.\n\n{"reasoning": "Thin.", "score": 2}',
+}
+
+
+@pytest.mark.parametrize("content", BLOCKS.values(), ids=BLOCKS)
+def test_the_answer_is_read_and_the_reasoning_is_not(content: Any) -> None:
+    assert read(FORM, reply(content, finish_reason="stop"))[1] == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<think>The plot is thin, so score: 1",
+        "<think>\nScore: 1\n</think>",
+        "<|channel|>analysis<|message|>Score: 1",
+        "analysisThe plot is thin. Score: 1assistantanalysisScore: 1",
+        [{"type": "thinking", "thinking": "Score: 1"}],
+    ],
+    ids=str,
+)
+def test_reasoning_alone_is_no_answer(content: Any) -> None:
+    assert fault(reply(content, finish_reason="stop")) == "empty"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Score: 2. The answer's <think> tag does not matter.",
+        "Score: 2. The answer has a stray </think> tag.",
+        "The answer ends with `</think>`\nScore: 2",
+        "Analysis of the plot: thin.\nScore: 2",
+    ],
+)
+def test_tags_that_are_spoken_of_hide_nothing(words: str) -> None:
+    assert without_reasoning(words) == words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        '{"reasoning": "Thin.", "score": 2} but {"score": 4}',
+        '{"reasoning": "The candidate said so.", "score": 4} That is what it claims; I say 2.',
+    ],
+)
+def test_an_object_that_the_words_behind_it_may_gainsay_is_not_taken(words: str) -> None:
+    assert reply(words).fields is None
+
+
+@pytest.mark.parametrize(
+    ("text", "high", "whole"),
+    [("4", 5, True), (" 4\n", 5, True), ("1", 10, False), ("2", 10, True), ("4 o", 5, False)],
+)
+def test_one_value_of_the_scale_is_complete_whatever_the_limit(text: str, high: float, whole: bool) -> None:
+    form = RatingSchema(Aspect(name="fluency", criteria="Is it well put?", low=1, high=high))
+    found = reply(text, finish_reason="length")
+    if whole:
+        assert read(form, found)[1] == float(text)
+    else:
+        with pytest.raises(ReplyError) as raised:
+            read(form, found)
+        assert raised.value.fault == "cut_off"
+
+
+# Reading that is not linear in the length would take hours over these.
+@pytest.mark.parametrize(
+    "piece", ["<think>", "</think>", "<|channel|>", "<think>a</think>\n", "{", "\n{", "```json\n{"]
+)
+def test_a_long_reply_is_read(piece: str) -> None:
+    assert reply(piece * 300_000, finish_reason="stop").fields is None

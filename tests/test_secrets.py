@@ -1,0 +1,318 @@
+"""Keys and control characters: what a provider echoes reaches no file, no screen and no exception."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import pickle
+import re
+import sqlite3
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from jurygraph.eval import aevaluate
+from jurygraph.eval.journal import JournalError
+from jurygraph.eval.run.results import Result
+from jurygraph.eval.run.run_log import logging_to
+from jurygraph.graphs import single
+from jurygraph.nodes.models.provider_errors import ResponseError
+from jurygraph.state.errors import (
+    DataError,
+    Fault,
+    InputError,
+    JurygraphError,
+    ModelCallError,
+    ReplyError,
+    StoppedError,
+    TransientCallError,
+    UsageError,
+)
+from jurygraph.state.redaction import redact, redact_all, remember_secrets
+from langchain_core.language_models import BaseChatModel
+from langchain_google_genai import ChatGoogleGenerativeAI
+from langchain_openai import ChatOpenAI
+from openai import DefaultAsyncHttpxClient
+from pydantic import SecretStr
+
+from .loopback import Answer, Failure, Provider, Raw, Request
+from .processes import in_this_process
+
+# Like no provider's keys: only where it came from tells that it is one.
+KEY = "Zwiebel+kuchen/17"
+STEERING = "\x1b[31mred\x1b]0;title\x07\x9b31m\u202eback\u2066"
+TASK = {"kind": "score", "source": "It rained.", "candidate": "Rain.", "aspect": "consistency"}
+
+
+def echo(request: Request) -> Failure:
+    """An error that quotes all headers of the request, as some gateways send it."""
+    return Failure(401, f"no access: {json.dumps(dict(request.headers))} {STEERING}")
+
+
+def echo_in_pieces(request: Request) -> Failure:
+    """The key where a message of 500 characters is cut."""
+    return Failure(401, f"{'x' * 430} {request.headers} {STEERING}", headers={"x-echo": "1"})
+
+
+def echo_as_page(request: Request) -> Raw:
+    """The page of a proxy, with the raw headers, and the key where 200 characters end."""
+    lines = "\r\n".join(f"{name}: {value}" for name, value in request.headers.items())
+    return Raw(f"<pre>{'x' * 90}{lines}{STEERING}</pre>", "text/html", 403)
+
+
+def echo_inside_a_reply(request: Request) -> Raw:
+    """Status 200 with an error in the body."""
+    return Raw(json.dumps({"error": {"message": f"{dict(request.headers)}{STEERING}", "code": 401}}))
+
+
+def echo_and_try_again(request: Request) -> Failure:
+    """An error that may pass, so that it is logged between the attempts."""
+    return Failure(503, f"{dict(request.headers)}{STEERING}")
+
+
+ECHOES = [echo, echo_in_pieces, echo_as_page, echo_inside_a_reply, echo_and_try_again]
+
+
+CLIENTS = ["fast", "openai", "headers", "google by name", "google"]
+
+
+@asynccontextmanager
+async def client(provider: Provider, kind: str) -> AsyncIterator[str | BaseChatModel]:
+    """Each real client: by name, or as an object with a key of its own."""
+    async with DefaultAsyncHttpxClient() as http:
+        if kind in ("openai", "headers"):
+            key, headers = (
+                (KEY, {}) if kind == "openai" else ("none", {"api-key": KEY, "X-Auth": f"Token {KEY}"})
+            )
+            yield ChatOpenAI(
+                model="gpt-4o-mini",
+                api_key=SecretStr(key),
+                default_headers=headers,
+                base_url=provider.openai_url,
+                max_retries=0,
+                http_async_client=http,
+            )
+        elif kind == "google":
+            chat = ChatGoogleGenerativeAI(
+                model="gemini-2.0-flash", api_key=SecretStr(KEY), base_url=provider.url, max_retries=1
+            )
+            yield chat
+            assert chat.client is not None
+            await chat.client.aio.aclose()
+        else:
+            yield "openai:gpt-4o-mini" if kind == "fast" else "google_genai:gemini-2.0-flash"
+
+
+def leaks(text: str) -> list[str]:
+    """What must not be in a text: the key, whole, quoted or in part, and characters that steer a screen."""
+    found = [form for form in (KEY, KEY[:9], "kuchen/17", "Zwiebel%2Bkuchen") if form in text]
+    return found + re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+
+
+@pytest.fixture
+def keyed(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
+    for name in ("OPENAI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", provider.url)
+    return provider
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize("answer", ECHOES)
+@pytest.mark.parametrize("kind", CLIENTS)
+async def test_an_echoed_key_is_in_no_exception(
+    keyed: Provider, kind: str, answer: Callable[[Request], Answer]
+) -> None:
+    keyed.play(by=answer)
+    async with client(keyed, kind) as model:
+        graph = single.build(models={"*": model}).compile()
+        with pytest.raises(ModelCallError) as caught:
+            await graph.ainvoke({"task": TASK})
+    error: BaseException | None = caught.value
+    assert leaks("".join(traceback.format_exception(caught.value))) == []
+    while error is not None:
+        assert leaks(f"{error} {error!r} {error.args!r}") == []
+        error = error.__cause__
+    assert len(keyed.requests) >= 1
+    assert KEY in str(keyed.requests[0].headers)
+
+
+@pytest.mark.usefixtures("fast_retries")
+@pytest.mark.parametrize("answer", ECHOES)
+@pytest.mark.parametrize("kind", CLIENTS)
+async def test_an_echoed_key_is_in_no_file_of_a_run(
+    keyed: Provider, tmp_path: Path, kind: str, answer: Callable[[Request], Answer]
+) -> None:
+    keyed.play(by=answer)
+    async with client(keyed, kind) as model:
+        with logging_to(tmp_path / "out", None):
+            done = await aevaluate(
+                "single",
+                "demo",
+                aspects=["consistency"],
+                models={"*": model},
+                limit=2,
+                attempts=2,
+                out=tmp_path / "out",
+            )
+    assert len(done.failed) == 2
+    assert leaks(str(done.failed)) == []
+    names = {path.name for path in files_in(tmp_path)}
+    assert {"results.jsonl", "run.json", "log.jsonl", "journal.sqlite"} <= names
+    assert {path.name: leaks(contents(path)) for path in files_in(tmp_path)} == {name: [] for name in names}
+
+
+def test_an_echoed_key_is_on_no_screen_and_in_no_report(
+    keyed: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command line, from the run to every export, with an address that holds a password too."""
+    monkeypatch.chdir(tmp_path)
+    keyed.play(by=echo)
+    address = keyed.openai_url.replace("://", "://me:Pfannkuchen@")
+    model = f"openai:gpt-4o-mini?base_url={address}"
+    run = ("run", "single", "--data", "demo", "--limit", "2", "--aspects", "consistency", "--out", "out")
+    for command in (
+        (*run, "--model", model, "--attempts", "1", "--verbose"),
+        (
+            "report",
+            "out",
+            "--html",
+            "page.html",
+            "--markdown",
+            "tables.md",
+            "--csv",
+            "csv",
+            "--latex",
+            "tables.tex",
+        ),
+        ("show", "out", "lighthouse-good"),
+        ("journal", "out"),
+    ):
+        said = in_this_process(*command, cwd=tmp_path)
+        assert leaks(said.stdout + said.stderr) == [], command
+        assert "Pfannkuchen" not in said.stdout + said.stderr, command
+    for path in files_in(tmp_path):
+        assert leaks(contents(path)) == [], path
+        assert "Pfannkuchen" not in contents(path), path
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def contents(path: Path) -> str:
+    """The text of a file, also of what stands compressed in a page; strings as they are inside JSON."""
+    raw = path.read_bytes()
+    if path.suffix == ".sqlite":
+        with sqlite3.connect(path) as database:
+            return "\n".join(database.iterdump())
+    text = raw.decode(errors="replace")
+    if path.suffix == ".html":
+        packed = re.findall(r"H4sI[A-Za-z0-9+/=]+", text)
+        assert packed
+        return "\n".join(gzip.decompress(base64.b64decode(one)).decode() for one in packed) + text
+    if path.suffix in (".json", ".jsonl"):
+        return (
+            "\n".join(str(json.loads(line)) for line in text.splitlines() if path.suffix == ".jsonl") or text
+        )
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://host/v1?api_key=abc&n=1", "https://host/v1?api_key=***&n=1"),
+        ("https://host/models/m:generate?key=abc", "https://host/models/m:generate?key=***"),
+        ("postgresql://me:pw@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("https://ghtoken@host/db", "https://***@host/db"),
+        ("Authorization: Bearer abc", "Authorization: Bearer ***"),
+        ("authorization: Basic bWU6cHc=", "authorization: Basic ***"),
+        ('"Authorization": "Custom abc"', '"Authorization": "***"'),
+        ('{\\"x-api-key\\": \\"abc\\"}', '{\\"x-api-key\\": \\"***\\"}'),
+        ("x-goog-api-key: abc", "x-goog-api-key: ***"),
+        ("[(b'x-api-key', b'abc'), (b'n', b'1')]", "[(b'x-api-key', b'***'), (b'n', b'1')]"),
+        ("ChatX(api_key='abc', n=1)", "ChatX(api_key='***', n=1)"),
+        ("cookie: session=abc; other=def", "cookie: ***"),
+        ("aws_secret_access_key=abc", "aws_secret_access_key=***"),
+        ("sk-proj-abcdefgh1", "***"),
+        ("a\x1b[31mb\x07\u202ec\nd", "a\\x1b[31mb\\x07\\u202ec\nd"),
+    ],
+)
+def test_keys_are_known_by_their_place_and_form(text: str, shown: str) -> None:
+    assert redact(text) == shown
+    assert redact(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens: 4096 is above the limit of 2048 tokens",
+        "OPENAI_API_KEY is not set, and the model openai:gpt-4o-mini cannot be called without it",
+        "{'message': 'wrong', 'code': 'invalid_api_key', 'type': 'invalid_request_error'}",
+        "runs/sk-evaluation holds no run",
+        "the key was refused: check it",
+        "é, 漢字 and 🎓 are no control characters",
+    ],
+)
+def test_what_is_no_key_is_left_alone(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        JurygraphError,
+        UsageError,
+        DataError,
+        StoppedError,
+        ModelCallError,
+        lambda words: TransientCallError(words, retry_after=2.0),
+        lambda words: ReplyError(words, "mumble"),
+        lambda words: InputError.of("a task", [Fault("missing", ("source",), words, words)]),
+        JournalError,
+        lambda words: ResponseError(words, 500, body={"error": {"message": words}}),
+    ],
+)
+def test_every_error_of_ours_is_redacted_here_and_in_another_process(
+    error: Callable[[str], Exception],
+) -> None:
+    remember_secrets({"api_key": KEY})
+    made = error(f"wrong: {KEY} {STEERING}")
+    assert "wrong: ***" in str(made)
+    sent = pickle.loads(pickle.dumps(made)) if isinstance(made, JurygraphError) else made
+    for one in (made, sent):
+        assert leaks(f"{one} {one!r} {one.args} {vars(one)}") == []
+
+
+@pytest.mark.parametrize(
+    "where", ["?api_key={}", "?temperature=api_key={}", "?base_url=http://me:{}@host&temperature=hot"]
+)
+def test_a_key_in_a_bad_setting_is_not_quoted(where: str) -> None:
+    with pytest.raises(InputError) as caught:
+        single.build(models={"*": f"openai:gpt-4o-mini{where.format('Apfelmus')}"})
+    error = caught.value
+    assert "models" in str(error)
+    assert "Apfelmus" not in f"{error} {error!r} {error.errors()} {error.faults} {error.json()}"
+
+
+def test_a_short_value_is_a_word_and_not_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    assert redact("none of them") == "none of them"
+
+
+def test_plain_data_is_redacted_by_value_and_by_name() -> None:
+    settings = {"models": {"*": {"name": "m", "base_url": "http://me:pw@host", "api_key": "abc"}}, "n": 2}
+    assert redact_all(settings) == {
+        "models": {"*": {"name": "m", "base_url": "http://me:***@host", "api_key": "***"}},
+        "n": 2,
+    }
+
+
+def test_an_error_of_an_older_run_is_redacted_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", KEY)
+    line = json.dumps({"item": "a", "protocol": "single", "status": "failed", "error": f"x {KEY} {STEERING}"})
+    assert leaks(str(Result.model_validate_json(line).error)) == []

@@ -1,0 +1,68 @@
+"""What a provider says that a request took, sensible or not: read once, never an exception, never less than nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from jurygraph.nodes.models.response_parsing import replies
+from jurygraph.state.usage import Usage
+from langchain_core.messages import AIMessage
+
+from .loopback import Provider, Raw
+from .loopback_debate import OPENAI, run
+
+MODEL = "openai:gpt-4o-mini"
+ODD = ["many", "", 12.5, 1e30, -5, 0, None, True, [7], {"n": 7}, float("inf"), float("nan")]
+
+
+def usage(text: str = "Score: 4", label: str = MODEL, **said: Any) -> Usage:
+    message = AIMessage(text)
+    # As some clients do: without the checks of the class.
+    message.usage_metadata = {"total_tokens": 0, **said}  # type: ignore[typeddict-item]
+    return replies([message], label, 0.0).usage
+
+
+@pytest.mark.parametrize("count", ODD, ids=str)
+def test_an_odd_count_makes_the_cost_unknown(count: Any) -> None:
+    for found in (usage(input_tokens=count, output_tokens=20), usage(input_tokens=100, output_tokens=count)):
+        assert found.cost_usd is None
+        assert min(found.input_tokens, found.output_tokens) >= 0
+    assert usage(input_tokens=count, output_tokens=20, label="offline").cost_usd == 0
+
+
+@pytest.mark.parametrize("cached", [-5, 1e30, "many", 101])
+def test_an_odd_count_of_cached_tokens_makes_the_cost_unknown(cached: Any) -> None:
+    found = usage(input_tokens=100, output_tokens=20, input_token_details={"cache_read": cached})
+    assert (found.cost_usd, found.cached_input_tokens, found.input_tokens) == (None, 0, 100)
+
+
+def test_whole_numbers_in_other_clothes_are_counts() -> None:
+    found = usage(input_tokens="100", output_tokens=20.0, input_token_details={"flex_cache_read": 40})
+    assert (found.input_tokens, found.output_tokens, found.cached_input_tokens) == (100, 20, 40)
+    assert found.cost_usd == pytest.approx((60 * 0.15 + 40 * 0.075 + 20 * 0.6) / 1e6)
+
+
+def test_an_empty_reply_may_have_taken_no_token() -> None:
+    assert usage("", input_tokens=100, output_tokens=0).cost_usd == pytest.approx(15e-6)
+
+
+@pytest.mark.parametrize("count", ["many", 12.5, 1e30, -5, None, [7]], ids=str)
+def test_a_response_with_an_odd_count_is_read_and_paid_once(provider: Provider, count: Any) -> None:
+    def completion(words: dict[str, Any]) -> Raw:
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": json.dumps(words)},
+            "finish_reason": "stop",
+        }
+        taken = {"prompt_tokens": count, "completion_tokens": 20, "total_tokens": count}
+        taken |= {"prompt_tokens_details": {"cached_tokens": count}, "completion_tokens_details": None}
+        return Raw(json.dumps({"id": "x", "model": "gpt-4o-mini", "choices": [choice], "usage": taken}))
+
+    provider.play(
+        completion({"reasoning": "Level.", "score": 4}),
+        completion({"feedback": "Nothing.", "no_issue": True}),
+    )
+    verdict, _ = run("async", models={"*": OPENAI})
+    assert (verdict.score, verdict.cost_usd, len(provider.requests)) == (4, None, 2)

@@ -259,9 +259,9 @@ def test_append_changes_neither_side(before: list[int], new: list[int]) -> None:
     assert (before, new) == kept
 
 
-def test_append_copes_with_nothing() -> None:
+def test_append_begins_with_nothing_and_is_emptied_by_none() -> None:
     assert append(None, [1]) == [1]
-    assert append([1], None) == [1]
+    assert append([1], None) == []
 
 
 def test_pydantic_objects_become_json_in_the_state() -> None:

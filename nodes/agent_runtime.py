@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import SettingsT
@@ -24,6 +24,7 @@ from .models.loaded_model import LoadedModel
 from .models.send import invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_templates import Prompt, Prompts
+from .repairs import copy_warning, repair_request, value_alone
 
 SAMPLING_TEMPERATURE = 1.0
 """Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""
@@ -184,15 +185,18 @@ class AgentRuntime(Generic[SettingsT]):
                     error.agent, error.round, error.turn = question.agent, question.round, turn
                     raise
                 # The conversation grows: a second repair request comes after the first one and its reply.
-                messages = [*calls[-1].messages, *self._repair_request(question, error, model)]
-                calls.append(self._call(question, model, messages, len(replies)))
+                form = self._format_instructions(question.form, model)
+                messages = [*calls[-1].messages, *repair_request(self.prompts, error, form)]
+                again = self._call(question, model, messages, len(replies))
+                calls.append(
+                    replace(again, schema=value_alone(again.schema)) if error.fault == "cut_off" else again
+                )
                 replies.append(await send(calls[-1]))
             else:
                 turn = _turn(question, replies, content, value, model.label)
                 self.publish_turn(turn)
-                return Answer(
-                    turn, (*model.warnings, *_repair_warnings(question, replies)), replies[-1].tokens
-                )
+                told = _warnings(question, replies, content, call)
+                return Answer(turn, (*model.warnings, *told), replies[-1].tokens)
 
     async def _repair_first_sample(self, question: Question, sampled: Sequence[SampledReply]) -> Answer:
         """Request the first sample again where none can be read; on failure invalidate the calls of all samples."""
@@ -214,12 +218,6 @@ class AgentRuntime(Generic[SettingsT]):
         form = self._format_instructions(question.form, model)
         system, user = question.prompt.messages(form, self.settings.layout)
         return [SystemMessage(system), HumanMessage(user)]
-
-    def _repair_request(self, question: Question, error: ReplyError, model: LoadedModel) -> list[BaseMessage]:
-        form = self._format_instructions(question.form, model)
-        request = self.prompts.render("shared/repair", problem=error.problem, form=form)
-        # Some providers refuse an assistant's message without text.
-        return [AIMessage(error.reply or "(no text)"), HumanMessage(request)]
 
     def _format_instructions(self, form: OutputSchema, model: LoadedModel) -> str:
         structured = self._asks_for_json(model) and not isinstance(form, TextSchema)
@@ -296,12 +294,10 @@ def _unread_warnings(question: Question, turns: Sequence[Turn]) -> tuple[str, ..
     return (f"{question.agent}, round {question.round}: {samples}",)
 
 
-def _repair_warnings(question: Question, replies: list[Reply]) -> tuple[str, ...]:
-    if len(replies) == 1:
-        return ()
-    return (
-        f"{question.agent}, round {question.round}: the reply was asked for again {len(replies) - 1} time(s)",
-    )
+def _warnings(question: Question, replies: list[Reply], content: str, call: Call) -> tuple[str, ...]:
+    who = f"{question.agent}, round {question.round}"
+    again = f"{who}: the reply was asked for again {len(replies) - 1} time(s)"
+    return (*((again,) if len(replies) > 1 else ()), *copy_warning(who, content, call.messages))
 
 
 class SampledReply(NamedTuple):

@@ -135,6 +135,8 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     graphs, bound_judges = {}, {}
     # A protocol that is named twice is judged once.
     chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))
+    if not chosen:
+        raise UsageError(f"no protocol was named; there are {', '.join(protocol_names())}")
     for name in chosen:
         given = _settings_for(name, chosen, options.get("settings") or {})
         settings, models = _settings_and_models(name, given, options, recording)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from typing import Any
 
+from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
@@ -162,7 +163,8 @@ class LoadedModel:
         """
         given = dict(parameters or {})
         chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
-        if not may_be_cached and chat.cache is not False:
+        # A copy is made only where a cache would answer: a model of the caller's own may hold state.
+        if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
             chat = chat.model_copy(update={"cache": False})
         if not isinstance(chat, OfflineJudge | ScriptedModel):
             chat = for_running_loop(chat, made_for_it=not self._shared)

@@ -27,6 +27,7 @@ from .models.send import invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_templates import Prompt, Prompts
 from .repairs import copy_warning, repair_request, value_alone
+from .replies import Shown
 
 SAMPLING_TEMPERATURE = 1.0
 """Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""
@@ -53,6 +54,11 @@ class Question:
     form: OutputSchema
     details: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def reader(self) -> OutputSchema:
+        """The form with the texts that the agent is shown, so that what it reprints of them is no value of its own."""
+        return replace(self.form, shown=Shown.in_prompt(self.prompt.user))
 
 
 @dataclass(frozen=True)
@@ -183,7 +189,7 @@ class AgentRuntime(Generic[SettingsT]):
         model, calls, replies = call.model, [call], [reply]
         while True:
             try:
-                content, value = read(question.form, replies[-1])
+                content, value = read(question.reader, replies[-1])
             except ReplyError as error:
                 turn = self._turn(id, question, replies, replies[-1].text, None, model.label)
                 self.publish_turn(turn, error.problem)
@@ -221,7 +227,7 @@ class AgentRuntime(Generic[SettingsT]):
     def _sample_turn(self, question: Question, reply: Reply, model: str) -> Turn:
         """Make the turn of one sample; its value is None if the reply cannot be read."""
         try:
-            content, value = read(question.form, reply)
+            content, value = read(question.reader, reply)
         except ReplyError:
             content, value = reply.text, None
         return self._turn(self.turn_ids.next(question.agent), question, [reply], content, value, model)

@@ -12,6 +12,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
+from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
@@ -163,7 +164,8 @@ class LoadedModel:
         """
         given = dict(parameters or {})
         chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
-        if not may_be_cached and chat.cache is not False:
+        # A copy is made only where a cache would answer: a model of the caller's own may hold state.
+        if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
             chat = chat.model_copy(update={"cache": False})
         if not isinstance(chat, OfflineJudge | ScriptedModel):
             chat = for_running_loop(chat, made_for_it=not self._shared)

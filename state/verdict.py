@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .schema import first_paragraph
 from .tasks import TaskKind
 from .transcript import Score
 from .usage import Usage
@@ -28,7 +29,7 @@ class Verdict(BaseModel, Usage):
     4.0
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, json_schema_extra=first_paragraph)
 
     protocol: str = Field(description="Which protocol judged.")
     kind: TaskKind = Field(description="`score` or `compare`.")
@@ -44,6 +45,10 @@ class Verdict(BaseModel, Usage):
         default=None,
         description="Whether both orders of the answers gave one winner; null for a single order.",
     )
+    explanation: str = Field(
+        default="", description="The words that carry the verdict, of the agent that decided it."
+    )
+    explained_by: str | None = Field(default=None, description="The id of the turn with these words.")
     details: dict[str, Any] = Field(default_factory=dict, description="What is particular to the protocol.")
     warnings: tuple[str, ...] = Field(default=(), description="What a reader of the verdict should know.")
 

@@ -170,6 +170,8 @@ def requested_turn(call: Call) -> RequestedTurn:
     nodes = [part.partition(":")[0] for part in str(marks.get("langgraph_checkpoint_ns", "")).split("|")]
     flips = [name == "swapped" for name in nodes if name in ("straight", "swapped")]
     about = call.metadata
+    # Protocols that are calibrated by themselves show their agents both orders in one graph.
+    flips += [about["order"] == 2] if "order" in about else []
     turn_key = TurnKey(
         agent=str(about["agent"]),
         round=int(about["round"]),

@@ -9,8 +9,10 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
+from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
@@ -162,7 +164,8 @@ class LoadedModel:
         """
         given = dict(parameters or {})
         chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
-        if not may_be_cached and chat.cache is not False:
+        # A copy is made only where a cache would answer: a model of the caller's own may hold state.
+        if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
             chat = chat.model_copy(update={"cache": False})
         if not isinstance(chat, OfflineJudge | ScriptedModel):
             chat = for_running_loop(chat, made_for_it=not self._shared)
@@ -177,6 +180,15 @@ class LoadedModel:
         if not speaks_chat_completions(self.chat):
             return False
         return what in type(self.chat).model_fields
+
+    @cached_property
+    def asked_name(self) -> str | None:
+        """The model's name as its client sends it, or None where the name says nothing about the model."""
+        # A deployment at Azure is called whatever its owner likes.
+        if self.plays_roles or any(one.__name__ == "AzureChatOpenAI" for one in type(self.chat).__mro__):
+            return None
+        name = self.chat._get_ls_params().get("ls_model_name")
+        return name if isinstance(name, str) and name else None
 
     @property
     def seed(self) -> int | None:

@@ -23,6 +23,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
 from .event_loop import on_loop_end
+from .redirects import HOOKS, stop_redirect
 
 T = TypeVar("T")
 
@@ -52,6 +53,13 @@ async def close(chat: BaseChatModel) -> None:
     if _provider_client(chat) is None:
         for client in _http_clients(chat):
             await client.aclose()
+
+
+def stop_redirects(chat: BaseChatModel) -> None:
+    """Have a chat model's own async client follow no redirect that it should not; see ``redirects.py``."""
+    for client in _http_clients(chat):
+        if (hooks := getattr(client, "event_hooks", None)) is not None:
+            client.event_hooks = {**hooks, "response": [*hooks.get("response", ()), stop_redirect]}
 
 
 def _http_clients(chat: BaseChatModel) -> list[Any]:
@@ -100,7 +108,7 @@ def _own_client(client: Any, loop: asyncio.AbstractEventLoop, proxy: str | None)
         if loop not in kept:
             package = import_module(type(client).__module__.partition(".")[0])
             options = {"proxy": proxy} if proxy else {}
-            http = package.DefaultAsyncHttpxClient(timeout=client.timeout, **options)
+            http = package.DefaultAsyncHttpxClient(timeout=client.timeout, event_hooks=HOOKS, **options)
             kept[loop] = client.copy(http_client=http)
             _TO_CLOSE.setdefault(loop, WeakSet()).add(http)
         return kept[loop]

@@ -23,6 +23,8 @@ from . import chat_classes, prices
 from .chat_classes import class_parameters, further_parameters
 from .loaded_model import Connections, LoadedModel, _label, identity_of_name
 from .loop_clients import close as close_connections
+from .loop_clients import stop_redirects
+from .redirects import HOOKS
 
 OFFLINE = ModelSpec(name="offline")
 
@@ -184,6 +186,7 @@ def _make(spec: ModelSpec) -> LoadedModel:
         chat, close = _PROVIDERS[provider].make(spec, name)
         return LoadedModel(spec.name, chat, identity, Connections(close))
     chat = chat_classes.make_chat_model(spec)
+    stop_redirects(chat)
     return LoadedModel(spec.name, chat, identity, Connections(partial(close_connections, chat)))
 
 
@@ -207,7 +210,7 @@ def _openai(spec: ModelSpec, name: str) -> Made:
     if _RESPONSES_ONLY.match(name):
         given.setdefault("use_responses_api", True)
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
-    http = DefaultAsyncHttpxClient(timeout=None)
+    http = DefaultAsyncHttpxClient(timeout=None, event_hooks=HOOKS)
     chat = FastChatOpenAI(model=name, http_async_client=http, **given)
     chat.prepare()
     return chat, http.aclose
@@ -224,6 +227,12 @@ def _google(spec: ModelSpec, name: str) -> Made:
 
     # Here the first attempt counts as one of the retries.
     given = {"max_retries": 1, **class_parameters(spec, ChatGoogleGenerativeAI)}
+    # Its two HTTP clients name differently what neither of them shall do.
+    given["client_args"] = {
+        **given.get("client_args", {}),
+        "allow_redirects": False,
+        "follow_redirects": False,
+    }
     chat = ChatGoogleGenerativeAI(model=name, **given)
     assert chat.client is not None
     return chat, chat.client.aio.aclose

@@ -28,9 +28,10 @@ from ..nodes.bound_judge import BoundJudge, Models
 from ..nodes.round_scores import scores_of_roles
 from ..nodes.sync_bridge import run_blocking
 from ..state.errors import UsageError
-from ..state.graph_state import AgentState, JudgeInput, JudgeOutput, JudgeState
+from ..state.graph_state import AgentState, JudgeOutput, JudgeState
 from ..state.settings import Settings, SettingsT, make_settings
 from ..state.settings.base_settings import explicitly_set
+from ..state.task_inputs import input_schema_of
 from ..state.transcript import Score, merge_turns
 from .protocol_record import Protocol
 from .side_by_side import side_by_side, threads_side_by_side
@@ -88,7 +89,10 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         scores: ScoresByRound | None = None,
     ) -> None:
         super().__init__(
-            JudgeState, context_schema=settings_class, input_schema=JudgeInput, output_schema=JudgeOutput
+            JudgeState,
+            context_schema=settings_class,
+            input_schema=input_schema_of(protocol.kinds),
+            output_schema=JudgeOutput,
         )
         chats = {role: m for role, m in (models or {}).items() if isinstance(m, BaseChatModel)}
         names = {role: m for role, m in (models or {}).items() if role not in chats}

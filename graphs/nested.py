@@ -29,6 +29,7 @@ from ..state.call_counts import CallsByRole, Can
 from ..state.errors import InputError, UsageError
 from ..state.graph_state import JudgeOutput, as_json, latest
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
+from ..state.task_inputs import EXAMPLES, JudgeInput, input_schema_of, kinds_of_input
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn, merge_turns
 from ..state.verdict import Verdict
@@ -86,6 +87,12 @@ class JudgeSlot(NamedTuple):
         """Make the slot of a given graph, compiled or not; a run's context cannot exchange it."""
         compiled = graph.compile() if isinstance(graph, StateGraph) else graph
         return cls(compiled, lambda _context: (None, None))
+
+
+def shared_input(*slots: JudgeSlot) -> type[Any]:
+    """Return the input of a wrapper: the kinds of task that all judges in it take, as far as their graphs tell."""
+    inputs = [getattr(getattr(slot.graph, "builder", None), "input_schema", JudgeInput) for slot in slots]
+    return input_schema_of([kind for kind in EXAMPLES if all(kind in kinds_of_input(one) for one in inputs)])
 
 
 def nested_judge_node(

@@ -70,7 +70,7 @@ def test_no_label_in_the_picture_lies_on_another(picture: tuple[str, ElementTree
 
 def label_boxes(group: ElementTree.Element) -> list[tuple[float, ...]]:
     """Left, top, right and bottom of each label, read from its place and its ground."""
-    boxes = []
+    boxes: list[tuple[float, ...]] = []
     for label in group:
         ground = label.find(".//{http://www.w3.org/2000/svg}rect[@height]")
         if ground is not None:

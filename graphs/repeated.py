@@ -23,8 +23,9 @@ from ..nodes.bound_judge import Models
 from ..nodes.decision import distance
 from ..state.aggregation import majority, mean_by_round, mean_of, standard_deviation, winner_by_mean
 from ..state.call_counts import CallsByRole, Can
-from ..state.graph_state import JudgeInput, JudgeOutput
+from ..state.graph_state import JudgeOutput
 from ..state.settings import RepeatedSettings
+from ..state.task_inputs import JudgeInput
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Score, Turn, append, usage_of_turns
 from ..state.verdict import Verdict
@@ -43,6 +44,7 @@ from .nested import (
     nothing_handed_in,
     rename_verdict,
     roles_of,
+    shared_input,
 )
 from .protocol_record import Protocol
 
@@ -99,7 +101,10 @@ class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
         check: Callable[[object, TaskKind], None] = lambda _context, _kind: None,
     ) -> None:
         super().__init__(
-            RepeatsState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
+            RepeatsState,
+            context_schema=context_schema,
+            input_schema=shared_input(slot),
+            output_schema=JudgeOutput,
         )
 
         def prepare(state: RepeatsState) -> dict[str, Any]:

@@ -60,10 +60,16 @@ COMMANDS = {
         "Compute reference metrics such as ROUGE-L; no model is called.",
         "jurygraph measure rouge-l --data demo --limit 5 --out runs/rouge",
     ),
+    "check-model": _Command(
+        "check_model",
+        _JUDGE,
+        "Try a model in a few cheap calls: what judges will use of it.",
+        "jurygraph check-model offline",
+    ),
     "report": _Command(
         "report",
         _READ,
-        "Compare judges: agreement with humans, cost, debate diagnostics.",
+        "Compare judges: agreement with humans, cost, diagnostics.",
         "jurygraph report runs/demo --html report.html",
     ),
     "show": _Command(
@@ -137,7 +143,7 @@ class _Commands(_PlainFlags, TyperGroup):
 def _load(name: str) -> Any:
     """Import a command with its options, its help ending in an example."""
     try:
-        function = getattr(import_module(f".{COMMANDS[name].file}", __package__), name)
+        function = getattr(import_module(f".{COMMANDS[name].file}", __package__), name.replace("-", "_"))
     except KeyboardInterrupt:
         # Importing takes long enough for Ctrl-C to be pressed meanwhile.
         raise typer.Exit(INTERRUPTED) from None

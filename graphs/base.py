@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Generic
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.config import set_config_context
 from langgraph.graph import StateGraph
@@ -13,7 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 
 from ..nodes.agent_runtime import AgentRuntime
-from ..nodes.bound_judge import BoundJudge, Models
+from ..nodes.bound_judge import BoundJudge, Models, split_models
 from ..nodes.sync_bridge import run_blocking
 from ..state.graph_state import JudgeInput, JudgeOutput, JudgeState
 from ..state.settings import SettingsT, make_settings
@@ -46,13 +45,11 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         super().__init__(
             JudgeState, context_schema=settings_class, input_schema=JudgeInput, output_schema=JudgeOutput
         )
-        chats = {role: m for role, m in (models or {}).items() if isinstance(m, BaseChatModel)}
-        names = {role: m for role, m in (models or {}).items() if role not in chats}
-        given = {**(fields or {}), **({"models": names} if names else {})}
+        given, own = split_models(models, fields or {})
         bound = make_settings(settings_class, settings, given)
         self.protocol = protocol
         self.bound_judge: BoundJudge[SettingsT] = BoundJudge(
-            protocol.name, protocol.roles, bound, chats, protocol.templates
+            protocol.name, protocol.roles, bound, own, protocol.templates
         )
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import lru_cache
 from importlib import import_module
+from types import new_class
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -147,7 +148,8 @@ def _threaded(kind: type[BaseChatModel]) -> type[BaseChatModel]:
 
     # LangChain's own ``_astream`` takes the sync stream in a thread.
     members = {"_agenerate": _agenerate, "_astream": BaseChatModel._astream, "__module__": kind.__module__}
-    return type(kind)(kind.__name__, (kind,), members)
+    made: type[BaseChatModel] = new_class(kind.__name__, (kind,), exec_body=lambda body: body.update(members))
+    return made
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

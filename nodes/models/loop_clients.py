@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import import_module
 from types import new_class
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -104,7 +104,15 @@ def _own_client(client: Any, loop: asyncio.AbstractEventLoop, proxy: str | None)
             http = package.DefaultAsyncHttpxClient(timeout=client.timeout, **options)
             kept[loop] = client.copy(http_client=http)
             _TO_CLOSE.setdefault(loop, WeakSet()).add(http)
+            finalize(client, _close_later, ref(loop), http).atexit = False
         return kept[loop]
+
+
+def _close_later(loop: ref[asyncio.AbstractEventLoop], http: Any) -> None:
+    """Close connections whose chat model is gone, on the loop that they belong to, if it still runs."""
+    running = loop()
+    if running is not None and running.is_running():
+        asyncio.run_coroutine_threadsafe(http.aclose(), running)
 
 
 _CLOSING: WeakSet[asyncio.AbstractEventLoop] = WeakSet()

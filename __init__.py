@@ -12,11 +12,25 @@ Each protocol is one compiled LangGraph graph:
 """
 
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from .state import Aspect, CompareTask, JurygraphError, ReplyError, ScoreTask, UsageError, Verdict
+if TYPE_CHECKING:
+    from .state import Aspect, CompareTask, JurygraphError, ReplyError, ScoreTask, UsageError, Verdict
 
 __all__ = ["Aspect", "CompareTask", "JurygraphError", "ReplyError", "ScoreTask", "UsageError", "Verdict"]
 __version__ = "0.1.0"
 
 # Who uses the library decides what becomes of its log; Python's last resort would print half of it.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    # A name is imported when it is first asked for: the command line must be there before all that takes time.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(".state", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

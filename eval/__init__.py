@@ -1,17 +1,17 @@
 """Judge datasets, sweep over settings, analyse runs and measure agreement with people; ``cli`` has the commands.
 
-A name is imported when it is first asked for: agreement needs no graph, and a run no analysis. Only ``agreement`` is
-imported at once, since its module has the same name: a later import of the module would replace the function.
+A name is imported when it is first asked for: agreement needs no graph, and a run no analysis.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .agreement import agreement
-
 if TYPE_CHECKING:
+    from .agreement import agreement
     from .analysis import Study
     from .datasets.dataset import Dataset, load_dataset
     from .metrics import measure
@@ -58,3 +58,18 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(ModuleType):
+    """Keeps ``agreement`` the function: importing the module of that name would put the module in its place."""
+
+    @property
+    def agreement(self) -> Any:
+        return import_module(".agreement", __name__).agreement
+
+    @agreement.setter
+    def agreement(self, module: ModuleType) -> None:
+        """Leave it as it is: this is Python, telling the package of a module that was imported."""
+
+
+sys.modules[__name__].__class__ = _Package

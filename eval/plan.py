@@ -38,7 +38,7 @@ class Options(TypedDict, total=False):
     """Says how a dataset is to be judged.
 
     Attributes:
-        aspects: which aspects to score; default: all that the dataset has labels for.
+        aspects: which aspects to score, by name or as aspects of one's own; default: all that have labels.
         settings: settings by name, for all the protocols, such as ``{"n": 2}``; those of one protocol alone stand under
             its name: ``{"ensemble": {"referees": 9}}``.
         models: role to chat model or model name, ``"*"`` for all.
@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
         replies: recorded replies, or the folder of a past run: they are scored again, and no model is called.
     """
 
-    aspects: Sequence[str]
+    aspects: Sequence[str | Aspect]
     settings: Mapping[str, Any]
     models: Models | None
     limit: int | None
@@ -135,6 +135,8 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     graphs, bound_judges = {}, {}
     # A protocol that is named twice is judged once.
     chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))
+    if not chosen:
+        raise UsageError(f"no protocol was named; there are {', '.join(protocol_names())}")
     for name in chosen:
         given = _settings_for(name, chosen, options.get("settings") or {})
         settings, models = _settings_and_models(name, given, options, recording)

@@ -1,33 +1,75 @@
-"""The graph class of every protocol: its nodes know their settings, and run sync and async from one body."""
+"""The graph class of every protocol: its nodes know their settings, and run sync and async from one body.
+
+graph.agent("judge", judge)                    one agent, asked by itself
+graph.agents("juror", juror)                   agents of one role, asked side by side, a task of the graph for each
+graph.route("judge", after_judge, {            the name of an outcome, and where it leads
+    "another_round": each("advocate", advocates),
+    "agreement": "mean_scores",
+})
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import Any, Generic
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.config import set_config_context
-from langgraph.graph import StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import get_runtime
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import Send
 
 from ..nodes.agent_runtime import AgentRuntime
+from ..nodes.answer_orders import as_shown
 from ..nodes.bound_judge import BoundJudge, Models, split_models
+from ..nodes.round_scores import scores_of_roles
 from ..nodes.sync_bridge import run_blocking
-from ..state.graph_state import JudgeInput, JudgeOutput, JudgeState
-from ..state.settings import SettingsT, make_settings
+from ..state.errors import UsageError
+from ..state.graph_state import AgentState, JudgeInput, JudgeOutput, JudgeState
+from ..state.settings import Settings, SettingsT, make_settings
+from ..state.settings.base_settings import explicitly_set
+from ..state.transcript import Score, merge_turns
 from .protocol_record import Protocol
+from .side_by_side import side_by_side
+from .streamed_turns import publisher
 
+SIDE_BY_SIDE = 64
+"""The most agents that speak at once where a run's config sets no ``max_concurrency``.
+
+LangGraph gives each task of a sync run a thread, and by default there are only a few more of them than processors.
+"""
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
 Update = dict[str, Any]
-Agent = Callable[[JudgeState, AgentRuntime[SettingsT]], Awaitable[Update]]
+Agent = Callable[[Any, AgentRuntime[SettingsT]], Awaitable[Update]]
 Router = Callable[[JudgeState, SettingsT], str]
+ScoresByRound = Callable[[JudgeState], list[Score]]
+"""Returns the score (or pair) after each round from the turns in a state."""
+
+
+class FanOut(NamedTuple):
+    """Name a node of agents who are asked side by side, and how to find out who they are."""
+
+    node: str
+    agents: Callable[[JudgeState, Any], Sequence[str]]
+
+
+def each(node: str, agents: Callable[[JudgeState, Any], Sequence[str]]) -> FanOut:
+    """Make the target of an outcome that has several agents speak at once, in every order of the answers.
+
+    Args:
+        node: a node that was added with ``agents``.
+        agents: returns the names of those who speak now, from the state and the settings.
+    """
+    return FanOut(node, agents)
 
 
 class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
     """A LangGraph graph over the judges' state whose nodes and routers know the settings of the run.
 
-    Each protocol wires its own, from ``prepare`` to ``conclude``, with ``agent`` for nodes, ``route`` for conditional
-    edges, and LangGraph's own ``add_edge``.
+    Each protocol wires its own, from ``prepare`` to ``conclude``, with ``agent`` and ``agents`` for nodes, ``route``
+    for conditional edges, and LangGraph's own ``add_edge``.
 
     Attributes:
         protocol: what the rest of the package knows of the protocol.
@@ -41,6 +83,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         settings: SettingsT | Mapping[str, Any] | None = None,
         models: Models | None = None,
         fields: Mapping[str, Any] | None = None,
+        scores: ScoresByRound | None = None,
     ) -> None:
         super().__init__(
             JudgeState, context_schema=settings_class, input_schema=JudgeInput, output_schema=JudgeOutput
@@ -51,30 +94,135 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         self.bound_judge: BoundJudge[SettingsT] = BoundJudge(
             protocol.name, protocol.roles, bound, own, protocol.templates
         )
+        self._scores = scores or scores_of_roles(protocol.role_kinds)
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:
-        """Add a node: an async function of the state and the agents' runtime (settings, prompts, models)."""
+        """Add a node that is asked by itself: an async function of the state and the agents' runtime."""
 
         async def act(state: JudgeState) -> Update:
-            runtime = get_runtime()
-            return await body(state, await self.bound_judge.runtime(runtime.context, runtime.stream_writer))
+            if (START, name) in self.edges:
+                # Nothing of an earlier run on the same thread counts, neither its turns nor its settings.
+                context = get_runtime().context
+                update = await body(state, await self._runtime(state, context))
+                return {**update, "settings": begun_with(self.bound_judge.bound, context)}
+            update = await body(self._current(state), await self._runtime(state, self._context(state)))
+            return self._with_scores(state, update)
 
         self.add_node(name, AsyncNode(name, act))
 
-    def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str]) -> None:
+    def agents(self, name: str, body: Agent[SettingsT]) -> None:
+        """Add a node for agents who are asked side by side: its function is called for each, ``state["agent"]``.
+
+        An agent that fails is asked again alone when the graph is resumed: the others' calls are not cut short.
+        """
+
+        async def act(state: AgentState) -> Update:
+            async with side_by_side(get_runtime()):
+                return await body(state, await self._runtime(state, self._context(state)))
+
+        self.add_node(name, AsyncNode(name, act))
+
+    def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str | FanOut]) -> None:
         """Add a conditional edge: a pure function of the state and the settings names the outcome.
 
         Args:
-            source: the node behind which the question is asked.
+            source: the node behind which the question is asked. Behind ``agents`` it is asked once for each of them,
+                who do not know each other's words yet: such a router may only look at the settings and the round.
             router: returns the name of an outcome.
-            targets: the next node for each outcome; drawings show the outcome on the edge.
+            targets: the next node for each outcome, or ``each(...)``; drawings show the outcome on the edge.
         """
+        decide = SyncFunction(router.__name__, lambda asked: router(*asked), traced=True)
 
-        def choose(state: JudgeState) -> str:
-            return router(state, self.bound_judge.settings(get_runtime().context))
+        def choose(state: JudgeState) -> str | list[Send]:
+            asked = self._current(state), self.bound_judge.settings(self._context(state))
+            target = targets[outcome := decide.invoke(asked)]
+            return self._sends(target, *asked) if isinstance(target, FanOut) else outcome
 
-        nodes: dict[Hashable, str] = dict(targets.items())
-        self.add_conditional_edges(source, SyncFunction(router.__name__, choose), nodes)
+        nodes = {
+            name: target.node if isinstance(target, FanOut) else target for name, target in targets.items()
+        }
+        self.add_conditional_edges(
+            source, SyncFunction(router.__name__, choose), cast("dict[Hashable, str]", nodes)
+        )
+
+    def compile(self, *args: Any, **kwargs: Any) -> Graph:
+        """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""
+        graph = super().compile(*args, **kwargs)
+        graph.config = {"max_concurrency": SIDE_BY_SIDE, **(graph.config or {})}
+        return graph
+
+    def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
+        """Send each agent what it is shown of the state, in every order of the answers."""
+        agents, sends = target.agents(state, settings), []
+        for order in state.get("orders") or [1]:
+            shown = self._current(as_shown(state, order))
+            payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
+            if len(state.get("orders") or ()) > 1:
+                payload["order"] = order
+            sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
+        return sends
+
+    async def _runtime(self, state: JudgeState, context: object) -> AgentRuntime[SettingsT]:
+        publish = publisher(get_runtime().stream_writer)
+        return (await self.bound_judge.runtime(context, publish)).beginning_with(state)
+
+    def _context(self, state: JudgeState) -> object:
+        """Return the context of the run; without one, that of the run which began the thread."""
+        runtime: Runtime[Any] | None = get_runtime()
+        # ``update_state`` runs the routers without a runtime.
+        context = runtime.context if runtime else None
+        begun = state.get("settings")
+        return context if begun is None else _continued(type(self.bound_judge.bound), context, begun)
+
+    def _current(self, state: Any) -> Any:
+        """Return the state with ``scores`` and ``round`` as they follow from the turns in it."""
+        turns = state.get("transcript") or ()
+        if not turns:
+            return state
+        last = max(turn["round"] for turn in turns)
+        return {**state, "scores": self._scores(state), "round": max(state.get("round") or 0, last)}
+
+    def _with_scores(self, state: JudgeState, update: Update) -> Update:
+        """Complete the update of a node by the scores and the round that the turns lead to."""
+        turns = merge_turns(state.get("transcript"), update.get("transcript") or ())
+        if not turns or ("transcript" in update and update["transcript"] is None):
+            return update
+        details = {**(state.get("details") or {}), **(update.get("details") or {})}
+        current = self._current({**state, **update, "transcript": turns, "details": details})
+        return {**update, "scores": current["scores"], "round": current["round"]}
+
+
+def begun_with(settings: Settings, context: object) -> Update:
+    """Return what a run's context set, as plain JSON for the state."""
+    if type(context) is not type(settings):
+        return {}
+    assert isinstance(context, Settings)
+    given = explicitly_set(context)
+    return context.model_dump(mode="json", include=set(given)) if given else {}
+
+
+def _continued(settings: type[Settings], context: object, begun: Mapping[str, Any]) -> object:
+    """Return the context to go on with: the one at hand over the one that the thread was begun with.
+
+    Raises:
+        UsageError: a setting of the protocol's own has changed, and with it what the agents' turns mean.
+    """
+    if type(context) is not settings:
+        return settings.model_validate(begun) if begun else context
+    assert isinstance(context, Settings)
+    given = context.model_dump(mode="json", include=set(explicitly_set(context)))
+    if given == begun:
+        return context
+    # Models, repairs and the like may change between the calls of one debate; what decides its course may not.
+    own = [name for name in given if name not in Settings.model_fields and given[name] != begun.get(name)]
+    if own:
+        now = ", ".join(f"{name}={given[name]!r}" for name in own)
+        were = ", ".join(f"{name}={begun.get(name, 'as bound')!r}" for name in own)
+        raise UsageError(
+            f"this thread was begun with {were} and is resumed with {now}: resume it without these settings, or begin "
+            "another thread"
+        )
+    return settings.model_validate({**begun, **given})
 
 
 class AsyncNode(Runnable[Any, Any]):
@@ -92,18 +240,26 @@ class AsyncNode(Runnable[Any, Any]):
 
 
 class SyncFunction(Runnable[Any, Any]):
-    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread."""
+    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
 
-    def __init__(self, name: str, work: Callable[[Any], Any]) -> None:
+    Args:
+        name: what traces and drawings call it.
+        work: the function.
+        traced: whether it is a run of its own in traces, with its outcome, where somebody traces.
+    """
+
+    def __init__(self, name: str, work: Callable[[Any], Any], traced: bool = False) -> None:
         self.name = name
         self._work = work
+        self._traced = traced
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        with set_config_context(ensure_config(config)) as context:
+        given = ensure_config(config)
+        # Most runs have a callback manager to which nobody listens.
+        if self._traced and getattr(given.get("callbacks"), "handlers", given.get("callbacks")):
+            return self._call_with_config(self._work, input, {**given, "run_name": self.name})
+        with set_config_context(given) as context:
             return context.run(self._work, input)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return self.invoke(input, config)
-
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]

@@ -17,7 +17,7 @@ from typing import Any
 from langgraph.graph import END, START
 
 from ..nodes.bound_judge import Models
-from ..nodes.courtroom_judge import judge_alone
+from ..nodes.courtroom_judge import by_last_ruling, judge_alone
 from ..nodes.prepare_conclude import conclude, prepare
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import BaselineSettings
@@ -60,7 +60,7 @@ def build(
     graph = ProtocolGraph(protocol, BaselineSettings, settings, models, fields)
     graph.agent("prepare", prepare(protocol))
     graph.agent("judge", judge_alone)
-    graph.agent("conclude", conclude(protocol))
+    graph.agent("conclude", conclude(protocol, decide=by_last_ruling))
     graph.add_edge(START, "prepare")
     graph.add_edge("prepare", "judge")
     graph.add_edge("judge", "conclude")

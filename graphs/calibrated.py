@@ -4,36 +4,54 @@ r"""calibrated: both orders of two answers around any protocol that compares (Fa
           \--> swapped ----+
 
 ``calibrated(graph)`` puts it around any graph; the registered protocol ``calibrated`` around the one that the setting
-``of`` names. The two orders run side by side; ``position_calibration`` has their graph.
+``of`` names. The two orders run side by side, each the whole graph inside; what the second says of the answers is
+mapped back to the task's order.
 
 Model calls: twice those of the protocol inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NotRequired, cast
 
-from langgraph.graph import StateGraph
-from langgraph.runtime import get_runtime
+from langgraph.graph import END, START, StateGraph
 
+from ..nodes.answer_orders import swap_answers
 from ..nodes.bound_judge import Models
+from ..nodes.prepare_conclude import Weigh
 from ..state.call_counts import CallsByRole, Can
-from ..state.graph_state import JudgeOutput
+from ..state.errors import UsageError
+from ..state.graph_state import JudgeInput, JudgeOutput
 from ..state.settings import CalibratedSettings
-from ..state.tasks import TaskKind
+from ..state.tasks import ScoreTask, TaskKind, parse_task
+from ..state.transcript import Turn
 from ..state.verdict import Verdict
+from .base import SyncFunction
 from .nested import (
     TEMPLATES,
+    AnyGraph,
+    JudgeSlot,
     NestedJudges,
+    WrapperState,
     calls_of,
     calls_once_of,
+    context_of_run,
+    handed_in,
     nested_judge_node,
+    nothing_handed_in,
     rename_verdict,
     roles_of,
 )
-from .position_calibration import BothOrders, Compiled, OrdersState, _compiled, comparison, weigh_orders
+from .position_calibration import as_given, mapped_back, outcome_mapped_back, weigh_orders
 from .protocol_record import Protocol
+
+
+class OrdersState(WrapperState):
+    """The state while the two orders are judged: the outcome of each."""
+
+    straight: NotRequired[JudgeOutput | None]
+    swapped: NotRequired[JudgeOutput | None]
 
 
 def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
@@ -64,6 +82,82 @@ def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
     return rename_verdict(protocol.name, weigh_orders(straight, mapped))
 
 
+class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
+    """Run a judge in both orders of the answers side by side, and weigh the two outcomes."""
+
+    def __init__(
+        self,
+        slot: JudgeSlot,
+        context_schema: type[Any] | None,
+        weigh: Weigh,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(
+            OrdersState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
+        )
+
+        def prepare(state: OrdersState) -> dict[str, Any]:
+            task = _comparison(state)
+            check()
+            return {"task": task, **nothing_handed_in("straight", "swapped")}
+
+        def conclude(state: OrdersState) -> dict[str, Any]:
+            straight, swapped = state.get("straight"), state.get("swapped")
+            assert straight is not None
+            assert swapped is not None
+            verdict = weigh(straight, swapped)
+            return {
+                "verdict": verdict.model_dump(mode="json"),
+                "scores": verdict.model_dump()["score_by_round"],
+            }
+
+        self.add_node("prepare", SyncFunction("prepare", prepare))
+        self.add_node("straight", nested_judge_node(slot, _as_given, _straight, mark=_mark_as_given))
+        self.add_node("swapped", nested_judge_node(slot, _swapped, _mapped_back, mark=_mark_mapped_back))
+        self.add_node("weigh", SyncFunction("weigh", conclude))
+        self.add_edge(START, "prepare")
+        for order in ("straight", "swapped"):
+            self.add_edge("prepare", order)
+            self.add_edge(order, "weigh")
+        self.add_edge("weigh", END)
+
+
+def _comparison(state: OrdersState) -> dict[str, Any]:
+    """Check the task, and that it has two answers."""
+    task = parse_task(state.get("task"))
+    if isinstance(task, ScoreTask):
+        raise UsageError(
+            "calibrated(...) swaps two answers, and a task of the kind 'score' has one text; use the graph inside"
+        )
+    return task.model_dump(mode="json")
+
+
+def _as_given(state: OrdersState) -> JudgeInput:
+    return cast("JudgeInput", {"task": state["task"]})
+
+
+def _swapped(state: OrdersState) -> JudgeInput:
+    return cast("JudgeInput", {"task": swap_answers(state["task"])})
+
+
+def _straight(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
+    marked = handed_in(outcome, as_given)
+    return {"straight": marked, "transcript": marked["transcript"], "round": marked["verdict"]["rounds"]}
+
+
+def _mapped_back(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
+    mapped = outcome_mapped_back(outcome)
+    return {"swapped": mapped, "transcript": mapped["transcript"], "round": mapped["verdict"]["rounds"]}
+
+
+def _mark_as_given(_state: OrdersState, turn: Turn) -> Turn:
+    return as_given(turn)
+
+
+def _mark_mapped_back(_state: OrdersState, turn: Turn) -> Turn:
+    return mapped_back(turn)
+
+
 class CalibratedGraph(BothOrders):
     """The registered protocol ``calibrated``: the settings name the judge inside.
 
@@ -72,18 +166,11 @@ class CalibratedGraph(BothOrders):
     """
 
     def __init__(self, bound_judge: NestedJudges[CalibratedSettings]) -> None:
-        def check(state: OrdersState) -> dict[str, Any]:
-            checked = comparison(state)
-            bound_judge.check_run(get_runtime().context, "compare")
-            return checked
+        def check() -> None:
+            bound_judge.check_run(context_of_run(), "compare")
 
-        inner = nested_judge_node(
-            bound_judge.inside["of"].slot, lambda task: task, lambda _task, outcome: outcome
-        )
-        super().__init__(inner, CalibratedSettings, weigh, check)
+        super().__init__(bound_judge.inside["of"].slot, CalibratedSettings, weigh, check)
         self.bound_judge = bound_judge
-        self.add_edge("prepare", "straight")
-        self.add_edge("prepare", "swapped")
 
 
 def build(
@@ -105,11 +192,11 @@ def build(
 graph = build().compile(name="calibrated")
 
 
-def calibrated(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:
+def calibrated(graph: AnyGraph) -> StateGraph[Any, Any, Any, Any]:
     """Build a graph that runs a comparing protocol in both orders of the answers; yours to compile.
 
     Args:
-        graph: a protocol's graph, compiled or not; settings and models that are bound to it stay.
+        graph: a protocol's graph, compiled or not, also a ``RemoteGraph``; what is bound to it stays.
 
     >>> from jurygraph.graphs import debate
     >>> graph = calibrated(debate.build(n=1)).compile()
@@ -117,8 +204,5 @@ def calibrated(graph: Compiled | StateGraph[Any, Any, Any, Any]) -> StateGraph[A
     >>> graph.invoke({"task": task})["verdict"]["position_consistent"]
     True
     """
-    inner = _compiled(graph)
-    both = BothOrders(inner, inner.builder.context_schema, weigh_orders, comparison)
-    both.add_edge("prepare", "straight")
-    both.add_edge("prepare", "swapped")
-    return both
+    slot = JudgeSlot.of(graph)
+    return BothOrders(slot, slot.context_schema, weigh_orders)

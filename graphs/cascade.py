@@ -15,15 +15,13 @@ Model calls: those of the cheap protocol; in doubt also those of the expensive o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, NotRequired, cast
+from typing import Any, NamedTuple, NotRequired, cast
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import get_runtime
-from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import Models
 from ..state.call_counts import CallRange, CallsByRole, Can
-from ..state.graph_state import JudgeInput, JudgeOutput, as_json
+from ..state.graph_state import JudgeInput, JudgeOutput
 from ..state.settings import CascadeSettings, Reason, WrapperSettings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Turn, usage_of_turns
@@ -34,9 +32,13 @@ from .nested import (
     AnyGraph,
     JudgeSlot,
     NestedJudges,
+    WrapperState,
     calls_of,
     calls_once_of,
+    context_of_run,
+    handed_in,
     nested_judge_node,
+    nothing_handed_in,
     roles_of,
 )
 from .protocol_record import Protocol
@@ -48,15 +50,12 @@ Doubt = Callable[[Verdict, object], str | None]
 REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
 
 
-class CascadeState(TypedDict):
+class CascadeState(WrapperState):
     """The state of a cascade: the outcome of each protocol that was asked, and why the second one was."""
 
-    task: Annotated[dict[str, Any], as_json]
     cheap: NotRequired[JudgeOutput | None]
     because: NotRequired[str | None]
     expensive: NotRequired[JudgeOutput | None]
-    verdict: NotRequired[dict[str, Any]]
-    transcript: NotRequired[list[Turn]]
 
 
 class CascadeJudges(NamedTuple):
@@ -88,11 +87,9 @@ def cascade(
     """
     pair = CascadeJudges(JudgeSlot.of(cheap), JudgeSlot.of(expensive))
     if callable(when):
-        return Cascade(pair, pair.cheap.graph.builder.context_schema, _asking(when))
+        return Cascade(pair, pair.cheap.context_schema, _asking(when))
     settings = CascadeSettings(when=tuple(when), gap=gap)
-    return Cascade(
-        pair, pair.cheap.graph.builder.context_schema, lambda verdict, _: escalation_reason(verdict, settings)
-    )
+    return Cascade(pair, pair.cheap.context_schema, lambda verdict, _: escalation_reason(verdict, settings))
 
 
 def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None:
@@ -119,20 +116,25 @@ class Cascade(StateGraph[CascadeState, Any, Any, Any]):
 
         def prepare(state: CascadeState) -> dict[str, Any]:
             task = parse_task(state.get("task"))
-            check(get_runtime().context, task.kind)
-            return {"task": task.model_dump(mode="json"), "cheap": None, "because": None, "expensive": None}
+            check(context_of_run(), task.kind)
+            return {
+                "task": task.model_dump(mode="json"),
+                **nothing_handed_in("cheap", "because", "expensive"),
+            }
 
         def first(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
             verdict = Verdict.of(cast("Mapping[str, Any]", outcome))
-            return {"cheap": outcome, "because": why(verdict, get_runtime().context)}
+            return {**_handed_in("cheap", outcome), "because": why(verdict, context_of_run())}
 
         self.add_node("prepare", SyncFunction("prepare", prepare))
-        self.add_node("cheap", nested_judge_node(pair.cheap, _task, first))
-        self.add_node("expensive", nested_judge_node(pair.expensive, _task, _second))
+        self.add_node("cheap", nested_judge_node(pair.cheap, _task, first, mark=_cheap))
+        self.add_node("expensive", nested_judge_node(pair.expensive, _task, _second, mark=_expensive))
         self.add_node("conclude", SyncFunction("conclude", lambda state: _concluded(state, name)))
         self.add_edge(START, "prepare")
         self.add_edge("prepare", "cheap")
-        self.add_conditional_edges("cheap", SyncFunction("in_doubt", _in_doubt), ["expensive", "conclude"])
+        self.add_conditional_edges(
+            "cheap", SyncFunction("in_doubt", _in_doubt), {"in_doubt": "expensive", "sure": "conclude"}
+        )
         self.add_edge("expensive", "conclude")
         self.add_edge("conclude", END)
 
@@ -142,19 +144,36 @@ def _task(state: CascadeState) -> JudgeInput:
 
 
 def _second(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
-    return {"expensive": outcome}
+    return _handed_in("expensive", outcome)
+
+
+def _handed_in(stage: str, outcome: JudgeOutput) -> dict[str, Any]:
+    marked = handed_in(outcome, lambda turn: _staged(turn, stage))
+    verdict = marked["verdict"]
+    return {
+        stage: marked,
+        "transcript": marked["transcript"],
+        "scores": verdict["score_by_round"],
+        "round": verdict["rounds"],
+    }
+
+
+def _cheap(_state: CascadeState, turn: Turn) -> Turn:
+    return _staged(turn, "cheap")
+
+
+def _expensive(_state: CascadeState, turn: Turn) -> Turn:
+    return _staged(turn, "expensive")
 
 
 def _in_doubt(state: CascadeState) -> str:
-    return "expensive" if state.get("because") else "conclude"
+    return "in_doubt" if state.get("because") else "sure"
 
 
-def _concluded(state: CascadeState, name: str | None) -> JudgeOutput:
-    """Return the last verdict with the usage of both protocols, and every turn marked with its stage."""
-    outcomes = {stage: state.get(stage) for stage in ("cheap", "expensive")}
-    asked = {stage: cast("JudgeOutput", outcome) for stage, outcome in outcomes.items() if outcome}
-    verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in asked.values()]
-    turns = [_staged(turn, stage) for stage, outcome in asked.items() for turn in outcome["transcript"]]
+def _concluded(state: CascadeState, name: str | None) -> dict[str, Any]:
+    """Return the last verdict with the usage of both protocols."""
+    outcomes = [state.get("cheap"), state.get("expensive")]
+    verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in outcomes if outcome]
     details = {
         "asked": [verdict.protocol for verdict in verdicts],
         "because": state.get("because"),
@@ -162,15 +181,16 @@ def _concluded(state: CascadeState, name: str | None) -> JudgeOutput:
         **({"details": verdicts[-1].details} if verdicts[-1].details else {}),
     }
     warnings = tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings))
-    both = {"details": details, "warnings": warnings, **usage_of_turns(turns).flat()}
+    both = {"details": details, "warnings": warnings, **usage_of_turns(state["transcript"]).flat()}
     verdict = verdicts[-1].model_copy(update={**both, **({"protocol": name} if name else {})})
-    return JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=turns)
+    return {"verdict": verdict.model_dump(mode="json")}
 
 
 def _staged(turn: Turn, stage: str) -> Turn:
     """Mark a turn with its stage; a cascade within a cascade has both: ``expensive.cheap``."""
     inner = [turn["stage"]] if "stage" in turn else []
-    return cast("Turn", {**turn, "stage": ".".join([stage, *inner])})
+    marks = {"id": f"{stage}/{turn.get('id')}", "stage": ".".join([stage, *inner])}
+    return cast("Turn", {**turn, **marks})
 
 
 def _asking(when: Callable[[Verdict], bool]) -> Doubt:

@@ -1,16 +1,14 @@
 """ChatEval: referees of different personas discuss a text, then judge it together (Chan et al. 2024).
 
-    prepare --> straight --+--> weigh        a comparison in both orders of the answers, side by side;
-            +-> swapped  --+                 a score task, or calibration turned off: ``straight`` alone
-
-    Inside each:  prepare -> referee --all turns held--> vote -> conclude
-                             ^  |  ^
-                      next --+  +--+-- summarizer (between turns, where the strategy has one)
+    prepare -> next_speakers --referees--> referee ----> next_speakers      one referee, or all of them side by side
+                    |---------summary----> summarizer -> next_speakers      between turns, where the strategy has one
+                    +--------complete----> conclude
 
 Each of N referees speaks T times: one by one, all at the same time, or all at the same time with a summary of
 every turn. In the last turn they hand in scores. A score task gets their average. Of two answers the one wins
 that more than half of the referees prefer; without such a majority, the one with the higher average. By default
-a comparison is held in both orders at once, and each referee votes by its averages over the two.
+a comparison is held in both orders of the answers at once, each with its own discussion, and each referee votes by its
+averages over the two.
 
 Why it stops: always ``complete``, after T turns.
 
@@ -26,10 +24,11 @@ from typing import Any
 from langgraph.graph import END, START
 
 from ..nodes.agent_runtime import AgentRuntime
+from ..nodes.answer_orders import number_of_orders, turns_in_order
 from ..nodes.bound_judge import Models
-from ..nodes.personas import Referee, load_referees, with_roles
+from ..nodes.personas import with_roles
 from ..nodes.prepare_conclude import conclude, prepare
-from ..nodes.referee import contribute
+from ..nodes.referee import referee, referees, roles_of_referees
 from ..nodes.summarizer import summarizer
 from ..nodes.vote_aggregation import majority_vote, scores_over_orders, vote
 from ..state.call_counts import CallsByRole, Can, exactly
@@ -39,8 +38,8 @@ from ..state.tasks import TaskKind
 from ..state.transcript import Turn
 from ..state.verdict import Verdict
 from . import ablations
-from .base import ProtocolGraph
-from .position_calibration import PositionGraph, number_of_orders, weigh_orders
+from .base import ProtocolGraph, each
+from .position_calibration import weigh_orders
 from .protocol_record import Protocol, Replay
 
 
@@ -69,49 +68,51 @@ protocol = Protocol(
 )
 
 
-def referee_turns(state: JudgeState) -> list[Turn]:
-    """Return what the referees have said so far."""
-    return [turn for turn in state["transcript"] if turn["role"] == "referee"]
+def turns_of(state: JudgeState, role: str) -> list[Turn]:
+    """Return what a role has said in one order of the answers; both orders go on at the same pace."""
+    return [turn for turn in turns_in_order(state, 1) if turn["role"] == role]
+
+
+def turns_held(state: JudgeState) -> int:
+    """Return how many turns of the discussion all referees have spoken in."""
+    return len(turns_of(state, "referee")) // len(state["details"]["roles"])
 
 
 def turn_is_over(state: JudgeState) -> bool:
     """Tell whether every referee has spoken in the present turn of the discussion."""
-    return len(referee_turns(state)) % len(state["details"]["roles"]) == 0
+    return len(turns_of(state, "referee")) % len(state["details"]["roles"]) == 0
 
 
-def next_speakers(
-    state: JudgeState, referees: Sequence[Referee], settings: ChatEvalSettings
-) -> tuple[Sequence[Referee], int]:
-    """Return who speaks next and in which turn: one referee after the other, or all of them at the same time."""
-    said = len(referee_turns(state))
-    turn = said // len(referees) + 1
-    return ([referees[said % len(referees)]] if settings.strategy == "one_by_one" else referees), turn
+def summary_is_due(state: JudgeState, settings: ChatEvalSettings) -> bool:
+    """Tell whether a turn that is over is to be summed up: somebody will read that, or the settings ask for it."""
+    held = turns_held(state)
+    wanted = held if held < settings.turns or settings.summarize_last else held - 1
+    return settings.strategy == "summarizer" and len(turns_of(state, "summarizer")) < wanted
 
 
-def turns_left(state: JudgeState, settings: ChatEvalSettings) -> bool:
-    """Tell whether the referees have another turn to come."""
-    return state["round"] < settings.turns
+def next_referees(state: JudgeState, settings: ChatEvalSettings) -> Sequence[str]:
+    """Return who speaks next: one referee after the other, or all of them at the same time."""
+    everybody = referees(state, settings)
+    if settings.strategy != "one_by_one":
+        return everybody
+    return [everybody[len(turns_of(state, "referee")) % len(everybody)]]
 
 
-def after_referee(state: JudgeState, settings: ChatEvalSettings) -> str:
-    """The turn goes on until all have spoken; then it is summarized if somebody will read that, and the next begins."""
-    if not turn_is_over(state):
-        return "next_referee"
-    if settings.strategy == "summarizer" and (turns_left(state, settings) or settings.summarize_last):
-        return "turn_over"
-    return after_summarizer(state, settings)
+def summarizers(_state: JudgeState, _settings: ChatEvalSettings) -> Sequence[str]:
+    """There is one summarizer."""
+    return ["summarizer"]
 
 
-def after_summarizer(state: JudgeState, settings: ChatEvalSettings) -> str:
-    """The referees vote after the last turn."""
-    return "another_turn" if turns_left(state, settings) else "turns_spent"
+async def next_speakers(_state: JudgeState, _runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
+    """Wait until all who were asked have spoken; ``what_follows`` names who is next."""
+    return {}
 
 
-async def discuss(state: JudgeState, runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
-    """Have the next referee speak, or all of them where they speak simultaneously."""
-    referees = await load_referees(runtime.settings)
-    speakers, turn = next_speakers(state, referees, runtime.settings)
-    return await contribute(state, runtime, referees, speakers, turn)
+def what_follows(state: JudgeState, settings: ChatEvalSettings) -> str:
+    """A turn goes on until all have spoken, and is then summed up if wanted; the last one ends the discussion."""
+    if turn_is_over(state) and summary_is_due(state, settings):
+        return "summary"
+    return "referees" if turns_held(state) < settings.turns else "complete"
 
 
 def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
@@ -121,28 +122,9 @@ def weigh_votes(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
     return weigh_orders(straight, mapped, winner, {"roles": roles, **details})
 
 
-def core(graph: ProtocolGraph[ChatEvalSettings]) -> ProtocolGraph[ChatEvalSettings]:
-    """Add the discussion's nodes and edges: they run once for each order of the answers."""
-    graph.agent("prepare", prepare(protocol))
-    graph.agent("referee", discuss)
-    graph.agent("summarizer", summarizer)
-    graph.agent("vote", vote)
-    graph.agent("conclude", conclude(protocol))
-    graph.add_edge(START, "prepare")
-    graph.add_edge("prepare", "referee")
-    after_turn = {"another_turn": "referee", "turns_spent": "vote"}
-    graph.route(
-        "referee", after_referee, {"next_referee": "referee", "turn_over": "summarizer", **after_turn}
-    )
-    graph.route("summarizer", after_summarizer, after_turn)
-    graph.add_edge("vote", "conclude")
-    graph.add_edge("conclude", END)
-    return graph
-
-
 def build(
     settings: ChatEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
-) -> PositionGraph[ChatEvalSettings]:
+) -> ProtocolGraph[ChatEvalSettings]:
     """Build the ChatEval graph, yours to compile.
 
     Args:
@@ -162,7 +144,27 @@ def build(
     ['referee_1', 'referee_2']
     """
     bound = with_roles(make_settings(ChatEvalSettings, settings, fields))
-    return PositionGraph(core(ProtocolGraph(protocol, ChatEvalSettings, bound, models)), weigh_votes)
+    graph = ProtocolGraph(protocol, ChatEvalSettings, bound, models)
+    graph.agent("prepare", prepare(protocol, roles_of_referees))
+    graph.agent("next_speakers", next_speakers)
+    graph.agents("referee", referee)
+    graph.agents("summarizer", summarizer)
+    graph.agent("conclude", conclude(protocol, decide=vote, weigh=weigh_votes))
+    graph.add_edge(START, "prepare")
+    graph.add_edge("prepare", "next_speakers")
+    graph.route(
+        "next_speakers",
+        what_follows,
+        {
+            "referees": each("referee", next_referees),
+            "summary": each("summarizer", summarizers),
+            "complete": "conclude",
+        },
+    )
+    graph.add_edge("referee", "next_speakers")
+    graph.add_edge("summarizer", "next_speakers")
+    graph.add_edge("conclude", END)
+    return graph
 
 
 graph = build().compile(name="chateval")

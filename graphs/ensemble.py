@@ -1,7 +1,6 @@
 """Ensemble: referees with different personas score at the same time, without discussing (ChatEval, 3.2).
 
-    prepare --> straight --+--> weigh           the core: prepare -> referees -> average -> conclude
-            +-> swapped  --+
+    prepare --one_order, both_orders--> referee x N -> conclude
 
 ChatEval's own prompt with the history left out; one answer each, averaged. Of two answers the one with the higher
 average wins. By default a comparison is held in both orders of the answers at once.
@@ -18,10 +17,11 @@ from typing import Any
 
 from langgraph.graph import END, START
 
+from ..nodes.answer_orders import number_of_orders, orders_shown
 from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
 from ..nodes.prepare_conclude import conclude, prepare
-from ..nodes.referee import independent_referees
+from ..nodes.referee import independent_referee, referees, roles_of_referees
 from ..nodes.vote_aggregation import average, scores_over_orders
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput
@@ -29,8 +29,8 @@ from ..state.settings import EnsembleSettings, make_settings
 from ..state.settings.referee_settings import GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import ProtocolGraph
-from .position_calibration import PositionGraph, number_of_orders, weigh_orders
+from .base import ProtocolGraph, each
+from .position_calibration import weigh_orders
 from .protocol_record import Ensemble, Protocol, Replay
 
 
@@ -69,7 +69,7 @@ def weigh_referees(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
 
 def build(
     settings: EnsembleSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
-) -> PositionGraph[EnsembleSettings]:
+) -> ProtocolGraph[EnsembleSettings]:
     """Build the ensemble's graph, yours to compile; arguments and errors as for ``chateval.build``.
 
     >>> graph = build(referees=5, models={"*": "offline"}).compile()
@@ -79,17 +79,16 @@ def build(
     5
     """
     bound = with_roles(make_settings(EnsembleSettings, settings, fields))
-    core = ProtocolGraph(protocol, EnsembleSettings, bound, models)
-    core.agent("prepare", prepare(protocol))
-    core.agent("referees", independent_referees)
-    core.agent("average", average)
-    core.agent("conclude", conclude(protocol))
-    core.add_edge(START, "prepare")
-    core.add_edge("prepare", "referees")
-    core.add_edge("referees", "average")
-    core.add_edge("average", "conclude")
-    core.add_edge("conclude", END)
-    return PositionGraph(core, weigh_referees)
+    graph = ProtocolGraph(protocol, EnsembleSettings, bound, models)
+    graph.agent("prepare", prepare(protocol, roles_of_referees))
+    graph.agents("referee", independent_referee)
+    graph.agent("conclude", conclude(protocol, decide=average, weigh=weigh_referees))
+    graph.add_edge(START, "prepare")
+    asked = each("referee", referees)
+    graph.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
+    graph.add_edge("referee", "conclude")
+    graph.add_edge("conclude", END)
+    return graph
 
 
 graph = build().compile(name="ensemble")

@@ -1,7 +1,6 @@
 """FairEval: several judgements with evidence first, in both orders of the answers (Wang et al. 2024, section 3).
 
-    prepare --> straight --+--> weigh           the core: prepare -> scorer -> conclude
-            +-> swapped  --+
+    prepare --one_order, both_orders--> scorer (k samples) -> conclude
 
 Multiple evidence calibration: the scorer writes its evidence and then the scores, ``k`` times at temperature 1.
 Balanced position calibration: the same with the answers swapped, at the same time. Each answer's scores are averaged
@@ -20,17 +19,19 @@ from typing import Any
 
 from langgraph.graph import END, START
 
+from ..nodes.answer_orders import number_of_orders, orders_shown
 from ..nodes.bound_judge import Models
-from ..nodes.faireval_scorer import pairs_in, scorer
+from ..nodes.faireval_scorer import mean_of_samples, pairs_in, scorer
 from ..nodes.models.capabilities import SEVERAL
 from ..nodes.prepare_conclude import conclude, prepare
+from ..nodes.round_scores import lone_scorer
 from ..state.call_counts import CallsByRole, Can, sampled
 from ..state.graph_state import JudgeOutput
 from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import ProtocolGraph
-from .position_calibration import PositionGraph, number_of_orders, weigh_orders
+from .base import ProtocolGraph, each
+from .position_calibration import weigh_orders
 from .protocol_record import Protocol, Replay
 
 
@@ -67,7 +68,7 @@ def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
 
 def build(
     settings: FairEvalSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
-) -> PositionGraph[FairEvalSettings]:
+) -> ProtocolGraph[FairEvalSettings]:
     """Build the FairEval graph, yours to compile; arguments and errors as for ``debate.build``.
 
     >>> graph = build(k=2).compile()
@@ -75,15 +76,16 @@ def build(
     >>> graph.invoke({"task": task})["verdict"]["calls"]
     4
     """
-    core = ProtocolGraph(protocol, FairEvalSettings, settings, models, fields)
-    core.agent("prepare", prepare(protocol))
-    core.agent("scorer", scorer)
-    core.agent("conclude", conclude(protocol))
-    core.add_edge(START, "prepare")
-    core.add_edge("prepare", "scorer")
-    core.add_edge("scorer", "conclude")
-    core.add_edge("conclude", END)
-    return PositionGraph(core, weigh)
+    graph = ProtocolGraph(protocol, FairEvalSettings, settings, models, fields)
+    graph.agent("prepare", prepare(protocol))
+    graph.agents("scorer", scorer)
+    graph.agent("conclude", conclude(protocol, decide=mean_of_samples, weigh=weigh))
+    graph.add_edge(START, "prepare")
+    asked = each("scorer", lone_scorer)
+    graph.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
+    graph.add_edge("scorer", "conclude")
+    graph.add_edge("conclude", END)
+    return graph
 
 
 graph = build().compile(name="faireval")

@@ -24,7 +24,7 @@ from typing import Any
 from langgraph.graph import END, START
 
 from ..nodes.bound_judge import Models
-from ..nodes.geval_scorer import scorer
+from ..nodes.geval_scorer import expectation, expected_by_round, scorer
 from ..nodes.models.capabilities import LOGPROBS, SEVERAL
 from ..nodes.planner import planner
 from ..nodes.prepare_conclude import conclude, prepare
@@ -88,11 +88,11 @@ def build(
     >>> verdict["details"]["weighting"], verdict["calls"]
     ('sampling', 5)
     """
-    graph = ProtocolGraph(protocol, GEvalSettings, settings, models, fields)
+    graph = ProtocolGraph(protocol, GEvalSettings, settings, models, fields, expected_by_round)
     graph.agent("prepare", prepare(protocol))
     graph.agent("planner", planner)
     graph.agent("scorer", scorer)
-    graph.agent("conclude", conclude(protocol))
+    graph.agent("conclude", conclude(protocol, decide=expectation))
     graph.add_edge(START, "prepare")
     graph.route("prepare", after_prepare, {"no_steps": "planner", "steps_given": "scorer"})
     graph.add_edge("planner", "scorer")

@@ -1,10 +1,10 @@
 """MORE: a team of advocates for each answer, one round, one judge (courtroom paper, sections 3.1 and 3.3).
 
-    prepare -> advocates -> aggregators -> judge -> conclude
-                  ^  |                     ^   |
-                  |  +------ concat -------+   +-- rounds left --> feedback --+
-                  |  +------ best ------> judge_of_each (likewise)            |
-                  +-----------------------------------------------------------+
+    prepare -> teams --advocates--> advocate x 2k -> teams      all at once; one of each side after the other if they
+                 |                                              collaborate
+                 +--llm--> aggregator x 2 --> judge --+--complete--> conclude
+                 +--concat------------------> judge --+
+                 +--best--> defence_judge x 2k -------+--another_round--> feedback -> teams
 
 What comes before the judge is one defence that a model makes of each team's (``aggregate="llm"``), all of them
 (``concat``), or the one of each team that scores best alone (``best``, whose scores decide with no further judge).
@@ -23,19 +23,23 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from ..nodes.advocate import teams_of_advocates
+from ..nodes.advocate import advocate_of_team
 from ..nodes.agent_runtime import AgentRuntime
-from ..nodes.aggregator import aggregators
+from ..nodes.aggregator import aggregator
 from ..nodes.bound_judge import Models
-from ..nodes.courtroom_judge import feedback, judge_of_teams
-from ..nodes.defence_judge import judge_of_each
+from ..nodes.courtroom import SIDES, best_rulings, total_of, turns_of_round
+from ..nodes.courtroom_judge import by_last_ruling, feedback, judge_of_teams
+from ..nodes.decision import Decision
+from ..nodes.defence_judge import best_totals, defence_judge, selections
 from ..nodes.prepare_conclude import conclude, prepare
+from ..nodes.round_scores import scores_of_roles
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings
 from ..state.tasks import TaskKind
+from ..state.transcript import Score
 from . import ablations
-from .base import ProtocolGraph
+from .base import ProtocolGraph, each
 from .protocol_record import Protocol, Replay
 
 
@@ -66,19 +70,57 @@ protocol = Protocol(
 )
 
 
-def after_advocates(_state: JudgeState, settings: MoreSettings) -> str:
-    """A team's defences are merged into one, go to the judge as they are, or are judged one by one."""
-    return settings.aggregate
+def scores_by_round(state: JudgeState) -> list[Score]:
+    """Return each round's totals: the judge's, or with ``aggregate="best"`` the highest of each team's defences."""
+    return best_totals(state) or scores_of_roles(protocol.role_kinds)(state)
+
+
+def round_is_over(state: JudgeState) -> bool:
+    """Tell whether the judge has ruled on the present round, so that another one begins."""
+    return len(state["scores"]) == state["round"]
+
+
+def advocates_due(state: JudgeState, settings: MoreSettings) -> list[str]:
+    """Return the advocates who speak next in this round: all at once, or if they collaborate, one of each team."""
+    spoken = {turn["agent"] for turn in turns_of_round(state, "advocate", state["round"])}
+    numbers = range(1, settings.advocates + 1)
+    silent = [number for number in numbers if f"advocate_{SIDES[-1]}_{number}" not in spoken]
+    due = silent[:1] if settings.collaborate else silent
+    return [f"advocate_{side}_{number}" for side in SIDES for number in due]
+
+
+def aggregators(_state: JudgeState, _settings: MoreSettings) -> list[str]:
+    """Each team has an aggregator."""
+    return [f"aggregator_{side}" for side in SIDES]
+
+
+def defence_judges(_state: JudgeState, settings: MoreSettings) -> list[str]:
+    """Each defence has a judge of its own: ``judge_1_2`` for that of ``advocate_1_2``."""
+    return [f"judge_{side}_{number}" for side in SIDES for number in range(1, settings.advocates + 1)]
+
+
+async def teams(state: JudgeState, _runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
+    """Begin the next round once the judge has ruled on the last one; else wait until both teams have spoken."""
+    return {"round": state["round"] + 1} if round_is_over(state) else {}
+
+
+def after_teams(state: JudgeState, settings: MoreSettings) -> str:
+    """A team's defences, once they are given, are merged into one, go to the judge as they are, or are judged alone."""
+    return "advocates" if advocates_due(state, settings) else settings.aggregate
 
 
 def after_judge(state: JudgeState, settings: MoreSettings) -> str:
     """The scores of the last round decide; before it, both sides get feedback for the next one."""
-    return "another_round" if state["round"] < settings.rounds else "rounds_spent"
+    return "another_round" if state["round"] < settings.rounds else "complete"
 
 
-async def open_round(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Begin a round: both teams write their defences."""
-    return await teams_of_advocates(state, runtime, round=state["round"] + 1)
+def decide(state: JudgeState, settings: MoreSettings) -> Decision:
+    """The last round's totals decide; the details tell the points behind them, or which defences were the best."""
+    if settings.aggregate != "best":
+        return by_last_ruling(state, settings)
+    best = best_rulings(state, state["round"])
+    told = {"best": selections(state, settings.tau), "tau": settings.tau}
+    return Decision(state["scores"][-1], max(best, key=total_of), details=told)
 
 
 def build(
@@ -92,23 +134,32 @@ def build(
     >>> [turn["agent"] for turn in result["transcript"]]
     ['advocate_1_1', 'advocate_1_2', 'advocate_2_1', 'advocate_2_2', 'judge']
     """
-    graph = ProtocolGraph(protocol, MoreSettings, settings, models, fields)
+    graph = ProtocolGraph(protocol, MoreSettings, settings, models, fields, scores_by_round)
     graph.agent("prepare", prepare(protocol))
-    graph.agent("advocates", open_round)
-    graph.agent("aggregators", aggregators)
+    graph.agent("teams", teams)
+    graph.agents("advocate", advocate_of_team)
+    graph.agents("aggregator", aggregator)
+    graph.agents("defence_judge", defence_judge)
     graph.agent("judge", judge_of_teams)
-    graph.agent("judge_of_each", judge_of_each)
     graph.agent("feedback", feedback)
-    graph.agent("conclude", conclude(protocol))
+    graph.agent("conclude", conclude(protocol, decide=decide))
     graph.add_edge(START, "prepare")
-    graph.add_edge("prepare", "advocates")
+    graph.add_edge("prepare", "teams")
     graph.route(
-        "advocates", after_advocates, {"llm": "aggregators", "concat": "judge", "best": "judge_of_each"}
+        "teams",
+        after_teams,
+        {
+            "advocates": each("advocate", advocates_due),
+            "llm": each("aggregator", aggregators),
+            "concat": "judge",
+            "best": each("defence_judge", defence_judges),
+        },
     )
-    graph.add_edge("aggregators", "judge")
-    for judge in ("judge", "judge_of_each"):
-        graph.route(judge, after_judge, {"another_round": "feedback", "rounds_spent": "conclude"})
-    graph.add_edge("feedback", "advocates")
+    graph.add_edge("advocate", "teams")
+    graph.add_edge("aggregator", "judge")
+    for judge in ("judge", "defence_judge"):
+        graph.route(judge, after_judge, {"another_round": "feedback", "complete": "conclude"})
+    graph.add_edge("feedback", "teams")
     graph.add_edge("conclude", END)
     return graph
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, NotRequired, TypeVar
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import get_runtime
+from langgraph.pregel.protocol import PregelProtocol
+from langgraph.runtime import Runtime, get_runtime
+from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import BoundJudge, Models, split_models
 from ..nodes.models.loaded_model import LoadedModel
@@ -25,25 +27,58 @@ from ..nodes.models.resolver import OwnModel
 from ..nodes.prompt_templates import Prompts
 from ..state.call_counts import CallsByRole, Can
 from ..state.errors import InputError, UsageError
+from ..state.graph_state import JudgeOutput, as_json, latest
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.tasks import TaskKind
+from ..state.transcript import Score, Turn, merge_turns
 from ..state.verdict import Verdict
 from .protocol_record import Protocol
 from .registry import find_protocol
+from .streamed_turns import forwarded
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
-AnyGraph = Compiled | StateGraph[Any, Any, Any, Any]
+AnyGraph = PregelProtocol[Any, Any, Any, Any] | StateGraph[Any, Any, Any, Any]
+"""A graph, compiled or not; also one that runs elsewhere, such as LangGraph's ``RemoteGraph``."""
 
 Choice = tuple[Compiled | None, Settings | None]
 """The graph to run in place of the given one, and the context to run it with; None where neither changes."""
 WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
 
 
+class WrapperState(TypedDict):
+    """The state of a graph round other judges' graphs, whose turns it gathers as each of them ends."""
+
+    task: Annotated[dict[str, Any], as_json]
+    transcript: Annotated[list[Turn], merge_turns]
+    scores: list[Score]
+    round: Annotated[int, latest]
+    verdict: NotRequired[dict[str, Any] | None]
+
+
+def nothing_handed_in(*places: str) -> dict[str, Any]:
+    """Return the update that empties a wrapper's state, which may hold what an earlier run on the same thread left."""
+    return {**dict.fromkeys(("transcript", "round", "verdict", *places)), "scores": []}
+
+
+def handed_in(outcome: JudgeOutput, mark: Callable[[Turn], Turn]) -> JudgeOutput:
+    """Return a judge's outcome with its turns, and the id of the one that explains it, marked."""
+    by_id = {turn.get("id"): mark(turn) for turn in outcome["transcript"]}
+    explained_by = by_id.get(outcome["verdict"].get("explained_by"))
+    verdict = {**outcome["verdict"], "explained_by": explained_by.get("id") if explained_by else None}
+    return JudgeOutput(verdict=verdict, transcript=[mark(turn) for turn in outcome["transcript"]])
+
+
 class JudgeSlot(NamedTuple):
     """Hold a judge inside a wrapper: its graph as drawn, and how to choose the one that a run's context asks for."""
 
-    graph: Compiled
+    graph: PregelProtocol[Any, Any, Any, Any]
     choose: Callable[[object], Choice]
+
+    @property
+    def context_schema(self) -> type[Any] | None:
+        """The context schema of the graph, where it is known: a graph that runs elsewhere does not tell."""
+        builder = getattr(self.graph, "builder", None)
+        return builder.context_schema if builder is not None else None
 
     @classmethod
     def of(cls, graph: AnyGraph) -> JudgeSlot:
@@ -57,6 +92,7 @@ def nested_judge_node(
     before: Callable[[Any], Any],
     after: Callable[[Any, Any], Any],
     metadata: Callable[[Any, Mapping[str, Any]], dict[str, Any]] | None = None,
+    mark: Callable[[Any, Turn], Turn] = lambda _state, turn: turn,
 ) -> RunnableLambda[Any, Any]:
     """Make a node (or a step of one) that runs a judge's graph; sync and async, and drawn as a sub-graph.
 
@@ -65,6 +101,7 @@ def nested_judge_node(
         before: makes the judge's input from the state.
         after: makes the update from the state and the judge's output.
         metadata: returns the marks that every call of the judge gets, from the state and the marks that are there.
+        mark: returns a turn as it is streamed from here, from the state and the turn as the judge streams it.
     """
     # A name in both functions below, which is how LangGraph finds out that it is a sub-graph.
     graph = slot.graph
@@ -74,17 +111,33 @@ def nested_judge_node(
         return merge_configs(config, {"metadata": marks})
 
     def judge(state: Any, config: RunnableConfig) -> Any:
-        other, context = slot.choose(get_runtime().context)
+        other, context = slot.choose(context_of_run())
         chosen = other or graph
-        return after(state, chosen.invoke(before(state), marked(state, config), context=context))
+        with forwarded(lambda turn: mark(state, turn)):
+            outcome = chosen.invoke(before(state), marked(state, config), **_in_context(chosen, context))
+        return after(state, outcome)
 
     async def ajudge(state: Any, config: RunnableConfig) -> Any:
-        other, context = slot.choose(get_runtime().context)
+        other, context = slot.choose(context_of_run())
         chosen = other or graph
-        outcome = await chosen.ainvoke(before(state), marked(state, config), context=context)
+        with forwarded(lambda turn: mark(state, turn)):
+            outcome = await chosen.ainvoke(
+                before(state), marked(state, config), **_in_context(chosen, context)
+            )
         return after(state, outcome)
 
     return RunnableLambda(judge, ajudge)
+
+
+def context_of_run() -> object:
+    """Return the context of the run; None where there is none, as while ``update_state`` asks the routers."""
+    runtime: Runtime[Any] | None = get_runtime()
+    return runtime.context if runtime else None
+
+
+def _in_context(graph: Any, context: Settings | None) -> dict[str, Any]:
+    # A graph that runs elsewhere is sent its context as plain JSON, and must not be sent one that is not for it.
+    return {"context": context} if isinstance(graph, CompiledStateGraph) else {}
 
 
 class NestedJudge(Generic[WrapperSettingsT]):

@@ -13,17 +13,17 @@ Model calls: k times those of the protocol inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypeVar, cast
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import get_runtime
-from langgraph.types import Overwrite, Send
+from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import Models
+from ..nodes.decision import distance
 from ..state.aggregation import majority, mean_by_round, mean_of, standard_deviation, winner_by_mean
 from ..state.call_counts import CallsByRole, Can
-from ..state.graph_state import JudgeInput, JudgeOutput, as_json
+from ..state.graph_state import JudgeInput, JudgeOutput
 from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Score, Turn, append, usage_of_turns
@@ -34,9 +34,13 @@ from .nested import (
     AnyGraph,
     JudgeSlot,
     NestedJudges,
+    WrapperState,
     calls_of,
     calls_once_of,
+    context_of_run,
+    handed_in,
     nested_judge_node,
+    nothing_handed_in,
     rename_verdict,
     roles_of,
 )
@@ -45,13 +49,10 @@ from .protocol_record import Protocol
 T = TypeVar("T")
 
 
-class RepeatsState(TypedDict):
+class RepeatsState(WrapperState):
     """The state while the runs go on: the outcome of each, in order."""
 
-    task: Annotated[dict[str, Any], as_json]
     outcomes: Annotated[list[JudgeOutput], append]
-    verdict: NotRequired[dict[str, Any]]
-    transcript: NotRequired[list[Turn]]
 
 
 class _Run(TypedDict):
@@ -83,7 +84,7 @@ def repeated(
     (2, 0.0)
     """
     slot, settings = JudgeSlot.of(graph), RepeatedSettings(k=k, by=by)
-    return Repeats(slot, slot.graph.builder.context_schema, lambda _context: settings)
+    return Repeats(slot, slot.context_schema, lambda _context: settings)
 
 
 class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
@@ -103,18 +104,18 @@ class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
 
         def prepare(state: RepeatsState) -> dict[str, Any]:
             task = parse_task(state.get("task"))
-            check(get_runtime().context, task.kind)
-            return {"task": task.model_dump(mode="json"), "outcomes": Overwrite([])}
+            check(context_of_run(), task.kind)
+            return {"task": task.model_dump(mode="json"), **nothing_handed_in("outcomes")}
 
         def runs(state: RepeatsState) -> list[Send]:
-            k = settings(get_runtime().context).k
+            k = settings(context_of_run()).k
             return [Send("judge", _Run(task=state["task"], repeat=i, k=k)) for i in range(k)]
 
-        def weigh(state: RepeatsState) -> JudgeOutput:
-            return _weighed(state["outcomes"], settings(get_runtime().context), name)
+        def weigh(state: RepeatsState) -> dict[str, Any]:
+            return _weighed(state["outcomes"], settings(context_of_run()), name)
 
         self.add_node("prepare", SyncFunction("prepare", prepare))
-        self.add_node("judge", nested_judge_node(slot, _task, _marked, _metadata))
+        self.add_node("judge", nested_judge_node(slot, _task, _marked, _metadata, _mark))
         self.add_node("weigh", SyncFunction("weigh", weigh))
         self.add_edge(START, "prepare")
         self.add_conditional_edges("prepare", SyncFunction("runs", runs), ["judge"])
@@ -149,9 +150,21 @@ def weigh_repeats(outcomes: Sequence[JudgeOutput], by: Literal["average", "vote"
             "spread": standard_deviation(scores),
             **_told(verdicts),
         },
+        **_explanation(verdicts, together.outcome),
         warnings=tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings)),
         **usage_of_turns(turn for outcome in outcomes for turn in outcome["transcript"]).flat(),
     )
+
+
+def _explanation(verdicts: Sequence[Verdict], outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the explanation of the run that came nearest to what all of them came to."""
+    final = list(outcome["scores"]) if "scores" in outcome else outcome["score"]
+
+    def far(verdict: Verdict) -> tuple[bool, tuple[bool, float]]:
+        return verdict.winner != outcome.get("winner"), distance(_score(verdict), final)
+
+    nearest = min(verdicts, key=far)
+    return {"explanation": nearest.explanation, "explained_by": nearest.explained_by}
 
 
 class _Aggregate(NamedTuple):
@@ -179,12 +192,12 @@ def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) ->
     return _Aggregate({**outcome, "winner": winner_by_mean(mean)}, "average")
 
 
-def _weighed(outcomes: Sequence[JudgeOutput], settings: RepeatedSettings, name: str | None) -> JudgeOutput:
+def _weighed(outcomes: Sequence[JudgeOutput], settings: RepeatedSettings, name: str | None) -> dict[str, Any]:
     verdict = weigh_repeats(outcomes, settings.by)
     if name is not None:
         verdict = rename_verdict(name, verdict)
-    turns = [turn for outcome in outcomes for turn in outcome["transcript"]]
-    return JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=turns)
+    told = verdict.model_dump(mode="json")
+    return {"verdict": told, "scores": told["score_by_round"]}
 
 
 def _task(run: _Run) -> JudgeInput:
@@ -196,14 +209,21 @@ def _metadata(run: _Run, there: Mapping[str, Any]) -> dict[str, Any]:
     return {"repeat": there.get("repeat", 0) * run["k"] + run["repeat"]}
 
 
+def _mark(run: _Run, turn: Turn, inner: int = 1) -> Turn:
+    """Mark a turn with the number of its run, in which there may be ``inner`` runs of a repeated judge."""
+    number = run["repeat"] * inner + turn.get("repeat", 0)
+    return cast("Turn", {**turn, "id": f"repeat_{run['repeat']}/{turn.get('id')}", "repeat": number})
+
+
 def _marked(run: _Run, outcome: JudgeOutput) -> dict[str, Any]:
     """Return the outcome of a run, its turns marked with the run's number, counted as in ``_metadata``."""
     inner = 1 + max((turn.get("repeat", 0) for turn in outcome["transcript"]), default=0)
-    first = run["repeat"] * inner
-    turns = [
-        cast("Turn", {**turn, "repeat": first + turn.get("repeat", 0)}) for turn in outcome["transcript"]
-    ]
-    return {"outcomes": [JudgeOutput(verdict=outcome["verdict"], transcript=turns)]}
+    marked = handed_in(outcome, lambda turn: _mark(run, turn, inner))
+    return {
+        "outcomes": [marked],
+        "transcript": marked["transcript"],
+        "round": marked["verdict"]["rounds"],
+    }
 
 
 def _score(verdict: Verdict) -> Score:

@@ -1,8 +1,9 @@
 """SAMRE: one advocate for each answer, several rounds, a judge, and a jury (courtroom paper, section 3.2).
 
-    prepare -> advocates -> judge -> jury -> tally -> conclude
-                   ^          |        (no jurors: on to the tally)
-                   +----------+ at most max_rounds times; by way of the summarizer with memory="summary"
+    prepare -> advocate x 2 -> judge --agreement, max_rounds--> mean_scores --jury--> juror x 5 -> conclude
+                    ^            |                                   |                               ^
+                    +------------+ another_round                     +------------no_jury------------+
+                    +-summarizer-+ another_round_from_summary (memory="summary")
 
 Each round the judge gives both sides a total of 6 to 120, and feedback. The mean totals are the verdict's scores;
 the jury's majority wins. Equal votes: the higher mean; equal again: a tie.
@@ -20,21 +21,24 @@ from typing import Any, Literal
 
 from langgraph.graph import END, START
 
-from ..nodes.advocate import lone_advocates
+from ..nodes.advocate import lone_advocate
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.bound_judge import Models
 from ..nodes.court_summarizer import summarizer
-from ..nodes.courtroom_judge import judge_of_round
-from ..nodes.juror import jury
+from ..nodes.courtroom import SIDES
+from ..nodes.courtroom_judge import judge_of_round, points_by_round
+from ..nodes.decision import Decision
+from ..nodes.juror import backgrounds_of, juror
 from ..nodes.prepare_conclude import conclude, prepare
-from ..nodes.vote_aggregation import tally
+from ..nodes.vote_aggregation import mean_totals, tally
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score
+from ..state.verdict import winner_of
 from . import ablations
-from .base import ProtocolGraph
+from .base import ProtocolGraph, each
 from .protocol_record import Protocol, Replay
 
 
@@ -76,22 +80,55 @@ def rounds_agree(scores: Sequence[Score]) -> bool:
     return len(gaps) == 2 and gaps[0] * gaps[1] > 0
 
 
+def rounds_are_over(state: JudgeState, settings: SamreSettings) -> bool:
+    """Tell whether no further round is held: the last two agree, or there were as many as there may be."""
+    return rounds_agree(state["scores"]) or state["round"] >= settings.max_rounds
+
+
 def stop_reason(state: JudgeState, _settings: SamreSettings) -> Literal["agreement", "max_rounds"]:
     """Say why no further round is held."""
     return "agreement" if rounds_agree(state["scores"]) else "max_rounds"
 
 
+def advocates(_state: JudgeState, _settings: SamreSettings) -> list[str]:
+    """Both advocates open a round, at the same time."""
+    return [f"advocate_{side}" for side in SIDES]
+
+
+def jurors(_state: JudgeState, settings: SamreSettings) -> list[str]:
+    """All jurors vote at the same time."""
+    return list(backgrounds_of(settings))
+
+
+def begin(_state: JudgeState, _settings: SamreSettings) -> str:
+    """The first round, or one that begins with a summary, needs no decision."""
+    return "begin_round"
+
+
 def after_judge(state: JudgeState, settings: SamreSettings) -> str:
     """The rounds end when two in a row agree or none is left; another one may begin with a summary of the memory."""
-    if rounds_agree(state["scores"]) or state["round"] >= settings.max_rounds:
-        ended = stop_reason(state, settings)
-        return ended if settings.jurors else f"{ended}_without_jury"
+    if rounds_are_over(state, settings):
+        return stop_reason(state, settings)
     return "another_round" if settings.memory == "full" else "another_round_from_summary"
 
 
-async def open_round(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    """Begin a round: both advocates argue at the same time."""
-    return await lone_advocates(state, runtime, round=state["round"] + 1)
+def after_mean_scores(_state: JudgeState, settings: SamreSettings) -> str:
+    """The jury votes, unless there is none."""
+    return "jury" if settings.jurors else "no_jury"
+
+
+async def mean_scores(state: JudgeState, _runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
+    """Average the totals over the rounds held; ``w`` is the side with the higher mean (Algorithm 2)."""
+    means = mean_totals(state["scores"])
+    return {"details": {"mean_scores": means, "w": winner_of(means)}}
+
+
+def decide(state: JudgeState, settings: SamreSettings) -> Decision:
+    """The jury's majority wins; equal votes, or no jury: the higher mean."""
+    told = {"criteria": points_by_round(state)}
+    if settings.jurors:
+        told["jurors"] = backgrounds_of(settings)
+    return tally({**state, "details": {**state["details"], **told}}, settings)
 
 
 def build(
@@ -107,30 +144,28 @@ def build(
     """
     graph = ProtocolGraph(protocol, SamreSettings, settings, models, fields)
     graph.agent("prepare", prepare(protocol))
-    graph.agent("advocates", open_round)
+    graph.agents("advocate", lone_advocate)
     graph.agent("judge", judge_of_round)
     graph.agent("summarizer", summarizer)
-    graph.agent("jury", jury)
-    graph.agent("tally", tally)
-    graph.agent("conclude", conclude(protocol, stop_reason))
+    graph.agent("mean_scores", mean_scores)
+    graph.agents("juror", juror)
+    graph.agent("conclude", conclude(protocol, stop_reason, decide))
     graph.add_edge(START, "prepare")
-    graph.add_edge("prepare", "advocates")
-    graph.add_edge("advocates", "judge")
+    graph.route("prepare", begin, {"begin_round": each("advocate", advocates)})
+    graph.add_edge("advocate", "judge")
     graph.route(
         "judge",
         after_judge,
         {
-            "another_round": "advocates",
+            "another_round": each("advocate", advocates),
             "another_round_from_summary": "summarizer",
-            "agreement": "jury",
-            "max_rounds": "jury",
-            "agreement_without_jury": "tally",
-            "max_rounds_without_jury": "tally",
+            "agreement": "mean_scores",
+            "max_rounds": "mean_scores",
         },
     )
-    graph.add_edge("summarizer", "advocates")
-    graph.add_edge("jury", "tally")
-    graph.add_edge("tally", "conclude")
+    graph.route("summarizer", begin, {"begin_round": each("advocate", advocates)})
+    graph.route("mean_scores", after_mean_scores, {"jury": each("juror", jurors), "no_jury": "conclude"})
+    graph.add_edge("juror", "conclude")
     graph.add_edge("conclude", END)
     return graph
 

@@ -1,7 +1,6 @@
 """Single agent: one scorer, asked once, with neither role nor discussion (ChatEval, section 3.3).
 
-    prepare --> straight --+--> weigh           the core: prepare -> scorer -> conclude
-            +-> swapped  --+
+    prepare --one_order, both_orders--> scorer -> conclude
 
 ChatEval's own prompt with role and history left out. By default a comparison is held in both orders of the
 answers at once and averaged.
@@ -18,14 +17,16 @@ from typing import Any
 
 from langgraph.graph import END, START
 
+from ..nodes.answer_orders import number_of_orders, orders_shown
 from ..nodes.bound_judge import Models
 from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.referee import single_scorer
+from ..nodes.round_scores import lone_scorer
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
-from .base import ProtocolGraph
-from .position_calibration import PositionGraph, number_of_orders
+from .base import ProtocolGraph, each
+from .position_calibration import weigh_orders
 from .protocol_record import Protocol
 
 
@@ -50,7 +51,7 @@ protocol = Protocol(
 
 def build(
     settings: SingleSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
-) -> PositionGraph[SingleSettings]:
+) -> ProtocolGraph[SingleSettings]:
     """Build the single scorer's graph, yours to compile; arguments and errors as for ``debate.build``.
 
     >>> graph = build().compile()
@@ -58,15 +59,16 @@ def build(
     >>> graph.invoke({"task": task})["verdict"]["calls"]
     2
     """
-    core = ProtocolGraph(protocol, SingleSettings, settings, models, fields)
-    core.agent("prepare", prepare(protocol))
-    core.agent("scorer", single_scorer)
-    core.agent("conclude", conclude(protocol))
-    core.add_edge(START, "prepare")
-    core.add_edge("prepare", "scorer")
-    core.add_edge("scorer", "conclude")
-    core.add_edge("conclude", END)
-    return PositionGraph(core)
+    graph = ProtocolGraph(protocol, SingleSettings, settings, models, fields)
+    graph.agent("prepare", prepare(protocol))
+    graph.agents("scorer", single_scorer)
+    graph.agent("conclude", conclude(protocol, weigh=weigh_orders))
+    graph.add_edge(START, "prepare")
+    asked = each("scorer", lone_scorer)
+    graph.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
+    graph.add_edge("scorer", "conclude")
+    graph.add_edge("conclude", END)
+    return graph
 
 
 graph = build().compile(name="single")

@@ -1,68 +1,57 @@
-"""Ask the advocates, each of whom defends one answer against the other, alone or in a team (MORE, SAMRE)."""
+"""Ask an advocate, who defends one answer against the other, alone or in a team (MORE, SAMRE)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from ..state.graph_state import JudgeState
+from ..state.graph_state import AgentState
 from ..state.settings import MoreSettings, SamreSettings
-from ..state.transcript import Turn
-from .agent_runtime import AgentRuntime, Answer, Question
+from .agent_runtime import AgentRuntime, Question
 from .court_summarizer import memory
 from .courtroom import (
     CRITERIA,
-    SIDES,
     court_details,
     court_prompt,
-    merge_answers,
     record_of,
     side_of,
+    side_of_agent,
     totals_so_far,
+    turns_of_round,
 )
 from .output_schemas import TextSchema
 from .prompt_templates import Instruction, Prompt
 
 
-async def lone_advocates(
-    state: JudgeState, runtime: AgentRuntime[SamreSettings], round: int
-) -> dict[str, Any]:
-    """Ask both advocates at once for their arguments of a round.
+async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
+    """Ask one side's advocate for its argument, with which both sides begin a round.
 
     Shown: the case, and the memory of earlier rounds with both sides' arguments, the scores and the feedback.
     """
+    round = state["round"] + 1
     given = {"round": round, "rounds": runtime.settings.max_rounds, "totals": totals_so_far(state["scores"])}
-    questions = [
-        _question(
-            f"advocate_{side}",
-            round,
-            court_prompt(state, runtime.prompts, _own(runtime, "alone", side, **given), memory(state)),
-            side,
-        )
-        for side in SIDES
-    ]
-    return {**merge_answers(await runtime.ask_all(questions)), "round": round}
+    own = _own(state, runtime, "alone", **given)
+    return await _argument(state, runtime, round, court_prompt(state, runtime.prompts, own, memory(state)))
 
 
-async def teams_of_advocates(
-    state: JudgeState, runtime: AgentRuntime[MoreSettings], round: int
-) -> dict[str, Any]:
-    """Ask both teams for their defences of a round, all advocates at once; or in turn if they collaborate.
+async def advocate_of_team(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
+    """Ask one advocate of a team for its defence in this round.
 
     Shown: the case; from round 2 on the team's record; if they collaborate, what team mates have just said.
     """
-    numbers = range(1, runtime.settings.advocates + 1)
-    answers: list[Answer] = []
-    # Advocates who collaborate read their team mates' words, so only the same number of both teams can speak at once.
-    for group in [[number] for number in numbers] if runtime.settings.collaborate else [list(numbers)]:
-        spoken = [answer.turn for answer in answers]
-        questions = [
-            _of_team(state, runtime, round, side, number, spoken) for side in SIDES for number in group
-        ]
-        answers += await runtime.ask_all(questions)
-    # By side, and within a side by number (the sort is stable), whether or not the teams spoke in turn.
-    in_order = sorted(answers, key=lambda answer: side_of(answer.turn))
-    return {**merge_answers(in_order), "round": round}
+    settings, round, side = runtime.settings, state["round"], side_of_agent(state["agent"])
+    mates = [turn for turn in turns_of_round(state, "advocate", round) if side_of(turn) == side]
+    number = int(state["agent"].rpartition("_")[2])
+    given = {
+        "number": number,
+        "advocates": settings.advocates,
+        "lead": " and ".join(leading_criteria(number, settings.advocates)).lower(),
+        "heard": bool(mates),
+        "round": round,
+        "rounds": settings.rounds,
+    }
+    own = _own(state, runtime, "in_team", **given)
+    record = record_of(state, side, round)
+    return await _argument(state, runtime, round, court_prompt(state, runtime.prompts, own, record))
 
 
 def leading_criteria(number: int, advocates: int) -> list[str]:
@@ -81,33 +70,14 @@ def leading_criteria(number: int, advocates: int) -> list[str]:
     return list(dict.fromkeys([names[at], names[(at + cycle) % len(names)]]))
 
 
-def _of_team(
-    state: JudgeState,
-    runtime: AgentRuntime[MoreSettings],
-    round: int,
-    side: int,
-    number: int,
-    spoken: Sequence[Turn],
-) -> Question:
-    settings = runtime.settings
-    mates = [turn for turn in spoken if side_of(turn) == side]
-    given = {
-        "number": number,
-        "advocates": settings.advocates,
-        "lead": " and ".join(leading_criteria(number, settings.advocates)).lower(),
-        "heard": bool(mates),
-        "round": round,
-        "rounds": settings.rounds,
-    }
-    own = _own(runtime, "in_team", side, **given)
-    record = [*record_of(state, side, round), *mates]
-    prompt = court_prompt(state, runtime.prompts, own, record)
-    return _question(f"advocate_{side}_{number}", round, prompt, side)
-
-
-def _own(runtime: AgentRuntime[Any], kind: str, side: int, **given: Any) -> Instruction:
+def _own(state: AgentState, runtime: AgentRuntime[Any], kind: str, **given: Any) -> Instruction:
+    side = side_of_agent(state["agent"])
     return runtime.prompts.instruction(f"courtroom/advocate_{kind}", side=side, other=3 - side, **given)
 
 
-def _question(agent: str, round: int, prompt: Prompt, side: int) -> Question:
-    return Question(agent, "advocate", round, prompt, TextSchema(), court_details(side=side))
+async def _argument(
+    state: AgentState, runtime: AgentRuntime[Any], round: int, prompt: Prompt
+) -> dict[str, Any]:
+    details = court_details(side=side_of_agent(state["agent"]))
+    answer = await runtime.ask(Question(state["agent"], "advocate", round, prompt, TextSchema(), details))
+    return answer.update

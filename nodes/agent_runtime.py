@@ -2,21 +2,23 @@
 
 ``AgentRuntime.ask`` is the one place where a protocol calls a model. It builds the messages, sends them
 (``models/send.py``), reads the reply with the output schema of the question, asks for a repair where that fails, and
-makes the turn. ``ask_all`` does this for several agents at once, ``sample`` for several replies to one question.
+makes the turn. ``sample`` does this for several replies to one question.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
+from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
 from ..state.settings import SettingsT
-from ..state.transcript import Turn, turn_without_model, written_by
+from ..state.transcript import Turn, turn_id, turn_without_model, written_by
 from ..state.usage import total_usage
 from .models.call import Call, Reply, UnsupportedParameterError
 from .models.capabilities import SEVERAL
@@ -61,11 +63,6 @@ class Answer:
     tokens: Sequence[Mapping[str, Any]] | None = None
 
     @property
-    def value(self) -> Value:
-        """The value that was read from the reply."""
-        return self.turn["value"]
-
-    @property
     def update(self) -> dict[str, Any]:
         """The state update that every agent's node returns."""
         return {"transcript": [self.turn], "warnings": list(self.warnings)}
@@ -89,14 +86,48 @@ class Samples:
         return len(self.turns) - len(self.read)
 
 
+class TurnIds:
+    """Number the turns of each agent, behind those that a transcript holds of it already."""
+
+    def __init__(self, transcript: Iterable[Turn] = (), order: int | None = None) -> None:
+        self.order = order
+        self._said = Counter(turn["agent"] for turn in transcript)
+
+    def next(self, agent: str) -> str:
+        """Return the id of the agent's next turn."""
+        self._said[agent] += 1
+        return turn_id(agent, self._said[agent], self.order)
+
+
 @dataclass(frozen=True)
 class AgentRuntime(Generic[SettingsT]):
-    """Ask agents with the settings, prompts and models of one run, and stream their turns to ``publish``."""
+    """Ask agents with the settings, prompts and models of one run, and stream their turns to ``publish``.
+
+    Attributes:
+        settings: of the run.
+        prompts: the templates.
+        models: the model of each role, or agent, that has one; ``"*"`` for all others.
+        publish: where turns are streamed to.
+        turn_ids: numbers the turns; its order is the one in which the answers are shown, where there are two.
+    """
 
     settings: SettingsT
     prompts: Prompts
     models: Mapping[str, LoadedModel]
     publish: Callable[[Any], None]
+    turn_ids: TurnIds = field(default_factory=TurnIds)
+
+    def beginning_with(self, state: Mapping[str, Any]) -> AgentRuntime[SettingsT]:
+        """Return the runtime for a node that begins with this state, which says what was said before."""
+        ids = TurnIds(state.get("transcript") or (), state.get("order"))
+        return AgentRuntime(self.settings, self.prompts, self.models, self.publish, ids)
+
+    def say(self, round: int, agent: str, content: str, value: Value | Any = None) -> Turn:
+        """Make and stream a turn that no model wrote: a message passed on, or a person's words."""
+        turn = turn_without_model(round, agent, agent, content, value)
+        turn["id"] = self.turn_ids.next(agent)
+        self.publish_turn(turn)
+        return turn
 
     async def ask(self, question: Question) -> Answer:
         """Ask one agent and return its answer; a reply that cannot be read is requested again (setting ``repair``).
@@ -107,32 +138,9 @@ class AgentRuntime(Generic[SettingsT]):
         """
         model = self.model_of(question.role, question.agent)
         call = self._call(question, model, self._messages(question, model))
-        return await self._read_or_repair(question, call, await send(call))
-
-    async def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
-        """Ask several agents at the same time; the answers are in the order of the questions.
-
-        Raises:
-            ReplyError, ModelCallError: as ``ask``, the first in order. It is raised only when all calls have ended,
-                so that one agent's failure does not cancel calls of others that are being paid for.
-        """
-        answers = await self.ask_each(questions)
-        for answer in answers:
-            if isinstance(answer, ReplyError):
-                raise answer
-        return [answer for answer in answers if isinstance(answer, Answer)]
-
-    async def ask_each(self, questions: Sequence[Question]) -> list[Answer | ReplyError]:
-        """Ask as ``ask_all`` does, but return the error of an unreadable reply in place of the answer.
-
-        Raises:
-            ModelCallError: as ``ask_all``.
-        """
-        answers = await asyncio.gather(*map(self.ask, questions), return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, ReplyError):
-                raise answer
-        return [answer for answer in answers if isinstance(answer, Answer | ReplyError)]
+        return await self._read_or_repair(
+            question, call, await send(call), self.turn_ids.next(question.agent)
+        )
 
     async def sample(self, question: Question, size: int) -> Samples:
         """Ask one agent for ``size`` replies to the same question, at a temperature at which they differ.
@@ -148,10 +156,10 @@ class AgentRuntime(Generic[SettingsT]):
         parameters = {**question.parameters, "temperature": self._sampling_temperature(question)}
         question = replace(question, parameters=parameters)
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
-        turns = [_sample_turn(question, reply, model.label) for _, reply in sampled]
+        turns = [self._sample_turn(question, reply, model.label) for _, reply in sampled]
         unpublished, warnings = turns, tuple(model.warnings)
         if all(turn["value"] is None for turn in turns):
-            answer = await self._repair_first_sample(question, sampled)
+            answer = await self._repair_first_sample(question, sampled, turns[0]["id"])
             turns[0], warnings = answer.turn, answer.warnings
             # The repair has published its own turns.
             unpublished = turns[1:]
@@ -169,14 +177,14 @@ class AgentRuntime(Generic[SettingsT]):
         """Stream a turn (``stream_mode="custom"``); ``problem`` says why its reply could not be read."""
         self.publish({"turn": turn, "problem": problem})
 
-    async def _read_or_repair(self, question: Question, call: Call, reply: Reply) -> Answer:
+    async def _read_or_repair(self, question: Question, call: Call, reply: Reply, id: str) -> Answer:
         """Parse the reply; while that fails and repairs are left, send a repair request and parse its reply."""
         model, calls, replies = call.model, [call], [reply]
         while True:
             try:
                 content, value = read(question.form, replies[-1])
             except ReplyError as error:
-                turn = _turn(question, replies, replies[-1].text, None, model.label)
+                turn = self._turn(id, question, replies, replies[-1].text, None, model.label)
                 self.publish_turn(turn, error.problem)
                 if len(replies) > self.settings.repair:
                     # Served from the journal, the same unreadable replies would fail every later attempt too.
@@ -188,21 +196,47 @@ class AgentRuntime(Generic[SettingsT]):
                 calls.append(self._call(question, model, messages, len(replies)))
                 replies.append(await send(calls[-1]))
             else:
-                turn = _turn(question, replies, content, value, model.label)
+                turn = self._turn(id, question, replies, content, value, model.label)
                 self.publish_turn(turn)
                 return Answer(
                     turn, (*model.warnings, *_repair_warnings(question, replies)), replies[-1].tokens
                 )
 
-    async def _repair_first_sample(self, question: Question, sampled: Sequence[SampledReply]) -> Answer:
+    async def _repair_first_sample(
+        self, question: Question, sampled: Sequence[SampledReply], id: str
+    ) -> Answer:
         """Request the first sample again where none can be read; on failure invalidate the calls of all samples."""
         # The sample's number stays in the metadata, as in the call that is repaired.
         first = replace(question, details={**question.details, "sample": 1})
         try:
-            return await self._read_or_repair(first, *sampled[0])
+            return await self._read_or_repair(first, *sampled[0], id)
         except ReplyError:
             invalidate([call for call, _ in sampled[1:]])
             raise
+
+    def _sample_turn(self, question: Question, reply: Reply, model: str) -> Turn:
+        """Make the turn of one sample; its value is None if the reply cannot be read."""
+        try:
+            content, value = read(question.form, reply)
+        except ReplyError:
+            content, value = reply.text, None
+        return self._turn(self.turn_ids.next(question.agent), question, [reply], content, value, model)
+
+    def _turn(
+        self, id: str, question: Question, replies: list[Reply], content: str, value: Value, model: str
+    ) -> Turn:
+        """Make the turn of the last reply, with the usage of all of them: a repaired reply was paid for as well."""
+        usage, order = total_usage(reply.usage for reply in replies), self.turn_ids.order
+        # Values always refer to the task's order of the answers, the words to the order that the agent was shown.
+        told = swapped(value) if order == 2 else value
+        turn = turn_without_model(question.round, question.agent, question.role, content, told)
+        # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
+        turn = written_by({"id": id, **turn}, replies[-1].model or model, usage)
+        if scale := question.form.scale:
+            turn["scale"] = list(scale)
+        if order is not None:
+            turn["order"] = order
+        return turn
 
     def _call(
         self, question: Question, model: LoadedModel, messages: Sequence[BaseMessage], repairs: int = 0
@@ -233,6 +267,7 @@ class AgentRuntime(Generic[SettingsT]):
             "form": question.form.name,
             **question.details,
             "repair": repairs > 0,
+            **({"order": 2} if self.turn_ids.order == 2 else {}),
         }
 
     def _asks_for_json(self, model: LoadedModel) -> bool:
@@ -269,23 +304,6 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
     if reply.fields is not None and form.schema() is not None:
         return form.from_fields(reply.fields, reply.text)
     return reply.text, form.from_text(reply.text)
-
-
-def _sample_turn(question: Question, reply: Reply, model: str) -> Turn:
-    """Make the turn of one sample; its value is None if the reply cannot be read."""
-    try:
-        content, value = read(question.form, reply)
-    except ReplyError:
-        content, value = reply.text, None
-    return _turn(question, [reply], content, value, model)
-
-
-def _turn(question: Question, replies: list[Reply], content: str, value: Value, model: str) -> Turn:
-    """Make the turn of the last reply, with the usage of all of them: a repaired reply was paid for as well."""
-    usage = total_usage(reply.usage for reply in replies)
-    turn = turn_without_model(question.round, question.agent, question.role, content, value)
-    # A recorded reply names the model that once wrote it, which may not be the one that is asked now.
-    return written_by(turn, replies[-1].model or model, usage)
 
 
 def _unread_warnings(question: Question, turns: Sequence[Turn]) -> tuple[str, ...]:

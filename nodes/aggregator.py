@@ -1,32 +1,31 @@
-"""Ask the aggregators, each of whom combines all defences of its team into one (MORE, notation D_i)."""
+"""Ask an aggregator, who combines all defences of its team into one (MORE, notation D_i)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..state.graph_state import JudgeState
+from ..state.graph_state import AgentState
 from ..state.settings import MoreSettings
 from .agent_runtime import AgentRuntime, Question
-from .courtroom import SIDES, court_details, court_prompt, merge_answers, record_of
+from .courtroom import court_details, court_prompt, record_of, side_of_agent
 from .output_schemas import TextSchema
 
 
-async def aggregators(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Ask both sides' aggregators at once for their combined defences.
+async def aggregator(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
+    """Ask one side's aggregator for its team's combined defence.
 
     Shown: the case and the team's record, this round's defences included.
     """
-    return merge_answers(await runtime.ask_all([_question(state, runtime, side) for side in SIDES]))
-
-
-def _question(state: JudgeState, runtime: AgentRuntime[MoreSettings], side: int) -> Question:
-    round = state["round"]
+    round, side = state["round"], side_of_agent(state["agent"])
     own = runtime.prompts.instruction("courtroom/aggregator", side=side, other=3 - side, round=round)
-    return Question(
-        agent=f"aggregator_{side}",
-        role="aggregator",
-        round=round,
-        prompt=court_prompt(state, runtime.prompts, own, record_of(state, side, round)),
-        form=TextSchema(),
-        details=court_details(side=side),
+    answer = await runtime.ask(
+        Question(
+            agent=state["agent"],
+            role="aggregator",
+            round=round,
+            prompt=court_prompt(state, runtime.prompts, own, record_of(state, side, round)),
+            form=TextSchema(),
+            details=court_details(side=side),
+        )
     )
+    return answer.update

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import CompareTask
-from ..state.transcript import turn_without_model
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import TextSchema, describe
 from .prompt_context import build_prompt, call_metadata, debate_turns, task_of
@@ -31,11 +30,8 @@ async def commander(
         round: the round that it speaks in.
     """
     if runtime.settings.commander == "llm":
-        return {**await _written(state, runtime, to, round), "round": round}
-    # A turn that no model wrote is not published by ``ask``.
-    turn = turn_without_model(round, "commander", "commander", _relayed(state, runtime, to))
-    runtime.publish_turn(turn)
-    return {"transcript": [turn], "round": round}
+        return await _written(state, runtime, to, round)
+    return {"transcript": [runtime.say(round, "commander", _relayed(state, runtime, to))]}
 
 
 def _relayed(state: JudgeState, runtime: AgentRuntime[DebateSettings], to: Recipient) -> str:

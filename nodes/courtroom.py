@@ -13,7 +13,6 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
-from .agent_runtime import Answer
 from .prompt_context import system_text, task_of
 from .prompt_templates import Instruction, Prompt, Prompts
 from .replies.own_words import own_words, plain
@@ -72,14 +71,6 @@ def court_details(**more: Any) -> dict[str, Any]:
     return {"kind": "compare", "low": LOWEST_TOTAL, "high": HIGHEST_TOTAL, **more}
 
 
-def merge_answers(answers: Sequence[Answer]) -> dict[str, Any]:
-    """Return the state update of several answers."""
-    return {
-        "transcript": [answer.turn for answer in answers],
-        "warnings": [warning for answer in answers for warning in answer.warnings],
-    }
-
-
 def totals_so_far(scores: Sequence[Score]) -> str:
     """Return earlier totals round by round, for a prompt.
 
@@ -97,7 +88,16 @@ def side_of(turn: Turn) -> int:
     >>> side_of(turn_without_model(1, "advocate_2_3", "advocate", "Aye."))
     2
     """
-    _, *numbers = turn["agent"].split("_")
+    return side_of_agent(turn["agent"])
+
+
+def side_of_agent(agent: str) -> int:
+    """Return the answer that an agent of this name speaks for, 0 for neither.
+
+    >>> side_of_agent("advocate_2_3"), side_of_agent("aggregator_1"), side_of_agent("judge")
+    (2, 1, 0)
+    """
+    _, *numbers = agent.split("_")
     return int(numbers[0]) if numbers else 0
 
 
@@ -196,9 +196,26 @@ def presented_defences(state: JudgeState, round: int) -> list[Turn]:
 
 
 def selected_advocates(state: JudgeState, round: int) -> list[str]:
-    """Return the advocates whose defences were selected as the best of their sides (``aggregate=best``), or none."""
-    selections = state["details"].get("best", ())
-    return next((entry["picked"] for entry in selections if entry["round"] == round), [])
+    """Return the advocates whose defences scored best of their sides (``aggregate=best``), or none.
+
+    Of equal totals the first one's advocate is selected.
+    """
+    # judge_1_2 scored the defence of advocate_1_2.
+    return [turn["agent"].replace("judge", "advocate", 1) for turn in best_rulings(state, round)]
+
+
+def best_rulings(state: JudgeState, round: int) -> list[Turn]:
+    """Return, of the turns that score one defence each, the one with the highest total of each side."""
+    rulings = [turn for turn in turns_of_round(state, "judge", round) if side_of(turn)]
+    of_sides = [[turn for turn in rulings if side_of(turn) == side] for side in SIDES]
+    return [max(turns, key=total_of) for turns in of_sides if turns]
+
+
+def total_of(turn: Turn) -> float:
+    """Return the total that a judge of one defence gave."""
+    value = turn["value"]
+    assert isinstance(value, int | float), "a TotalSchema reads one number"
+    return value
 
 
 def record_of(state: JudgeState, side: int, round: int) -> list[Turn]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..state.graph_state import JudgeState
-from ..state.settings import BaselineSettings, MoreSettings, SamreSettings
+from ..state.settings import BaselineSettings, MoreSettings, SamreSettings, Settings
 from ..state.transcript import Turn
-from .agent_runtime import AgentRuntime, Answer, Question
+from .agent_runtime import AgentRuntime, Question
 from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
+    Points,
     court_details,
     court_prompt,
     presented_defences,
@@ -21,6 +22,7 @@ from .courtroom import (
     totals_so_far,
     turns_of_round,
 )
+from .decision import Decision, nearest
 from .output_schemas import TextSchema, TotalsSchema
 from .prompt_templates import Instruction
 
@@ -32,7 +34,7 @@ async def judge_alone(state: JudgeState, runtime: AgentRuntime[BaselineSettings]
     """
     own = runtime.prompts.instruction("courtroom/baseline")
     form = TotalsSchema(LOWEST_TOTAL, HIGHEST_TOTAL, explained=True)
-    return {**await _judged(state, runtime, own, form), "round": 1}
+    return await _judged(state, runtime, own, form)
 
 
 async def judge_of_teams(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
@@ -101,18 +103,29 @@ async def _judged(
             details=court_details(last_value=scores[-1] if scores else None),
         )
     )
-    return {**answer.update, "scores": [answer.value], **_by_criterion(state, answer)}
+    return {**answer.update, "warnings": [*answer.warnings, *_sums(answer.turn)]}
 
 
-def _by_criterion(state: JudgeState, answer: Answer) -> dict[str, Any]:
-    """Return the update with the points behind the totals; the stated total counts where they do not add up to it."""
-    turn, totals = answer.turn, answer.value
-    points = read_points(turn["content"])
-    faults = sums_that_differ(points, totals) if isinstance(totals, list) else []
-    warnings = [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
-    # The reducer of ``details`` replaces a key's whole value, so the earlier rounds are carried along.
-    criteria = [*state["details"].get("criteria", ()), points]
-    return {"warnings": [*answer.warnings, *warnings], "details": {"criteria": criteria}}
+def by_last_ruling(state: JudgeState, _settings: Settings) -> Decision:
+    """Take the totals of the last round; the details hold the points behind those of every round."""
+    final = state["scores"][-1]
+    rulings = [turn for turn in state["transcript"] if turn["role"] == "judge"]
+    return Decision(final, nearest(rulings, final), details={"criteria": points_by_round(state)})
+
+
+def points_by_round(state: JudgeState) -> list[Points]:
+    """Return, for each round, the points behind the judge's totals."""
+    rulings = (
+        turn for turn in state["transcript"] if turn["role"] == "judge" and isinstance(turn["value"], list)
+    )
+    return [read_points(turn["content"]) for turn in rulings]
+
+
+def _sums(turn: Turn) -> list[str]:
+    """Warn of points that do not add up to the totals; the stated totals count."""
+    totals = turn["value"]
+    faults = sums_that_differ(read_points(turn["content"]), totals) if isinstance(totals, list) else []
+    return [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
 
 
 def _own(state: JudgeState, runtime: AgentRuntime[Any], rounds: int, most: str) -> Instruction:

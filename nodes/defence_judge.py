@@ -1,4 +1,4 @@
-"""Score each defence alone; the best one of each side represents that side (MORE, section 3.3)."""
+"""Score one defence alone; the best one of each side represents that side (MORE, section 3.3)."""
 
 from __future__ import annotations
 
@@ -6,58 +6,83 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..state.graph_state import JudgeState
+from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import MoreSettings
-from ..state.transcript import Turn
-from .agent_runtime import AgentRuntime, Answer, Question
+from ..state.transcript import Score, Turn
+from .agent_runtime import AgentRuntime, Question
 from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
     SIDES,
+    best_rulings,
     court_details,
     court_prompt,
-    merge_answers,
     read_points,
+    selected_advocates,
     side_of,
+    side_of_agent,
     sums_that_differ,
+    total_of,
     totals_so_far,
     turns_of_round,
 )
 from .output_schemas import TotalSchema
 
 
-async def judge_of_each(state: JudgeState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
-    """Ask for the total of each defence, all at once; the highest total of each side make the round's pair.
+async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:
+    """Ask for the total of one defence: ``judge_1_2`` scores that of ``advocate_1_2``.
 
-    Shown: the case and one defence. ``details["best"]`` holds all totals, the selected advocates, and softmax weights.
+    Shown: the case and the defence.
     """
-    defences = turns_of_round(state, "advocate", state["round"])
-    answers = await runtime.ask_all([_question(state, runtime, defence) for defence in defences])
-    entry = picked(answers, runtime.settings.tau)
-    best = [*state["details"].get("best", ()), {"round": state["round"], **entry}]
-    update = merge_answers(answers)
-    return {
-        **update,
-        "warnings": [*update["warnings"], *_sums(answers)],
-        "scores": [[max(totals) for totals in entry["totals"]]],
-        "details": {"best": best, "tau": runtime.settings.tau},
+    side = side_of_agent(state["agent"])
+    advocate = state["agent"].replace("judge", "advocate", 1)
+    defence = [
+        turn for turn in turns_of_round(state, "advocate", state["round"]) if turn["agent"] == advocate
+    ]
+    given = {
+        "round": state["round"],
+        "rounds": runtime.settings.rounds,
+        "totals": totals_so_far(state["scores"]),
     }
+    own = runtime.prompts.instruction("courtroom/judge_of_one", side=side, **given)
+    answer = await runtime.ask(
+        Question(
+            agent=state["agent"],
+            role="judge",
+            round=state["round"],
+            prompt=court_prompt(state, runtime.prompts, own, defence),
+            form=TotalSchema(LOWEST_TOTAL, HIGHEST_TOTAL),
+            details=court_details(side=side),
+        )
+    )
+    return {**answer.update, "warnings": [*answer.warnings, *_sums(answer.turn)]}
 
 
-def picked(answers: Sequence[Answer], tau: float) -> dict[str, Any]:
-    """Return totals and softmax weights of each side's defences, and the advocate with the highest total of each side.
+def best_totals(state: JudgeState) -> list[Score]:
+    """Return, for each round, the highest total of each side."""
+    rounds = sorted({turn["round"] for turn in state["transcript"] if _scores_one_defence(turn)})
+    return [[total_of(turn) for turn in best_rulings(state, round)] for round in rounds]
 
-    Of equal totals the first one's advocate is selected.
-    """
-    turns = [[answer.turn for answer in answers if side_of(answer.turn) == side] for side in SIDES]
-    totals = [[_total(turn) for turn in of_side] for of_side in turns]
-    best = [of_side[values.index(max(values))] for of_side, values in zip(turns, totals, strict=True)]
+
+def selections(state: JudgeState, tau: float) -> list[dict[str, Any]]:
+    """Return each round's totals, their softmax weights, and the advocates whose defences were selected."""
+    rounds = sorted({turn["round"] for turn in state["transcript"] if _scores_one_defence(turn)})
+    return [_selection(state, round, tau) for round in rounds]
+
+
+def _selection(state: JudgeState, round: int, tau: float) -> dict[str, Any]:
+    rulings = turns_of_round(state, "judge", round)
+    totals = [[total_of(turn) for turn in rulings if side_of(turn) == side] for side in SIDES]
     return {
+        "round": round,
         "totals": totals,
         "weights": [softmax(values, tau) for values in totals],
-        # judge_1_2 scored the defence of advocate_1_2; ``_question`` names it so.
-        "picked": [turn["agent"].replace("judge", "advocate", 1) for turn in best],
+        "picked": selected_advocates(state, round),
     }
+
+
+def _scores_one_defence(turn: Turn) -> bool:
+    return turn["role"] == "judge" and side_of(turn) > 0
 
 
 def softmax(totals: Sequence[float], tau: float) -> list[float]:
@@ -73,35 +98,8 @@ def softmax(totals: Sequence[float], tau: float) -> list[float]:
     return [weight / sum(raw) for weight in raw]
 
 
-def _question(state: JudgeState, runtime: AgentRuntime[MoreSettings], defence: Turn) -> Question:
-    side = side_of(defence)
-    given = {
-        "round": state["round"],
-        "rounds": runtime.settings.rounds,
-        "totals": totals_so_far(state["scores"]),
-    }
-    own = runtime.prompts.instruction("courtroom/judge_of_one", side=side, **given)
-    return Question(
-        agent=defence["agent"].replace("advocate", "judge", 1),
-        role="judge",
-        round=state["round"],
-        prompt=court_prompt(state, runtime.prompts, own, [defence]),
-        form=TotalSchema(LOWEST_TOTAL, HIGHEST_TOTAL),
-        details=court_details(side=side),
-    )
-
-
-def _total(turn: Turn) -> float:
-    value = turn["value"]
-    assert isinstance(value, float), "a TotalSchema reads one number"
-    return value
-
-
-def _sums(answers: Sequence[Answer]) -> list[str]:
-    warnings = []
-    for turn in (answer.turn for answer in answers):
-        points = read_points(turn["content"], side_of(turn))
-        # Points of the other side are None, so that its copy of the total is not compared with anything.
-        faults = sums_that_differ(points, [_total(turn)] * len(SIDES))
-        warnings += [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]
-    return warnings
+def _sums(turn: Turn) -> list[str]:
+    points = read_points(turn["content"], side_of(turn))
+    # Points of the other side are None, so that its copy of the total is not compared with anything.
+    faults = sums_that_differ(points, [total_of(turn)] * len(SIDES))
+    return [f"{turn['agent']}, round {turn['round']}: {fault}" for fault in faults]

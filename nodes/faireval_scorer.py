@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from ..state.aggregation import mean_pair
-from ..state.graph_state import JudgeState
+from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import FairEvalSettings
 from ..state.transcript import Turn
 from .agent_runtime import AgentRuntime, Question
+from .decision import Decision, nearest
 from .prompt_context import build_prompt, call_metadata, score_schema, task_of
 
 
-async def scorer(state: JudgeState, runtime: AgentRuntime[FairEvalSettings]) -> dict[str, Any]:
-    """Ask ``k`` times for evidence and a score for each answer; ``scores`` is the mean of the pairs that can be read.
+async def scorer(state: AgentState, runtime: AgentRuntime[FairEvalSettings]) -> dict[str, Any]:
+    """Ask ``k`` times for evidence and a score for each answer.
 
     Shown: the question, both answers, the criteria.
     """
@@ -29,16 +30,16 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[FairEvalSettings]) -> 
         ),
         runtime.settings.k,
     )
-    pairs = pairs_in(samples.turns)
-    return {
-        "transcript": list(samples.turns),
-        "warnings": list(samples.warnings),
-        "scores": [list(mean_pair(pairs))],
-        "round": 1,
-        "details": {"samples": pairs, "unread_samples": samples.unread},
-    }
+    return {"transcript": list(samples.turns), "warnings": list(samples.warnings)}
 
 
-def pairs_in(turns: tuple[Turn, ...] | list[Turn]) -> list[list[float]]:
+def mean_of_samples(state: JudgeState, _settings: FairEvalSettings) -> Decision:
+    """Take the mean of the samples that can be read; the details hold all their scores."""
+    turns, final = state["transcript"], state["scores"][-1]
+    details = {"samples": pairs_in(turns), "unread_samples": sum(turn["value"] is None for turn in turns)}
+    return Decision(final, nearest(turns, final), details=details)
+
+
+def pairs_in(turns: Iterable[Turn]) -> list[list[float]]:
     """Return the pairs of scores among the turns' values."""
     return [turn["value"] for turn in turns if isinstance(turn["value"], list)]

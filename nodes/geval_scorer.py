@@ -11,8 +11,9 @@ from ..state.expected_score import Expectation, expected_from_samples, expected_
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask
-from ..state.transcript import Turn
+from ..state.transcript import Score, Turn
 from .agent_runtime import AgentRuntime, Answer, Question
+from .decision import Decision, nearest
 from .models.call import UnsupportedParameterError
 from .models.capabilities import LOGPROBS
 from .output_schemas import RatingSchema
@@ -47,7 +48,7 @@ class NoProbabilitiesError(Exception):
 
 
 async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:
-    """Ask for the score, and put its expectation over the probabilities of all scores into the state.
+    """Ask for the score, and put its expectation over the probabilities of all scores into the details.
 
     Shown: the task, the criteria, the evaluation steps, the texts. Answers with a number alone.
     """
@@ -60,10 +61,40 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dic
     return {
         "transcript": list(weighted.turns),
         "warnings": list(weighted.warnings),
-        "scores": [found.value],
-        "round": 1,
-        "details": {**weighted.details, "distribution": found.by_name, "steps": steps},
+        "details": {
+            **weighted.details,
+            "expected": found.value,
+            "distribution": found.by_name,
+            "steps": steps,
+        },
     }
+
+
+def expected_by_round(state: JudgeState) -> list[Score]:
+    """Return the expected score: of the tokens' probabilities, or the mean of the samples.
+
+    A number that a person has put in place of the scorer's rating is not weighted by the tokens of that rating.
+    """
+    turns = [turn for turn in state["transcript"] if turn["role"] == "scorer"]
+    values = [value for turn in turns if isinstance(value := turn["value"], int | float)]
+    details = state["details"]
+    if not values or "expected" not in details:
+        return []
+    edited = any(turn.get("edited") for turn in turns)
+    if details["weighting"] == "logprobs":
+        return [values[-1] if edited else details["expected"]]
+    # The attempt to get probabilities is a turn, too, but not a sample.
+    samples = [
+        value for turn in turns if "sample" in turn and isinstance(value := turn["value"], int | float)
+    ]
+    return [expected_from_samples(samples).value if edited else details["expected"]]
+
+
+def expectation(state: JudgeState, _settings: GEvalSettings) -> Decision:
+    """Take the expected score; the scorer's words are a number, so the distribution is told with it."""
+    final = state["scores"][-1]
+    turn = nearest([turn for turn in state["transcript"] if turn["role"] == "scorer"], final)
+    return Decision(final, turn, details=state["details"])
 
 
 def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEvalSettings]) -> Question:
@@ -129,9 +160,10 @@ async def _by_logprobs(
 def _expected(answer: Answer, task: ScoreTask) -> Expectation:
     low, high = task.aspect.low, task.aspect.high
     assert answer.tokens is not None
-    assert isinstance(answer.value, float)
+    rating = answer.turn["value"]
+    assert isinstance(rating, float)
     try:
-        return expected_score(score_tokens(answer.tokens, answer.value, low, high), low, high)
+        return expected_score(score_tokens(answer.tokens, rating, low, high), low, high)
     except ValueError as error:
         raise NoProbabilitiesError(
             f"token log-probabilities cannot be used: {error}", [answer.turn]

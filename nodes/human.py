@@ -9,7 +9,7 @@ from langgraph.types import interrupt
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
 from ..state.tasks import CompareTask, ScoreTask
-from ..state.transcript import Score, turn_without_model
+from ..state.transcript import Score
 from .agent_runtime import AgentRuntime
 from .output_schemas import describe
 from .prompt_context import debate_turns, requested_output, score_schema, task_of
@@ -36,9 +36,7 @@ async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
         except ReplyError as error:
             question = {**question, "problem": error.problem}
         else:
-            turn = turn_without_model(state["round"], "human", "human", describe(value), value)
-            runtime.publish_turn(turn)
-            return {"transcript": [turn], "final": value}
+            return {"transcript": [runtime.say(state["round"], "human", describe(value), value)]}
 
 
 def _shown(state: JudgeState, task: ScoreTask | CompareTask) -> dict[str, Any]:

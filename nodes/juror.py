@@ -1,47 +1,49 @@
-"""Ask the jurors, each of whom reads the debate and votes, with a background of its own (SAMRE, appendix C.3)."""
+"""Ask a juror, who reads the debate and votes, with a background of its own (SAMRE, appendix C.3)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..state.errors import ReplyError
-from ..state.graph_state import JudgeState
+from ..state.graph_state import AgentState
 from ..state.settings import SamreSettings
-from .agent_runtime import AgentRuntime, Answer, Question
+from .agent_runtime import AgentRuntime, Question
 from .court_summarizer import memory
 from .courtroom import HIGHEST, LOWEST, court_details, court_prompt
 from .output_schemas import OutputSchema, PairSchema, VoteSchema
 
 
-async def jury(state: JudgeState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
-    """Ask all jurors at once for their votes, or their scores.
+async def juror(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:
+    """Ask one juror for its vote, or its scores.
 
     Shown: the case and the debate as it is remembered (all turns, or the latest summary). A vote that cannot be read
-    is void: it is counted in ``details``, named in a warning, and does not fail the item.
+    is void: its turn has no value, a warning names it, and the item does not fail.
     """
-    questions = [_question(state, runtime, number) for number in range(1, runtime.settings.jurors + 1)]
-    answers = await runtime.ask_each(questions)
-    void = [answer for answer in answers if isinstance(answer, ReplyError)]
-    cast = [answer for answer in answers if isinstance(answer, Answer)]
-    warnings = [warning for answer in cast for warning in answer.warnings]
-    return {
-        "transcript": [answer.turn for answer in answers if answer.turn is not None],
-        "warnings": [*warnings, *(f"{error.agent}: void vote. {error.problem}" for error in void)],
-        "details": {
-            "void_votes": len(void),
-            "jurors": {question.agent: question.details["background"] for question in questions},
-        },
-    }
+    try:
+        return (await runtime.ask(_question(state, runtime))).update
+    except ReplyError as error:
+        turns = [error.turn] if error.turn else []
+        return {"transcript": turns, "warnings": [f"{error.agent}: void vote. {error.problem}"]}
 
 
-def _question(state: JudgeState, runtime: AgentRuntime[SamreSettings], number: int) -> Question:
+def backgrounds_of(settings: SamreSettings) -> dict[str, str]:
+    """Return each juror's background; they begin again from the first where there are more jurors.
+
+    >>> list(backgrounds_of(SamreSettings(jurors=2)))
+    ['juror_1', 'juror_2']
+    """
+    given = settings.backgrounds
+    return {f"juror_{number + 1}": given[number % len(given)] for number in range(settings.jurors)}
+
+
+def _question(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> Question:
     settings = runtime.settings
-    background = settings.backgrounds[(number - 1) % len(settings.backgrounds)]
+    number, background = int(state["agent"].rpartition("_")[2]), backgrounds_of(settings)[state["agent"]]
     given = {"number": number, "jurors": settings.jurors, "background": background}
     own = runtime.prompts.instruction(f"courtroom/juror_{settings.ballot}", **given)
     form: OutputSchema = PairSchema(LOWEST, HIGHEST) if settings.ballot == "score" else VoteSchema()
     return Question(
-        agent=f"juror_{number}",
+        agent=state["agent"],
         role="juror",
         round=state["round"],
         prompt=court_prompt(state, runtime.prompts, own, memory(state)),

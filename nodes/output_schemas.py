@@ -62,6 +62,11 @@ class OutputSchema(ABC):
         """Return the variables of the template."""
         return {}
 
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """The lowest and the highest number that a value can have; None where values are no numbers."""
+        return None
+
 
 @dataclass(frozen=True)
 class ScoreSchema(OutputSchema):
@@ -85,6 +90,10 @@ class ScoreSchema(OutputSchema):
 
     def limits(self) -> dict[str, Any]:
         return {"low": f"{self.low:g}", "high": f"{self.high:g}"}
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        return self.low, self.high
 
 
 @dataclass(frozen=True)
@@ -274,6 +283,10 @@ class RatingSchema(OutputSchema):
 
     def limits(self) -> dict[str, Any]:
         return {"low": f"{self.aspect.low:g}", "high": f"{self.aspect.high:g}"}
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        return self.aspect.low, self.aspect.high
 
 
 def describe(value: Score) -> str:

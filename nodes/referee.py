@@ -1,6 +1,6 @@
-"""Ask the referees, who discuss and give their scores in the last turn (ChatEval, section 2, appendix A).
+"""Ask a referee, who discusses and gives its scores in the last turn (ChatEval, section 2, appendix A).
 
-An ensemble's referees answer the same prompt with the history left out, the single scorer with history and role
+An ensemble's referee answers the same prompt with the history left out, the single scorer with history and role
 left out.
 """
 
@@ -9,50 +9,64 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..state.graph_state import JudgeState
-from ..state.settings import ChatEvalSettings, EnsembleSettings, SingleSettings
+from ..state.graph_state import AgentState, JudgeState
+from ..state.settings import ChatEvalSettings, EnsembleSettings, RefereeSettings, SingleSettings
 from ..state.transcript import Turn, last_turn
-from .agent_runtime import AgentRuntime, Answer, Question
+from .agent_runtime import AgentRuntime, Question
 from .output_schemas import TextSchema
 from .personas import Referee, load_referees
 from .prompt_context import build_prompt, call_metadata, requested_output, score_schema, task_of
 from .prompt_templates import Instruction
 
 
-async def contribute(
-    state: JudgeState,
-    runtime: AgentRuntime[ChatEvalSettings],
-    referees: Sequence[Referee],
-    speakers: Sequence[Referee],
-    turn: int,
-) -> dict[str, Any]:
-    """Ask referees for their contributions to one turn of the discussion, all speakers at the same time.
+async def roles_of_referees(settings: RefereeSettings) -> dict[str, Any]:
+    """Return the details that say who the referees are: ``roles``, from each one's name to its role."""
+    return {"roles": {referee.agent: referee.name for referee in await load_referees(settings)}}
+
+
+def referees(state: JudgeState, _settings: RefereeSettings) -> Sequence[str]:
+    """Return the names of all referees, in the order in which they speak."""
+    return list(state["details"]["roles"])
+
+
+async def referee(state: AgentState, runtime: AgentRuntime[ChatEvalSettings]) -> dict[str, Any]:
+    """Ask a referee for its contribution to the next turn of the discussion.
 
     Shown: the material, the rubric, the discussion so far (or its summary), who the referee is. Argues in words;
     asked for scores in the last turn, or in each where the settings say so.
-
-    Args:
-        state: the state of the discussion.
-        runtime: settings, prompts and models.
-        referees: all referees who take part.
-        speakers: those of them who speak now.
-        turn: the number of the turn, from 1.
     """
-    questions = [_contribution(state, runtime, referee, turn) for referee in speakers]
-    return {**_merged(await runtime.ask_all(questions), referees), "round": turn}
+    settings, task = runtime.settings, task_of(state)
+    speaker = await _speaker(state, runtime)
+    turn = 1 + sum(said["agent"] == speaker.agent for said in state["transcript"])
+    # The last turn always ends in scores: the verdict is made of them.
+    last = turn == settings.turns
+    scored = last or settings.score_each_turn
+    others = settings.referees > 1
+    # A summarizer is somebody else, whose words even the only referee is shown.
+    alone = not others and settings.strategy != "summarizer"
+    own = _own(state, runtime, speaker, others=others, last=last, scored=scored)
+    answer = await runtime.ask(
+        Question(
+            agent=speaker.agent,
+            role="referee",
+            round=turn,
+            prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings), alone=alone),
+            form=score_schema(task) if scored else TextSchema(),
+            details={**call_metadata(task), "persona": speaker.name},
+        )
+    )
+    return {**answer.update, "warnings": [*_alone(state), *answer.warnings]}
 
 
-async def independent_referees(state: JudgeState, runtime: AgentRuntime[EnsembleSettings]) -> dict[str, Any]:
-    """Ask all referees of an ensemble for their scores at the same time; none knows of the others."""
-    referees = await load_referees(runtime.settings)
-    questions = [_verdict(state, runtime, referee) for referee in referees]
-    return {**_merged(await runtime.ask_all(questions), referees), "round": 1}
+async def independent_referee(state: AgentState, runtime: AgentRuntime[EnsembleSettings]) -> dict[str, Any]:
+    """Ask a referee of an ensemble for its scores; it knows of no others."""
+    answer = await runtime.ask(_verdict(state, runtime, await _speaker(state, runtime)))
+    return {**answer.update, "warnings": [*_alone(state), *answer.warnings]}
 
 
-async def single_scorer(state: JudgeState, runtime: AgentRuntime[SingleSettings]) -> dict[str, Any]:
+async def single_scorer(state: AgentState, runtime: AgentRuntime[SingleSettings]) -> dict[str, Any]:
     """Ask one scorer, who has neither a role nor a discussion."""
-    answer = await runtime.ask(_verdict(state, runtime))
-    return {**answer.update, "scores": [answer.value], "round": 1}
+    return (await runtime.ask(_verdict(state, runtime))).update
 
 
 def visible_history(state: JudgeState, settings: ChatEvalSettings) -> list[Turn]:
@@ -63,25 +77,14 @@ def visible_history(state: JudgeState, settings: ChatEvalSettings) -> list[Turn]
     return state["transcript"]
 
 
-def _contribution(
-    state: JudgeState, runtime: AgentRuntime[ChatEvalSettings], referee: Referee, round: int
-) -> Question:
-    settings, task = runtime.settings, task_of(state)
-    # The last turn always ends in scores: the verdict is made of them.
-    last = round == settings.turns
-    scored = last or settings.score_each_turn
-    others = settings.referees > 1
-    # A summarizer is somebody else, whose words even the only referee is shown.
-    alone = not others and settings.strategy != "summarizer"
-    own = _own(state, runtime, referee, others=others, last=last, scored=scored)
-    return Question(
-        agent=referee.agent,
-        role="referee",
-        round=round,
-        prompt=build_prompt(state, runtime.prompts, own, visible_history(state, settings), alone=alone),
-        form=score_schema(task) if scored else TextSchema(),
-        details={**call_metadata(task), "persona": referee.name},
-    )
+async def _speaker(state: AgentState, runtime: AgentRuntime[Any]) -> Referee:
+    referees = await load_referees(runtime.settings)
+    return next(referee for referee in referees if referee.agent == state["agent"])
+
+
+def _alone(state: AgentState) -> list[str]:
+    alone = len(state["details"]["roles"]) == 1
+    return ["there is only one referee: nobody to discuss with"] if alone else []
 
 
 def _verdict(state: JudgeState, runtime: AgentRuntime[Any], referee: Referee | None = None) -> Question:
@@ -111,12 +114,3 @@ def _own(
         others=others,
         **flags,
     )
-
-
-def _merged(answers: Sequence[Answer], referees: Sequence[Referee]) -> dict[str, Any]:
-    alone = ["there is only one referee: nobody to discuss with"] if len(referees) == 1 else []
-    return {
-        "transcript": [answer.turn for answer in answers],
-        "warnings": [*alone, *(warning for answer in answers for warning in answer.warnings)],
-        "details": {"roles": {referee.agent: referee.name for referee in referees}},
-    }

@@ -22,7 +22,7 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     """Ask for a score: the first, or one revised in the light of the Critic's feedback.
 
     Shown: the material, the rubric, the debate so far, the Commander's message. Answers with a score (a pair
-    for two answers), which is added to ``scores``.
+    for two answers).
     """
     task = task_of(state)
     template = "debate/scorer_again" if state["scores"] else "debate/scorer_first"
@@ -38,4 +38,4 @@ async def scorer(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
             details={**call_metadata(task), "last_value": last},
         )
     )
-    return {**answer.update, "scores": [answer.value]}
+    return answer.update

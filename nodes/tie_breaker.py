@@ -24,4 +24,4 @@ async def tie_breaker(state: JudgeState, runtime: AgentRuntime[DebateSettings]) 
             details={**call_metadata(task), "last_value": state["scores"][-1]},
         )
     )
-    return {**answer.update, "final": answer.value}
+    return answer.update

@@ -67,8 +67,7 @@ class Fault(NamedTuple):
         return f"{'.'.join(map(str, self.where))}{stop}{self.words}" if self.where else self.words
 
 
-# A class of its own is what pydantic's stubs rule out, and the class itself allows.
-class InputError(UsageError, ValidationError):  # type: ignore[misc]
+class InputError(UsageError, ValidationError):
     """Raised for a task, an aspect or a setting that cannot be so; names the field and the values that it takes.
 
     Attributes:

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from .tasks import CompareTask, ScoreTask
-from .transcript import Score, Turn, append
-from .verdict import Winner
+from .transcript import Score, Turn, append, merge_turns
 
 
 def as_json(_before: Any, new: Any) -> Any:
@@ -21,12 +20,21 @@ def as_json(_before: Any, new: Any) -> Any:
 
 
 def merge(before: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
-    """Reduce to a dict of both arguments' entries, the new ones winning; neither argument is changed.
+    """Reduce to a dict of both arguments' entries, the new ones winning; ``None`` empties it.
 
-    >>> merge({"a": 1}, {"b": 2})
-    {'a': 1, 'b': 2}
+    >>> merge({"a": 1}, {"b": 2}), merge({"a": 1}, None)
+    ({'a': 1, 'b': 2}, {})
     """
-    return {**(before or {}), **(new or {})}
+    return {} if new is None else {**(before or {}), **new}
+
+
+def latest(before: int | None, new: int | None) -> int:
+    """Reduce to the higher number, since several agents of a round may count it at once; ``None`` begins anew at 0.
+
+    >>> latest(1, 2), latest(2, 1), latest(3, None)
+    (2, 2, 0)
+    """
+    return 0 if new is None else max(before or 0, new)
 
 
 class JudgeInput(TypedDict):
@@ -52,17 +60,29 @@ class JudgeOutput(TypedDict):
 class JudgeState(TypedDict):
     """The state of a protocol's graph while it judges.
 
-    ``scores`` holds the score (or pair) after each round. ``final`` is set where a tie-breaker or a human overrules
-    the last of them, ``winner`` where something other than the higher score decides a comparison. ``details`` holds
-    what only this protocol has. ``prepare`` sets all keys but ``verdict``, which ``conclude`` makes of the others.
+    The transcript is what counts: ``scores`` (the score or pair after each round) and ``round`` follow from it, and are
+    brought up to date before and after every node and router, so that an edited turn counts. ``orders`` are the orders
+    in which the answers are shown: ``[1]`` as in the task, ``[1, 2]`` where a comparison is held in both. ``settings``
+    are those that the run's context set: a thread that is resumed without a context goes on with them. ``details``
+    holds what only this protocol has. ``prepare`` sets all keys; ``conclude`` makes ``verdict`` of the others.
     """
 
     task: Annotated[dict[str, Any], as_json]
-    transcript: Annotated[list[Turn], append]
-    scores: Annotated[list[Score], append]
-    round: int
+    settings: NotRequired[dict[str, Any]]
+    orders: NotRequired[list[int]]
+    transcript: Annotated[list[Turn], merge_turns]
+    scores: list[Score]
+    round: Annotated[int, latest]
     warnings: Annotated[list[str], append]
     details: Annotated[dict[str, Any], merge]
-    final: NotRequired[Score | None]
-    winner: NotRequired[Winner | None]
     verdict: NotRequired[dict[str, Any]]
+
+
+class AgentState(JudgeState):
+    """What an agent sees that is asked side by side with others: its name, and the state in its order of the answers.
+
+    ``order`` is set where there are two.
+    """
+
+    agent: str
+    order: NotRequired[int]

@@ -98,6 +98,7 @@ class CompareTask(Checked):
 Task = Annotated[ScoreTask | CompareTask, Field(discriminator="kind")]
 
 
+_CLASSES: dict[TaskKind, type[ScoreTask] | type[CompareTask]] = {"score": ScoreTask, "compare": CompareTask}
 _SHAPES = (
     'a task is {"kind": "score", "source": ..., "candidate": ..., "aspect": ...} '
     'or {"kind": "compare", "question": ..., "answer_1": ..., "answer_2": ...}'
@@ -122,7 +123,7 @@ def parse_task(value: Any) -> ScoreTask | CompareTask:
         raise _no_task("missing", f'is missing: the input is {{"task": ...}}, and {_SHAPES}')
     if not isinstance(value, Mapping):
         raise _no_task("task_type", f"must be an object, got {shortened(value)}; {_SHAPES}", value)
-    chosen = {"score": ScoreTask, "compare": CompareTask}[_kind_of(value)]
+    chosen = _CLASSES[_kind_of(value)]
     try:
         return chosen.model_validate(dict(value))
     except InputError as error:
@@ -130,11 +131,12 @@ def parse_task(value: Any) -> ScoreTask | CompareTask:
 
 
 def _kind_of(value: Mapping[str, Any]) -> TaskKind:
-    kind = value.get("kind")
-    if kind in ("score", "compare"):
-        return kind
-    if kind is not None:
-        raise _no_task("kind", f"has an unknown kind, {shortened(kind)}; {_SHAPES}", value)
+    named = value.get("kind")
+    for kind in _CLASSES:
+        if named == kind:
+            return kind
+    if named is not None:
+        raise _no_task("kind", f"has an unknown kind, {shortened(named)}; {_SHAPES}", value)
     found = [kind for kind, names in _OF_ONE_KIND.items() if any(name in value for name in names)]
     if len(found) != 1:
         has = ", ".join(map(str, value)) or "none"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypeVar, cast
 
 from typing_extensions import TypedDict
@@ -25,8 +26,14 @@ class Turn(TypedDict):
     order, the words to the order that the agent was shown. Where an agent was asked several times, ``sample`` counts
     its answers from 1, and what one request for all of them took stands on the first; ``repeat`` counts from 0 where a
     whole protocol was run several times, and ``stage`` is ``cheap`` or ``expensive`` in a cascade.
+
+    ``id`` is the agent's name and the number of its turn, such as ``critic:2``, behind ``swapped/`` where the answers
+    were swapped, and behind the marks of wrappers. A turn that is put into the state under the id of an earlier one
+    takes its place, and has ``edited`` where it says or means something else. ``scale`` holds the lowest and the
+    highest number that ``value`` can have.
     """
 
+    id: NotRequired[str]
     round: int
     agent: str
     role: str
@@ -40,6 +47,8 @@ class Turn(TypedDict):
     reasoning_tokens: int
     cost_usd: float | None
     seconds: float
+    scale: NotRequired[list[float]]
+    edited: NotRequired[bool]
     order: NotRequired[int]
     sample: NotRequired[int]
     repeat: NotRequired[int]
@@ -66,13 +75,118 @@ def usage_of_turns(turns: Iterable[Turn]) -> Usage:
     return total_usage(map(Usage.of_fields, turns))
 
 
-def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
-    """Reduce to a list of the entries before, then the new ones; neither argument is changed.
+def turn_id(agent: str, number: int, order: int | None = None) -> str:
+    """Return the id of an agent's turn: its name and which of its turns it is, from 1.
 
-    >>> append([1], [2, 3])
-    [1, 2, 3]
+    >>> turn_id("critic", 2), turn_id("scorer", 1, order=2)
+    ('critic:2', 'swapped/scorer:1')
     """
-    return [*(before or ()), *(new or ())]
+    return f"{'swapped/' if order == 2 else ''}{agent}:{number}"
+
+
+def append(before: Sequence[T] | None, new: Iterable[T] | None) -> list[T]:
+    """Reduce to a list of the entries before, then the new ones; ``None`` empties it. Neither argument is changed.
+
+    >>> append([1], [2, 3]), append([1], None)
+    ([1, 2, 3], [])
+    """
+    return [] if new is None else [*(before or ()), *new]
+
+
+def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] | None) -> list[Turn]:
+    """Reduce to the turns before, then the new ones; a turn with a known id replaces that turn where it stands.
+
+    Such a turn may hold the changed fields alone, ``{"id": "critic:1", "content": "NO ISSUE", "value": True}``: the
+    others are kept. ``None`` empties the transcript. Neither argument is changed.
+
+    Raises:
+        ValueError: a change of a turn that does not exist, or a value of another type than the turn can have.
+
+    >>> said = turn_without_model(1, "critic", "critic", "Too high.", False)
+    >>> [turn["content"] for turn in merge_turns([said], [{"id": "critic:1", "content": "Fine.", "value": True}])]
+    ['Fine.']
+    """
+    if new is None:
+        return []
+    turns = _with_ids(before or ())
+    places = {turn["id"]: place for place, turn in enumerate(turns)}
+    for change in new:
+        place = places.get(str(change.get("id")))
+        if place is not None:
+            turns[place] = _replaced(turns[place], change)
+        else:
+            [turn] = _with_ids([_whole(change, places)], turns)
+            places[turn["id"]] = len(turns)
+            turns.append(turn)
+    return turns
+
+
+def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
+    """Number the turns that have no id, as those of agents which made their turns themselves."""
+    said = Counter((turn["agent"], turn.get("order")) for turn in before)
+    found: list[Turn] = []
+    for turn in turns:
+        speaker = turn["agent"], turn.get("order")
+        said[speaker] += 1
+        found.append(
+            turn if "id" in turn else {**turn, "id": turn_id(turn["agent"], said[speaker], turn.get("order"))}
+        )
+    return found
+
+
+def _whole(change: Mapping[str, Any], known: Iterable[str]) -> Turn:
+    missing = [key for key in ("agent", "role", "round", "content") if key not in change]
+    if missing:
+        raise ValueError(
+            f"no turn has the id {change.get('id')!r}; there are {', '.join(known) or 'none yet'}. "
+            f"(A new turn has no {', '.join(missing)} either.)"
+        )
+    return cast("Turn", {"value": None, "model": None, **NO_USAGE.flat(), **change})
+
+
+def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
+    merged = cast("Turn", {**turn, **change})
+    if (merged["content"], merged["value"]) == (turn["content"], turn["value"]):
+        return merged
+    check_value(merged, turn["value"])
+    return {**merged, "edited": True}
+
+
+def check_value(turn: Turn, before: Any) -> None:
+    """Check the value of an edited turn: of the type that the turn had, and on its scale.
+
+    Raises:
+        ValueError: names the turn, the value, and what it can be.
+    """
+    value, scale = turn["value"], turn.get("scale")
+    kind = _kind_of(value)
+    # A reply that could not be read has no value; a person may give the one that it should have had.
+    fits = kind == _kind_of(before) or (before is None and (scale is not None or value in ("1", "2", "tie")))
+    numbers = value if kind == "pair" else [value] if kind == "number" else []
+    if not (fits and all(scale is None or scale[0] <= number <= scale[1] for number in numbers)):
+        wanted = _wanted(before, scale)
+        raise ValueError(f"the turn {turn['id']} cannot have the value {value!r}: it takes {wanted}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "pair" if len(value) == 2 and all(map(_is_number, value)) else "other"
+    return "number" if _is_number(value) else type(value).__name__
+
+
+def _wanted(before: Any, scale: Sequence[float] | None) -> str:
+    named = {
+        "number": "a number",
+        "pair": "a pair of numbers",
+        "bool": "true or false",
+        "NoneType": "no value (null)",
+    }
+    kind = named.get(_kind_of(before), "a text such as " + repr(before))
+    return f"{kind} from {scale[0]:g} to {scale[1]:g}" if scale and "number" in kind else kind
 
 
 def last_turn(transcript: Sequence[Turn], role: str) -> Turn | None:

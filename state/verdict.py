@@ -44,6 +44,10 @@ class Verdict(BaseModel, Usage):
         default=None,
         description="Whether both orders of the answers gave one winner; null for a single order.",
     )
+    explanation: str = Field(
+        default="", description="The words that carry the verdict, of the agent that decided it."
+    )
+    explained_by: str | None = Field(default=None, description="The id of the turn with these words.")
     details: dict[str, Any] = Field(default_factory=dict, description="What is particular to the protocol.")
     warnings: tuple[str, ...] = Field(default=(), description="What a reader of the verdict should know.")
 

@@ -148,7 +148,7 @@ def problem_with(request: Request) -> Problem | None:
     """What a provider would find fault with, if anything."""
     if request.is_google:
         return _google_problem(request)
-    if request.path != OPENAI_PATH:
+    if request.path.partition("?")[0] != OPENAI_PATH:
         return Problem(404, f"Invalid URL (POST {request.path})")
     return _openai_problem(request)
 

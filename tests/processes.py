@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from jurygraph.eval.cli.app import main
 
-JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.app import main; main()"]
+JURYGRAPH = [sys.executable, "-c", "from jurygraph.eval.cli.start import main; main()"]
 SIMULATED = Path(__file__).resolve().parents[1] / "benchmarks" / "simulated_provider.py"
 BEHAVIOUR = ("--latency-ms=15", "--critic=mixed", "--words=8")
 

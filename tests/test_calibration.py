@@ -283,9 +283,8 @@ def test_around_itself() -> None:
 async def test_turns_of_both_orders_can_be_streamed() -> None:
     graph = calibrated(debate.build(models={"*": fixed((9, 3), (4, 8))})).compile()
     heard = []
-    events: Any = graph.astream({"task": TASK}, stream_mode=["custom"], subgraphs=True)
-    async for where, _, event in events:
-        heard.append((where[0].partition(":")[0], event["turn"]["agent"]))
+    async for event in graph.astream({"task": TASK}, stream_mode="custom"):
+        heard.append((event["turn"]["id"].partition("/")[0], event["turn"]["agent"]))
     assert sorted(heard) == sorted(
         (order, agent)
         for order in ("straight", "swapped")

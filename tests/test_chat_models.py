@@ -21,6 +21,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.caches import InMemoryCache
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import ConfigurableField, RunnableLambda
@@ -243,6 +244,12 @@ def test_calls_in_threads_do_not_queue(how: str) -> None:
     given: Any = {"task": SCORE_TASK}
     result = graph.invoke(given) if how == "sync" else asyncio.run(graph.ainvoke(given))
     assert Verdict.of(result).calls == 40
+
+
+def test_a_model_that_counts_its_calls_goes_on_counting() -> None:
+    chat = FakeListChatModel(responses=["Score: 2", "Score: 5", "Score: 3"])
+    graph = single.build(models=chat, structured="off").compile()
+    assert [scored(graph.invoke({"task": SCORE_TASK})) for _ in range(3)] == [2, 5, 3]
 
 
 # Runnables made of chat models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -560,7 +561,8 @@ def test_what_is_independent_runs_in_parallel(
     module: ModuleType, settings: dict[str, Any], most: dict[str, int]
 ) -> None:
     model = Busy(court([(90, 60)] * 2))
-    hold(module, model, **settings)
+    graph = module.build(models={"*": model}, structured="off", **settings).compile()
+    asyncio.run(graph.ainvoke({"task": TASK}))
     assert model.most == most
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Dataset, load_dataset
+from jurygraph.eval.datasets import files
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
 from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem, majority, parse_item
@@ -207,6 +208,7 @@ def test_an_aspect_of_ones_own(tmp_path: Path) -> None:
     path.write_text("name: wit\ncriteria: Does it amuse?\nlow: 0\nhigh: 10\nsteps: [Read it., Smile.]\n")
     [aspect] = choose_aspects(dataset, [str(path)])
     assert (aspect.name, aspect.high, len(aspect.steps)) == ("wit", 10, 2)
+    assert choose_aspects(dataset, [aspect, "coherence"]) == [aspect, ASPECTS["summeval/coherence"]]
 
 
 @pytest.mark.parametrize(
@@ -445,3 +447,109 @@ def test_the_location_holds_from_wherever_it_is_read(tmp_path: Path, monkeypatch
     assert dataset.location == str(tmp_path / "data.jsonl")
     monkeypatch.chdir("/")
     assert load_again(dataset.name, dataset.location).digest == dataset.digest
+
+
+# --- nothing is read wrong in silence -----------------------------------------------------------------------------
+
+HEAD = "id,source,candidate,human.fluency\n"
+TOLD = {
+    "a quote that nobody closes": (
+        "data.csv",
+        HEAD + "".join(f"{n},{'' if n != 3 else chr(34)}Noon.,Rain.,4\n" for n in range(20)),
+        r"data\.csv, line 5 to 21: not CSV: unexpected end of data; a cell that holds a quote",
+    ),
+    "a quote that another row closes": (
+        "data.csv",
+        HEAD + 'a,"Noon.,Rain.,4\nb,"Dusk.",Hail.,4\nc,Dawn.,Snow.,4\n',
+        r"data\.csv, line 2 to 3: not CSV: .*; a cell that holds a quote or begins with one stands in quotes",
+    ),
+    "quotes inside a quoted cell": (
+        "data.csv",
+        HEAD + 'a,"They said "no" to it",Rain.,4\n',
+        r"data\.csv, line 2: not CSV: .*with each quote inside doubled",
+    ),
+    "a doubled column": (
+        "data.csv",
+        "id,source,candidate,source\na,b,c,d\n",
+        r"line 1: two columns are called 'source'",
+    ),
+    "a row cut off": (
+        "data.csv",
+        HEAD + "a,Noon.,Rain.,4\nb,Noon.\n",
+        r"line 3: has 2 cells, and none .* 'candidate'",
+    ),
+    "a doubled key": (
+        "data.jsonl",
+        json.dumps(ROW) + '\n{"id": "b", "source": "s", "candidate": "c", "candidate": "d"}',
+        r"data\.jsonl, line 2: the key 'candidate' stands twice in one object",
+    ),
+    "a doubled key inside": (
+        "data.jsonl",
+        '{"id": "b", "source": "s", "candidate": "c", "human": {"fluency": 1, "fluency": 2}}',
+        r"line 1: the key 'fluency' stands twice in one object",
+    ),
+    "a doubled key in an array": (
+        "data.json",
+        "[" + json.dumps(ROW) + ', {"id": "b", "source": "s", "candidate": "c", "id": "d"}]',
+        r"data\.json, row 2: the key 'id' stands twice in one object",
+    ),
+    "a doubled key in a cell": (
+        "data.csv",
+        'id,source,candidate,human\na,b,c,"{""fluency"": 1, ""fluency"": 2}"\n',
+        r"data\.csv, line 2: the key 'fluency' stands twice in one object",
+    ),
+    "half a character": (
+        "data.jsonl",
+        '{"id": "a", "source": "Noon \\ud83d.", "candidate": "c"}',
+        r"line 1: field 'source' has half a character \(U\+D83D\), at position 6 of the text: take it out",
+    ),
+    "half a character in a reference": (
+        "data.jsonl",
+        '{"id": "a", "source": "s", "candidate": "c", "references": ["fine", "\\udc00"]}',
+        r"line 1: field 'references' has half a character",
+    ),
+    "NUL": (
+        "data.csv",
+        HEAD + "a,Noon.,Ra\0in.,4\n",
+        r"data\.csv, line 2: (field 'candidate' has a NUL character, at position 3|not CSV: line contains NUL)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "words"), TOLD.values(), ids=TOLD)
+def test_what_would_be_read_wrong_is_refused_with_file_and_line(
+    tmp_path: Path, name: str, content: str, words: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=words):
+        load_dataset(path)
+
+
+@pytest.mark.parametrize("name", ["data.jsonl", "data.csv", "data.jsonl.gz"])
+def test_a_line_too_long_to_be_a_row_is_refused_before_it_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(files, "LONGEST_LINE", 1000)
+    path = tmp_path / name
+    content = (HEAD if name.endswith("csv") else json.dumps(ROW) + "\n") + "x" * 5000
+    path.write_bytes(gzip.compress(content.encode()) if name.endswith("gz") else content.encode())
+    with pytest.raises(DataError, match=r"line 2: has more than 1,000 characters, so it is no row"):
+        load_dataset(path)
+
+
+def test_csv_that_is_well_formed_is_read_as_ever(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(HEAD + 'a,"They said ""no"",\ntwice","5"" pipe",\n\nb,5" pipe,,4,\n'.replace(",4,", ",4"))
+    one, two = load_dataset(path)
+    assert isinstance(one, ScoreItem)
+    assert isinstance(two, ScoreItem)
+    assert (one.source, one.candidate, one.human) == ('They said "no",\ntwice', '5" pipe', {})
+    assert (two.source, two.candidate, two.human) == ('5" pipe', "", {"fluency": 4.0})
+
+
+def test_the_last_cells_of_a_row_may_be_left_out_where_they_are_no_texts(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(HEAD + "a,Noon.,Rain.\n")
+    [item] = load_dataset(path)
+    assert item.human == {}

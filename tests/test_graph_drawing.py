@@ -21,7 +21,9 @@ from langgraph.graph.state import CompiledStateGraph
 
 HERE = Path(__file__).resolve().parent
 SNAPSHOTS = HERE / "snapshots"
-SPECS: dict[str, str] = json.loads((HERE.parent / "langgraph.json").read_text(encoding="utf-8"))["graphs"]
+SPECS: dict[str, dict[str, str]] = json.loads((HERE.parent / "langgraph.json").read_text(encoding="utf-8"))[
+    "graphs"
+]
 NAMES = sorted(protocols())
 
 
@@ -68,7 +70,7 @@ def test_no_label_in_the_picture_lies_on_another(picture: tuple[str, ElementTree
 
 def label_boxes(group: ElementTree.Element) -> list[tuple[float, ...]]:
     """Left, top, right and bottom of each label, read from its place and its ground."""
-    boxes = []
+    boxes: list[tuple[float, ...]] = []
     for label in group:
         ground = label.find(".//{http://www.w3.org/2000/svg}rect[@height]")
         if ground is not None:
@@ -91,12 +93,19 @@ def test_the_picture_has_a_size_and_a_ground(picture: tuple[str, ElementTree.Ele
 
 @pytest.mark.parametrize("name", NAMES)
 def test_studio_loads_the_compiled_graph(name: str) -> None:
-    module, _, variable = SPECS[name].partition(":")
+    module, _, variable = SPECS[name]["path"].partition(":")
     graph = getattr(import_module(module), variable)
     assert isinstance(graph, CompiledStateGraph)
     assert graph is protocols()[name].graph
     assert graph.name == name
     assert graph.checkpointer is None, "Studio brings its own"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_studio_says_what_each_graph_does_and_takes(name: str) -> None:
+    about = protocols()[name].protocol
+    said = f"{about.summary[0].upper()}{about.summary[1:]}; {about.source}. Takes {' and '.join(about.kinds)} tasks."
+    assert SPECS[name]["description"] == said
 
 
 def test_studio_lists_nothing_but_registered_protocols() -> None:

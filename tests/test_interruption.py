@@ -192,6 +192,48 @@ def test_before_the_first_call_nothing_has_begun(
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+AT_AN_IMPORT = """
+import os, sys
+module, number, *sys.argv[1:] = sys.argv[1:]
+
+class Signalling:
+    def find_spec(self, name, *_):
+        if name == module:
+            print("signalled", flush=True)
+            os.kill(os.getpid(), int(number))
+
+sys.meta_path.insert(0, Signalling())
+from jurygraph.eval.cli.start import main
+main()
+"""
+IMPORTED = (
+    "typer",
+    "jurygraph.state",
+    "pydantic",
+    "jurygraph.eval.cli.run",
+    "langgraph.graph",
+    "jurygraph.graphs.debate",
+)
+
+
+@SIGNALS
+@pytest.mark.parametrize("module", IMPORTED)
+def test_while_the_program_starts_a_signal_ends_it_with_a_word(
+    tmp_path: Path, number: signal.Signals, module: str
+) -> None:
+    arguments = ("run", "debate", "--data", "demo", "--out", "out")
+    command = (sys.executable, "-c", AT_AN_IMPORT, module, str(int(number)), *arguments)
+    with child(*command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        printed, errors = process.communicate(timeout=HANG_GUARD)
+    assert (process.returncode, printed) == (130, "signalled\n"), errors
+    told = (
+        f"interrupted by {number.name}; no run was under way",
+        "interrupted before the first call; nothing was started",
+    )
+    assert errors.strip() in told
+    assert list(tmp_path.iterdir()) == []
+
+
 @SIGNALS
 def test_when_all_is_judged_there_is_nothing_to_interrupt(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, number: signal.Signals

@@ -170,7 +170,10 @@ def described(schema: Any, path: str = "") -> Iterator[tuple[str, str | None]]:
 
 
 def test_studio_lists_every_graph(client: SyncLangGraphClient) -> None:
-    assert {assistant["graph_id"] for assistant in client.assistants.search(limit=100)} >= set(protocols())
+    found = {assistant["graph_id"]: assistant for assistant in client.assistants.search(limit=100)}
+    assert found.keys() >= protocols().keys()
+    for name, module in protocols().items():
+        assert module.protocol.summary[1:] in str(found[name]["description"])
 
 
 @pytest.mark.parametrize("graph", sorted(protocols()))

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
-from ..run.shutdown import sigterm_interrupts
+from ..run.shutdown import signals_interrupt
 
 ALL_JUDGED, SOME_FAILED, BAD_USAGE, BUDGET_REACHED, INTERRUPTED = 0, 3, 2, 4, 130
 PIPED_WIDTH = 120
@@ -118,7 +118,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 def interruptible(message: str) -> Iterator[None]:
     """End with a message on Ctrl-C and SIGTERM, for the parts of a command that no event loop watches over."""
     try:
-        with sigterm_interrupts():
+        with signals_interrupt():
             yield
     except KeyboardInterrupt:
         Console(stderr=True).print(message, soft_wrap=True)

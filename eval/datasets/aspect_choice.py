@@ -19,12 +19,12 @@ from .items import ScoreItem
 log = logging.getLogger("jurygraph.data")
 
 
-def choose_aspects(dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
     """Choose the aspects to judge: those named, else all that the dataset has labels for.
 
-    A name is a known aspect's or that of a YAML file with a whole aspect. Of known aspects that share a bare name, the
-    one of the dataset's family is taken; where that is not known, dialogues (items with a fact) are rated as
-    Topical-Chat's are and other texts as SummEval's.
+    A name is a known aspect's or that of a YAML file with a whole aspect; an aspect stands for itself. Of known
+    aspects that share a bare name, the one of the dataset's family is taken; where that is not known, dialogues (items
+    with a fact) are rated as Topical-Chat's are and other texts as SummEval's.
 
     Raises:
         UsageError: an unknown aspect, or one that the dataset has no labels for although it has others.
@@ -42,12 +42,12 @@ def choose_aspects(dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
     return aspects
 
 
-def warn_of_shared_names(dataset: Dataset, names: Sequence[str]) -> None:
+def warn_of_shared_names(dataset: Dataset, names: Sequence[str | Aspect]) -> None:
     """Log which wording a judge will be given for each bare name that several benchmarks have for different things."""
     if dataset.kind == "compare" or dataset.family is not None:
         return
     for name in names or dataset.aspect_names():
-        if len(shared := full_names(name)) > 1:
+        if isinstance(name, str) and len(shared := full_names(name)) > 1:
             chosen = next(full for full in shared if ASPECTS[full] == _aspect(dataset, name))
             _warn(dataset.location, name, chosen, tuple(full for full in shared if full != chosen))
 
@@ -64,7 +64,9 @@ def _warn(location: str, name: str, chosen: str, others: tuple[str, ...]) -> Non
     )
 
 
-def _aspect(dataset: Dataset, name: str) -> Aspect:
+def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
+    if isinstance(name, Aspect):
+        return name
     if name.endswith((".yaml", ".yml")):
         return _aspect_from_file(Path(name))
     bare = name.rpartition("/")[2]  # "coherence" of "topical-chat/coherence"

@@ -20,7 +20,15 @@ from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from .files import Row, RowFile, TextFile
 from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
-from .items import DatasetProfile, Item, Numbered, Reader, parse_item, profile_items
+from .items import (
+    DatasetProfile,
+    Item,
+    Numbered,
+    Reader,
+    parse_item,
+    profile_items,
+    unusable_character,
+)
 from .published import catalog
 from .published.fetch import fetch
 from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
@@ -184,6 +192,8 @@ def _digest_of(items: Iterable[Item]) -> str:
 
 def _parsed(rows: Iterable[Row], place: str, unit: str) -> Iterator[Numbered]:
     for number, row in rows:
+        if fault := unusable_character(row):
+            raise DataError(f"{place}, {unit} {number}: {fault}")
         try:
             item = parse_item(row)
         except ValidationError as error:

@@ -10,7 +10,8 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +19,11 @@ from typing import Any, BinaryIO
 
 from ...state.errors import DataError
 
+LONGEST_LINE = 1 << 26
+"""Characters: a longer line or cell is a file of another kind, or a quote that nobody closed, and fills the memory."""
+
 # Whole articles stand in single cells: far more than the csv module's default of 131,072 characters.
-csv.field_size_limit(2**31 - 1)
+csv.field_size_limit(LONGEST_LINE)
 
 Row = tuple[int, dict[str, Any]]
 """A row: its number and its fields."""
@@ -200,13 +204,28 @@ def _text(content: _Content, newline: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedReader(content, _CHUNK), encoding="utf-8-sig", newline=newline)
 
 
+def _lines(path: Path, content: _Content, newline: str) -> Iterator[str]:
+    """Yield the lines of a file, and refuse one that is too long to be a row before it is in memory."""
+    text = _text(content, newline)
+    number = 0
+    while line := text.readline(LONGEST_LINE):
+        number += 1
+        if len(line) == LONGEST_LINE:
+            raise DataError(
+                f"{path}, line {number}: has more than {LONGEST_LINE:,} characters, so it is no row"
+            )
+        yield line
+
+
 def _json_rows(path: Path, content: _Content) -> Iterator[Row]:
     # Lines end with "\n" alone: texts may hold U+2028 and its kin, which JSON allows inside a string.
-    for number, line in enumerate(_text(content, newline="\n"), start=1):
+    for number, line in enumerate(_lines(path, content, newline="\n"), start=1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = read_json(line)
+        except DoubledKeyError as error:
+            raise DataError(f"{path}, line {number}: {error}") from error
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path}, line {number}: not JSON: {error}") from error
         if not isinstance(row, dict):
@@ -216,38 +235,104 @@ def _json_rows(path: Path, content: _Content) -> Iterator[Row]:
         yield number, row
 
 
+class DoubledKeyError(ValueError):
+    """Raised for a JSON object that has a key twice: Python would take the last value in silence."""
+
+
+def read_json(text: str) -> Any:
+    """Read JSON, and refuse an object that has a key twice.
+
+    Raises:
+        DoubledKeyError: names the key.
+        ValueError: it is no JSON.
+
+    >>> read_json('{"id": "a", "human": {"fluency": 4, "fluency": 2}}')
+    Traceback (most recent call last):
+    ...
+    jurygraph.eval.datasets.files.DoubledKeyError: the key 'fluency' stands twice in one object
+    """
+    value = json.loads(text, object_pairs_hook=_object_or_fault)
+    if isinstance(value, DoubledKeyError):
+        raise value
+    return value
+
+
+def _object_or_fault(pairs: list[tuple[str, Any]]) -> dict[str, Any] | DoubledKeyError:
+    """Make an object of its members; where it or one inside has a key twice, return the fault in its place."""
+    for _, value in pairs:
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, DoubledKeyError):
+                return one
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        return DoubledKeyError(f"the key {repeated(name for name, _ in pairs)!r} stands twice in one object")
+    return made
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that comes more than once; ``None`` if none does."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
 def _array_rows(path: Path, content: _Content) -> Iterator[Row]:
+    text = _text(content, newline="\n").read()
     try:
-        held = json.load(_text(content, newline="\n"))
+        # With the fault in place of the row that has it, since a fault that is raised does not say which row that is.
+        held = json.loads(text, object_pairs_hook=_object_or_fault)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise  # it is a ValueError as well; ``_content`` finds the line it is in
         raise DataError(f"{path}: not JSON: {error}") from error
     for number, row in enumerate(held, start=1):
+        if isinstance(row, DoubledKeyError):
+            raise DataError(f"{path}, row {number}: {row}")
         if not isinstance(row, dict):
             kind = type(row).__name__
             raise DataError(f"{path}, row {number}: expected an object with named fields, got {kind}")
         yield number, row
 
 
-def _text_rows(_path: Path, content: _Content) -> Iterator[Row]:
-    for number, line in enumerate(_text(content, newline="\n"), start=1):
+def _text_rows(path: Path, content: _Content) -> Iterator[Row]:
+    for number, line in enumerate(_lines(path, content, newline="\n"), start=1):
         if line.strip():
             yield number, {"text": line.rstrip("\r\n")}
 
 
 def _csv_rows(path: Path, content: _Content) -> Iterator[Row]:
-    # With newline="" the csv module itself tells line ends from those inside quoted cells.
-    reader = csv.DictReader(_text(content, newline=""))
+    # With newline="" the csv module itself tells line ends from those inside quoted cells. Strict, or it takes a quote
+    # that nobody closed for one that ends with the file, and all rows between for one cell.
+    reader = csv.reader(_lines(path, content, newline=""), strict=True)
+    before = 0
     try:
+        columns = next(reader, [])
+        before = reader.line_num
+        if name := repeated(filter(None, columns)):
+            raise DataError(f"{path}, line 1: two columns are called {name!r}")
         for cells in reader:
-            if None in cells:  # where DictReader puts the cells that have no column
-                raise DataError(f"{path}, line {reader.line_num}: more cells than columns")
-            # An empty cell is a missing value, except in these columns, where it is a text without characters.
-            empty = {key: "" for key in _MAY_BE_EMPTY if key in cells}
-            yield reader.line_num, {**empty, **unflattened({k: v for k, v in cells.items() if v})}
+            before = reader.line_num
+            if cells:  # a blank line has none
+                yield reader.line_num, _csv_row(columns, cells, f"{path}, line {reader.line_num}")
     except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
+        where = f"{path}, line {before + 1}"
+        if reader.line_num > before + 1:
+            where = f"{where} to {reader.line_num}"
+        hint = (
+            "; a cell that holds a quote or begins with one stands in quotes, with each quote inside doubled"
+        )
+        raise DataError(f"{where}: not CSV: {error}{hint}") from error
+
+
+def _csv_row(columns: Sequence[str], cells: Sequence[str], where: str) -> dict[str, Any]:
+    if len(cells) > len(columns):
+        raise DataError(f"{where}: more cells than columns")
+    # Spreadsheets leave out empty cells at the end of a row; a text that is not there is a row cut off.
+    if missing := [name for name in columns[len(cells) :] if name in _MAY_BE_EMPTY]:
+        raise DataError(f"{where}: has {len(cells)} cells, and none for the column {missing[0]!r}")
+    row = dict(zip(columns, cells, strict=False))
+    # An empty cell is a missing value, except in these columns, where it is a text without characters.
+    empty = {key: "" for key in _MAY_BE_EMPTY if key in row}
+    try:
+        return {**empty, **unflattened({key: cell for key, cell in row.items() if cell})}
+    except DoubledKeyError as error:
+        raise DataError(f"{where}: {error}") from error
 
 
 _MAY_BE_EMPTY = ("source", "candidate", "answer_1", "answer_2")
@@ -279,8 +364,10 @@ def _json_cell(cell: str) -> Any:
     if not cell.lstrip().startswith(("[", "{")):
         return cell
     try:
-        return json.loads(cell)
-    except ValueError:
+        return read_json(cell)
+    except DoubledKeyError:
+        raise
+    except (ValueError, RecursionError):
         return cell  # a text that merely begins with a bracket
 
 

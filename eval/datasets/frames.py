@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ...state.errors import DataError, UsageError
-from .files import Row, RowFile, unflattened, unreadable
+from .files import Row, RowFile, repeated, unflattened, unreadable
 
 _BATCH = 256
 _CHUNK = 1 << 20
@@ -92,13 +91,17 @@ def _named(frame: Frame) -> Iterator[Any]:
         yield from frame.iter_rows(named=True)
     elif isinstance(frame, TupleRows):
         columns = list(frame.columns)
-        if repeated := [name for name, count in Counter(columns).items() if count > 1]:
-            raise DataError(f"two columns are called {repeated[0]!r}")
+        _refuse_repeated(columns)
         # Plain tuples: in named ones pandas renames columns such as ``human.fluency``, which are no identifiers.
         for cells in frame.itertuples(index=False, name=None):
             yield dict(zip(columns, cells, strict=True))
     else:
         yield from _arrow_rows(frame)
+
+
+def _refuse_repeated(columns: Iterable[str], place: str = "") -> None:
+    if (name := repeated(columns)) is not None:
+        raise DataError(f"{place}two columns are called {name!r}")
 
 
 def _arrow_rows(frame: object) -> Iterator[Any]:
@@ -107,6 +110,7 @@ def _arrow_rows(frame: object) -> Iterator[Any]:
         batches = arrow.RecordBatchReader.from_stream(frame)
     except (TypeError, arrow.ArrowException) as error:
         raise not_a_frame(frame) from error
+    _refuse_repeated(batches.schema.names)
     for batch in batches:
         yield from batch.to_pylist()
 
@@ -130,6 +134,7 @@ class ParquetFile(RowFile):
             self._check_unchanged()
             # Without pre-buffering, which holds the columns of a whole row group in memory; small batches likewise.
             with parquet.ParquetFile(self.path, buffer_size=_CHUNK, pre_buffer=False) as table:
+                _refuse_repeated(table.schema_arrow.names, f"{self.path}: ")
                 batches = table.iter_batches(batch_size=_BATCH, use_threads=False)
                 rows = (cells for batch in batches for cells in batch.to_pylist())
                 for number, cells in enumerate(rows, start=1):

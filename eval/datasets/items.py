@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -167,6 +168,37 @@ def parse_item(row: Mapping[str, Any]) -> Item:
     if "turns" in row and "question" not in row:
         row = {**row, "question": row["turns"]}
     return (CompareItem if "question" in row else ScoreItem).model_validate(dict(row))
+
+
+_FIELDS = {*ScoreItem.model_fields, *CompareItem.model_fields, "turns"}
+# Postgres, many models and terminals take no NUL; halves of surrogate pairs have no UTF-8, so that no file takes them.
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def unusable_character(row: Mapping[str, Any]) -> str:
+    """Describe the first character of a row's texts that can be neither sent nor stored; empty if there is none.
+
+    >>> unusable_character({"id": "a", "source": "Noon.", "candidate": "It rai\\0ned."})
+    "field 'candidate' has a NUL character, at position 7 of the text: take it out"
+    """
+    for name in _FIELDS & row.keys():
+        for text in _texts(row[name]):
+            if found := None if text.isascii() and "\0" not in text else _UNUSABLE.search(text):
+                kind = "a NUL character" if found[0] == "\0" else f"half a character (U+{ord(found[0]):X})"
+                return f"field {name!r} has {kind}, at position {found.start() + 1} of the text: take it out"
+    return ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, held in value.items():
+            yield from _texts(name)
+            yield from _texts(held)
+    elif isinstance(value, list | tuple):
+        for held in value:
+            yield from _texts(held)
 
 
 Numbered = tuple[int, Item]

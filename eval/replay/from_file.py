@@ -157,7 +157,7 @@ class RecordedFile(Recording):
         """Tell whether any line is about the item and the aspect."""
         return (item, aspect) in self._said
 
-    def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+    def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects named, else those of the lines."""
         return chosen(dataset, names, self._gathered.aspects)
 

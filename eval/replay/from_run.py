@@ -89,11 +89,12 @@ class PastRun(Recording):
         """Tell whether the run judged the item, or tried to."""
         return (item, aspect) in self._units
 
-    def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+    def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the run's own aspects with their scales; other ones are found by name, as in any run."""
         own = {row["name"]: Aspect.model_validate(row) for row in self._manifest.get("aspects", ())}
-        wanted = [name.rpartition("/")[2] for name in names] or list(own)
-        return [own[name] for name in wanted] if own.keys() >= set(wanted) else chosen(dataset, names, own)
+        wanted = [name.rpartition("/")[2] if isinstance(name, str) else None for name in names] or list(own)
+        found = [own[name] for name in wanted if name in own]
+        return found if len(found) == len(wanted) else chosen(dataset, names, own)
 
     def settings(self, protocol: str, known: type[Settings], given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of the run that are not the protocol's defaults."""

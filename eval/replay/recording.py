@@ -49,7 +49,7 @@ class Recording(ABC):
         """Tell whether any reply is recorded for an item and an aspect."""
 
     @abstractmethod
-    def aspects(self, dataset: Dataset, names: Sequence[str]) -> list[Aspect]:
+    def aspects(self, dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
         """Return the aspects to judge in a dataset: those named, else the recorded ones.
 
         Raises:
@@ -112,7 +112,7 @@ def unasked(protocol: str, samples: int) -> dict[str, Any]:
 
 
 def chosen(
-    dataset: Dataset, names: Sequence[str], recorded: Mapping[str, Any] | Sequence[str]
+    dataset: Dataset, names: Sequence[str | Aspect], recorded: Mapping[str, Any] | Sequence[str]
 ) -> list[Aspect]:
     """Return the aspects named, else the recorded ones."""
     return choose_aspects(dataset, list(names) or ([] if dataset.kind == "compare" else list(recorded)))
@@ -170,6 +170,8 @@ def requested_turn(call: Call) -> RequestedTurn:
     nodes = [part.partition(":")[0] for part in str(marks.get("langgraph_checkpoint_ns", "")).split("|")]
     flips = [name == "swapped" for name in nodes if name in ("straight", "swapped")]
     about = call.metadata
+    # Protocols that are calibrated by themselves show their agents both orders in one graph.
+    flips += [about["order"] == 2] if "order" in about else []
     turn_key = TurnKey(
         agent=str(about["agent"]),
         round=int(about["round"]),

@@ -243,8 +243,8 @@ def unread_entry(call: Call, error: UnreadResponseError) -> Entry:
 MAX_FAILURES = 10
 """The run ends after so many failed calls of one model in a row."""
 
-_NOT_THE_CALLS_FAULT = {401, 402, 403, 404, 429}
-"""The statuses of faults of the key, the account or the model, not of one call; 429 where the quota is spent."""
+_NOT_THE_CALLS_FAULT = {301, 302, 303, 307, 308, 401, 402, 403, 404, 429}
+"""The statuses of faults of address, key, account or model, not of one call; 429 where the quota is spent."""
 
 
 class CircuitBreaker:

@@ -61,55 +61,32 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     Returns:
         The result, with the turns and their cost also where the item failed; ``None`` where the run ended meanwhile.
     """
-    spoken = _TurnsSoFar()
+    spoken: dict[str, Turn] = {}
     verdict: Verdict | None = None
     problem = ""
     with judgement_scope(key):
         try:
             # A generator that is left early would otherwise be closed by the garbage collector, at some later time.
             async with aclosing(_stream(graph, item, aspect, repeat)) as events:
-                async for where, mode, event in events:
+                async for mode, event in events:
                     if mode == "custom":
-                        spoken.add(event["turn"], event["problem"], where)
-                    # Sub-graphs have verdicts as well; the item's is that of the outermost graph.
-                    elif not where and event.get("verdict"):
+                        # A repaired turn replaces its first form, which could not be read.
+                        spoken[event["turn"]["id"]] = event["turn"]
+                    elif event.get("verdict"):
                         verdict = Verdict.of(event)
-                        # Wrappers mark turns with their order, repeat or stage only when they end: the streamed ones
-                        # lack that.
-                        spoken.replace(event["transcript"])
+                        spoken = {
+                            str(turn.get("id", place)): turn for place, turn in enumerate(event["transcript"])
+                        }
         except (StoppedError, JournalError):
             # Nothing is wrong with the item: its calls are in the journal, and the next start judges it.
             return None
         except Exception as error:  # whatever went wrong with one item, the others go on
             problem = f"{type(error).__name__}: {error}"
-    return _result(key, item, verdict, problem, spoken)
+    return _result(key, item, verdict, problem, tuple(spoken.values()))
 
 
-@dataclass
-class _TurnsSoFar:
-    """Collects what the agents of one item have said, since an item that fails has paid for it all the same."""
-
-    turns: list[Turn] = field(default_factory=list)
-    unreadable: dict[tuple[Any, ...], Turn] = field(default_factory=dict)
-
-    def add(self, turn: Turn, problem: str | None, where: tuple[str, ...]) -> None:
-        # Agents may speak at the same time, and in several sub-graphs; a repaired turn replaces its first form.
-        speaker = (where, turn["agent"], turn["round"])
-        self.unreadable.pop(speaker, None)
-        if problem:
-            self.unreadable[speaker] = turn
-        else:
-            self.turns.append(turn)
-
-    def replace(self, transcript: list[Turn]) -> None:
-        self.turns, self.unreadable = transcript, {}
-
-    def all(self) -> tuple[Turn, ...]:
-        return (*self.turns, *self.unreadable.values())
-
-
-Event = tuple[tuple[str, ...], str, Any]
-"""Holds the path of the sub-graph (empty for the outermost graph), the stream mode, and what was streamed."""
+Event = tuple[str, Any]
+"""Holds the stream mode, and what was streamed."""
 
 
 async def _stream(
@@ -122,7 +99,6 @@ async def _stream(
         # The first repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
         {"metadata": {"repeat": repeat}} if repeat else None,
         stream_mode=["custom", "values"],
-        subgraphs=True,
     ):
         yield cast("Event", event)
 
@@ -132,13 +108,14 @@ def _comparison(item: Item) -> Any:
     return item.task()
 
 
-def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, spoken: _TurnsSoFar) -> Result:
+def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: tuple[Turn, ...]) -> Result:
     if isinstance(item, ScoreItem):
         known = {"human": item.label(key.aspect or ""), **item.about(key.aspect or "")}
     else:
         known = {"human": item.label(), **item.about()}
-    about = {**key._asdict(), "group": item.group, **known, "transcript": spoken.all()}
+    about = {**key._asdict(), "group": item.group, **known, "transcript": turns}
     if verdict is None:
-        return Result(**about, status="failed", error=problem, **usage_of_turns(spoken.all()).flat())
-    fields = verdict.model_dump(exclude={"protocol", "kind"})
+        return Result(**about, status="failed", error=problem, **usage_of_turns(turns).flat())
+    # The words that explain the verdict stand in the transcript already.
+    fields = verdict.model_dump(exclude={"protocol", "kind", "explanation"})
     return Result(**about, status="ok", **fields)

@@ -66,6 +66,7 @@ class Result(BaseModel, Usage):
     annotations: tuple[float | Winner, ...] = ()
     details: dict[str, Any] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    explained_by: str | None = None
     transcript: tuple[Turn, ...] = ()
 
     @property
@@ -96,7 +97,7 @@ _ORDER = (
     *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
     *("stop_reason", "score_by_round", "repeat", *USAGE_FIELDS, "error", "position_consistent"),
     *("systems", "category", "lengths", "annotations"),
-    *("details", "warnings", "transcript"),
+    *("details", "warnings", "explained_by", "transcript"),
 )
 _DETAILS = b',"details":'
 _HEAD_LENGTH = _ORDER.index("details")

@@ -76,17 +76,23 @@ class StopSignal:
 
 
 @contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Make SIGTERM raise ``KeyboardInterrupt`` as Ctrl-C does, for code that runs outside of an event loop."""
+def signals_interrupt() -> Iterator[None]:
+    """Make Ctrl-C and SIGTERM raise ``KeyboardInterrupt``, for code that runs outside of an event loop."""
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    # Python's own handler for SIGINT, since asyncio replaces no other; it raises the same.
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: interrupt}
+    for number, handler in handlers.items():
+        if before[number] != signal.SIG_IGN:
+            signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before)
 
 
 @contextmanager

@@ -90,7 +90,8 @@ _UNSUPPORTED = re.compile(
     r"|must not be set|remove \S+ and try again"
 )
 _NOT_BUILT = re.compile(
-    r"requires? |failed to parse|conversion failed|not implemented|invalid grammar|no endpoints found"
+    r"requires? |failed to parse|conversion failed|not implemented|invalid (?:json )?(?:grammar|schema)"
+    r"|no endpoints found"
 )
 _FORM_PARAMETER = re.compile(
     r"response[_ ]?format|json_schema|json_object|tool_?choice|tool_?config|output[_ ](?:config|format)|text_?format"

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from typing import Any
 
+from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableBinding
@@ -183,7 +184,8 @@ class LoadedModel:
 
         def ready(chat: BaseChatModel) -> Chain:
             chat = self._adjusted(chat, own)
-            if not may_be_cached and chat.cache is not False:
+            # A copy is made only where a cache would answer: a model of the caller's own may hold state.
+            if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
                 chat = chat.model_copy(update={"cache": False})
             if not self.plays_roles:
                 chat = for_running_loop(chat, made_for_it=not self._shared)

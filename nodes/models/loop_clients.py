@@ -24,6 +24,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
 from .event_loop import on_loop_end
+from .redirects import HOOKS, stop_redirect
 
 T = TypeVar("T")
 
@@ -53,6 +54,13 @@ async def close(chat: BaseChatModel) -> None:
     if _provider_client(chat) is None:
         for client in _http_clients(chat):
             await client.aclose()
+
+
+def stop_redirects(chat: BaseChatModel) -> None:
+    """Have a chat model's own async client follow no redirect that it should not; see ``redirects.py``."""
+    for client in _http_clients(chat):
+        if (hooks := getattr(client, "event_hooks", None)) is not None:
+            client.event_hooks = {**hooks, "response": [*hooks.get("response", ()), stop_redirect]}
 
 
 def _http_clients(chat: BaseChatModel) -> list[Any]:
@@ -101,7 +109,7 @@ def _own_client(client: Any, loop: asyncio.AbstractEventLoop, proxy: str | None)
         if loop not in kept:
             package = import_module(type(client).__module__.partition(".")[0])
             options = {"proxy": proxy} if proxy else {}
-            http = package.DefaultAsyncHttpxClient(timeout=client.timeout, **options)
+            http = package.DefaultAsyncHttpxClient(timeout=client.timeout, event_hooks=HOOKS, **options)
             kept[loop] = client.copy(http_client=http)
             _TO_CLOSE.setdefault(loop, WeakSet()).add(http)
             finalize(client, _close_later, ref(loop), http).atexit = False
@@ -134,7 +142,12 @@ async def _close_own() -> None:
 def _in_threads(chat: BaseChatModel) -> BaseChatModel:
     copied = chat.model_copy()
     object.__setattr__(copied, "__class__", _threaded(type(chat)))
+    # What answers is the object itself, which may count its calls or hold other state.
+    object.__setattr__(copied, _ORIGINAL, chat)
     return copied
+
+
+_ORIGINAL = "_original"
 
 
 @lru_cache
@@ -148,11 +161,12 @@ def _threaded(kind: type[BaseChatModel]) -> type[BaseChatModel]:
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        chat: BaseChatModel = vars(self)[_ORIGINAL]
         told = run_manager.get_sync() if run_manager else None
         try:
-            return await _in_thread(lambda: self._generate(messages, stop=stop, run_manager=told, **kwargs))
+            return await _in_thread(lambda: chat._generate(messages, stop=stop, run_manager=told, **kwargs))
         except NotImplementedError:  # a class that can be called asynchronously alone
-            return await kind._agenerate(self, messages, stop=stop, run_manager=run_manager, **kwargs)
+            return await chat._agenerate(messages, stop=stop, run_manager=run_manager, **kwargs)
 
     # LangChain's own ``_astream`` takes the sync stream in a thread.
     members = {"_agenerate": _agenerate, "_astream": BaseChatModel._astream, "__module__": kind.__module__}

@@ -32,8 +32,10 @@ from yarl import URL
 
 from ...state.errors import UsageError
 from ...state.redaction import redact
+from . import redirects
 from .event_loop import on_loop_end
 from .provider_errors import ResponseError
+from .redirects import redirect_to_follow
 from .response_parsing import replace_surrogates, token_count
 
 LARGEST_BODY = 64 * 2**20
@@ -98,11 +100,16 @@ class _Post:
             ResponseError: an error status, or a body that is no chat completion.
             aiohttp.ClientError: the connection failed.
         """
-        http = await session()
-        async with http.post(
-            self.url, data=orjson.dumps(_body(payload)), headers=self.headers, proxy=self.proxy
-        ) as response:
-            return completion(response.status, response.headers, await _read(response))
+        http, url, data = await session(), self.url, orjson.dumps(_body(payload))
+        for _ in range(redirects.MOST + 1):
+            async with http.post(
+                url, data=data, headers=self.headers, proxy=self.proxy, allow_redirects=False
+            ) as response:
+                following = redirect_to_follow(response.status, url, response.headers)
+                if following is None:
+                    return completion(response.status, response.headers, await _read(response))
+            url = following
+        raise ResponseError(f"more than {redirects.MOST} redirects", response.status)
 
 
 class FastChatOpenAI(ChatOpenAI):
@@ -211,7 +218,7 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
         body, problem = None, "not JSON"
     error = body.get("error") if isinstance(body, dict) else None
     # Some servers answer with status 200 and an error in the body.
-    if status >= 400 or error:
+    if status >= 300 or error:
         raise ResponseError(f"Error code: {status} - {_words(error, content)}", status, headers, body)
     if problem:
         raise ResponseError(f"the response is {problem}: {_shown(content)}", status, headers, body)

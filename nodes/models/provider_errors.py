@@ -147,6 +147,7 @@ def _printed(error: BaseException) -> Iterator[BaseException]:
 
 _MOST_READ = 20_000
 _ADVICE = {
+    **dict.fromkeys((301, 302, 303, 307, 308), "a redirect is not followed: set base_url to where it leads"),
     401: "the key was refused: check it",
     402: "the account has no credit: look at your plan and billing",
     403: "the key has no access to this model",
@@ -179,7 +180,7 @@ _STATUS_OF_CODE = {
 def _passes(status: int) -> bool:
     """Tell whether a call that failed with this status may succeed later."""
     # A response with status 200 is raised where it holds no reply; the next one may hold one.
-    return status in {408, 409, 429} or status >= 500 or status < 400
+    return status in {408, 409, 429} or status >= 500 or status < 300
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -214,7 +215,7 @@ def _status(seen: list[BaseException], errors: list[dict[str, Any]], codes: set[
     status = next((found for error in seen if (found := _own_status(error)) is not None), None)
     if any(map(_is_no_http, seen)):
         return None  # aiohttp makes it a status of 400
-    if status is not None and status >= 400:
+    if status is not None and status >= 300:
         return status
     inside = [number for code in codes if (number := _http_status(code)) is not None]
     known = [_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE]

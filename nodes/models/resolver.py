@@ -24,7 +24,9 @@ from . import chat_classes, prices
 from .chat_classes import class_parameters, further_parameters
 from .loaded_model import Connections, LoadedModel, identity_of_name, label_of
 from .loop_clients import close as close_connections
+from .loop_clients import stop_redirects
 from .model_chains import Chain, chats_in, check_chain, choices, resolved
+from .redirects import HOOKS
 
 OFFLINE = ModelSpec(name="offline")
 
@@ -211,6 +213,7 @@ def _make(spec: ModelSpec) -> LoadedModel:
         chat, close = _PROVIDERS[provider].make(spec, name)
         return LoadedModel(spec.name, chat, identity, Connections(close))
     chat = chat_classes.make_chat_model(spec)
+    stop_redirects(chat)
     return LoadedModel(spec.name, chat, identity, Connections(partial(close_connections, chat)))
 
 
@@ -234,7 +237,7 @@ def _openai(spec: ModelSpec, name: str) -> Made:
     if _RESPONSES_ONLY.match(name):
         given.setdefault("use_responses_api", True)
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
-    http = DefaultAsyncHttpxClient(timeout=None)
+    http = DefaultAsyncHttpxClient(timeout=None, event_hooks=HOOKS)
     chat = FastChatOpenAI(model=name, http_async_client=http, **given)
     chat.prepare()
     return chat, http.aclose
@@ -251,6 +254,12 @@ def _google(spec: ModelSpec, name: str) -> Made:
 
     # Here the first attempt counts as one of the retries.
     given = {"max_retries": 1, **class_parameters(spec, ChatGoogleGenerativeAI)}
+    # Its two HTTP clients name differently what neither of them shall do.
+    given["client_args"] = {
+        **given.get("client_args", {}),
+        "allow_redirects": False,
+        "follow_redirects": False,
+    }
     chat = ChatGoogleGenerativeAI(model=name, **given)
     assert chat.client is not None
     return chat, chat.client.aio.aclose

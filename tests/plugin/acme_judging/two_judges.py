@@ -27,7 +27,6 @@ from jurygraph.nodes.prompt_context import (
     task_of,
 )
 from jurygraph.state import ReplyError
-from jurygraph.state.aggregation import mean_of
 from jurygraph.state.call_counts import CallsByRole, Can, exactly
 from jurygraph.state.graph_state import JudgeState
 from jurygraph.state.settings import Settings
@@ -95,15 +94,12 @@ protocol = Protocol(
 
 async def optimist(state: JudgeState, runtime: AgentRuntime[TwoJudgesSettings]) -> dict[str, Any]:
     """Begin a round."""
-    answer = await _ask("optimist", state["round"] + 1, state, runtime)
-    return {**answer.update, "round": state["round"] + 1}
+    return (await _ask("optimist", state["round"] + 1, state, runtime)).update
 
 
 async def pessimist(state: JudgeState, runtime: AgentRuntime[TwoJudgesSettings]) -> dict[str, Any]:
-    """End a round: the mean of both grades is its score."""
-    answer = await _ask("pessimist", state["round"], state, runtime)
-    hopeful = state["transcript"][-1]["value"]
-    return {**answer.update, "scores": [mean_of([hopeful, answer.value])]}  # type: ignore[list-item]
+    """End a round: its score is the mean of what the two said in it, as of all roles of the kind ``panel``."""
+    return (await _ask("pessimist", state["round"], state, runtime)).update
 
 
 def after_pessimist(state: JudgeState, settings: TwoJudgesSettings) -> str:

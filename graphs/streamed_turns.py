@@ -1,0 +1,41 @@
+"""Stream turns to whoever listens: to the graph's own stream, and to those of the wrappers round it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from langgraph.runtime import get_runtime
+
+from ..state.transcript import Turn
+
+Publish = Callable[[Any], None]
+
+_outer: ContextVar[Publish | None] = ContextVar("outer", default=None)
+"""Where the turns of a judge inside a wrapper go, beside its own stream."""
+
+
+def publisher(own: Publish) -> Publish:
+    """Return what streams to ``own``, and to the wrappers round the judge."""
+    outer = _outer.get()
+    if outer is None:
+        return own
+
+    def publish(event: Any) -> None:
+        own(event)
+        outer(event)
+
+    return publish
+
+
+@contextmanager
+def forwarded(mark: Callable[[Turn], Turn]) -> Iterator[None]:
+    """Stream the turns of a judge that is run in this block from the graph whose node this is, each marked."""
+    publish = publisher(get_runtime().stream_writer)
+    token = _outer.set(lambda event: publish({**event, "turn": mark(event["turn"])}))
+    try:
+        yield
+    finally:
+        _outer.reset(token)

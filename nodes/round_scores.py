@@ -1,0 +1,57 @@
+"""Find the score after each round in the turns of a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..state.aggregation import mean_of
+from ..state.graph_state import JudgeState
+from ..state.role_kinds import RoleKind
+from ..state.transcript import Score, Turn
+
+
+def score_of(turn: Turn) -> Score | None:
+    """Return a turn's value if it is a score or a pair of scores."""
+    value: Any = turn["value"]
+    if isinstance(value, bool) or not isinstance(value, int | float | list):
+        return None
+    return value
+
+
+def scores_of_roles(role_kinds: Mapping[str, RoleKind]) -> Callable[[JudgeState], list[Score]]:
+    """Make the function that returns, for each round, the mean of the scores that agents gave in it.
+
+    Args:
+        role_kinds: of the protocol; the scores of roles that are of the kind ``scores`` or ``panel`` count, which is
+            what a role is of which nothing is said.
+    """
+
+    def scores_by_round(state: JudgeState) -> list[Score]:
+        return mean_scores(
+            turn
+            for turn in state["transcript"]
+            if role_kinds.get(turn["role"], "scores") in ("scores", "panel")
+        )
+
+    return scores_by_round
+
+
+def mean_scores(turns: Iterable[Turn]) -> list[Score]:
+    """Return the mean of the turns' scores, round by round; where answers were shown in two orders, of both alike."""
+    rounds: dict[int, dict[int, list[Score]]] = {}
+    for turn in turns:
+        if (score := score_of(turn)) is not None:
+            rounds.setdefault(turn["round"], {}).setdefault(turn.get("order", 1), []).append(score)
+    # Order by order first: one with an unreadable sample would otherwise weigh less than the other.
+    return [_mean([_mean(scores) for scores in by_order.values()]) for by_order in rounds.values()]
+
+
+def _mean(scores: list[Score]) -> Score:
+    # A single score stays as it is, a whole number a whole number.
+    return scores[0] if len(scores) == 1 else mean_of(scores)
+
+
+def lone_scorer(_state: JudgeState, _settings: Any) -> list[str]:
+    """Return the name of a scorer who is alone; in both orders of the answers it is asked once in each."""
+    return ["scorer"]

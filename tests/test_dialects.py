@@ -1,0 +1,118 @@
+"""Every provider's dialect, through its own client: what a reply's ending, form and reasoning come to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from jurygraph.graphs import single
+from jurygraph.state import ReplyError, Verdict
+
+from .loopback_debate import SCORE_TASK
+from .loopback_dialects import DIALECTS, Asked, Ending, Form, Refusal, Said, Script, close, serving
+
+FORMS: tuple[Form, ...] = ("schema", "tool", "json", "text")
+FIELDS = {"reasoning": "All claims hold.", "score": 4}
+WORDS = "All claims hold.\nScore: 4"
+TAKEN = [(name, form) for name, dialect in DIALECTS.items() for form in (*dialect.refusals, "text")]
+ENDED = [(*taken, ending) for taken in TAKEN for ending in DIALECTS[taken[0]].endings if ending != "complete"]
+
+pytestmark = pytest.mark.usefixtures("one_attempt")
+
+
+def judged(name: str, script: Script, **settings: Any) -> tuple[Verdict, list[Asked]]:
+    """What a judge on this provider's model comes to, and what the provider was asked."""
+    with serving(DIALECTS[name], script) as server:
+        chat = DIALECTS[name].chat(server.url)
+        graph = single.build(models={"*": chat}, **settings).compile()
+        try:
+            return Verdict.of(asyncio.run(graph.ainvoke({"task": SCORE_TASK}))), server.asked
+        finally:
+            close(chat)
+
+
+def taking(name: str, taken: Form, said: Said) -> Script:
+    """A provider that refuses, in its own words, every form that is stricter than one."""
+
+    def by(asked: Asked) -> Said | Refusal:
+        if FORMS.index(asked.form) < FORMS.index(taken):
+            return DIALECTS[name].refusals[asked.form]
+        return said
+
+    return by
+
+
+@pytest.mark.parametrize(("name", "form"), TAKEN)
+def test_each_refusal_of_a_form_leads_to_the_next(name: str, form: Form) -> None:
+    verdict, asked = judged(name, taking(name, form, Said(fields=FIELDS)))
+    assert verdict.score == 4
+    known = [one for one in FORMS if one in (*DIALECTS[name].refusals, "text")]
+    assert [one.form for one in asked] == known[: known.index(form) + 1]
+    assert len(verdict.warnings) == (form != known[0])
+    if form in ("json", "text") and len(asked) > 1:
+        assert '"score" (number' in str(asked[-1].body).replace('\\\\"', '"').replace('\\"', '"')
+
+
+async def test_what_was_refused_is_not_asked_for_again() -> None:
+    with serving(DIALECTS["deepseek"], taking("deepseek", "json", Said(fields=FIELDS))) as server:
+        graph = single.build(models={"*": DIALECTS["deepseek"].chat(server.url)}).compile()
+        for _ in range(3):
+            assert Verdict.of(await graph.ainvoke({"task": SCORE_TASK})).score == 4
+        assert [one.form for one in server.asked] == ["schema", "tool", "json", "json", "json"]
+
+
+@pytest.mark.parametrize(("name", "form", "ending"), ENDED)
+def test_a_reply_that_is_not_complete_is_no_verdict(name: str, form: Form, ending: Ending) -> None:
+    said = Said(words=WORDS, ending=ending) if form == "text" else Said(fields=FIELDS, ending=ending)
+    with pytest.raises(ReplyError) as raised:
+        judged(name, taking(name, form, said))
+    assert raised.value.fault == ending
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_plain_words_are_read(name: str) -> None:
+    verdict, asked = judged(name, lambda _: Said(WORDS), structured="off")
+    assert (verdict.score, [one.form for one in asked], verdict.warnings) == (4, ["text"], ())
+    assert (verdict.input_tokens, verdict.output_tokens) == (100, 20)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_system_message_that_is_refused_goes_to_the_users(name: str) -> None:
+    def by(asked: Asked) -> Said | Refusal:
+        return DIALECTS[name].system_refusal if asked.has_system else Said(fields=FIELDS)
+
+    verdict, asked = judged(name, by)
+    assert verdict.score == 4
+    assert [one.has_system for one in asked] == [True, False]
+    assert "takes no system message" in verdict.warnings[0]
+
+
+@pytest.mark.parametrize("structured", ["auto", "off"])
+@pytest.mark.parametrize("name", DIALECTS)
+def test_reasoning_is_not_the_verdict(name: str, structured: str) -> None:
+    said = Said(fields=FIELDS, reasoning="It is thin.\nScore: 1")
+    assert judged(name, lambda _: said, structured=structured)[0].score == 4
+    tagged = Said(f"<think>It is thin.\nScore: 1</think>\n{WORDS}")
+    assert judged(name, lambda _: tagged, structured=structured)[0].score == 4
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_words_where_a_tool_was_wanted_are_read(name: str) -> None:
+    said = Said(WORDS, reasoning="It is thin.\nScore: 1")
+    assert judged(name, taking(name, "tool", said))[0].score == 4
+
+
+def test_groqs_own_failure_to_make_json_passes_and_then_eases_the_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from jurygraph.nodes.models import retry
+
+    monkeypatch.setattr(
+        retry, "DEFAULT_RETRY_POLICY", retry.RetryPolicy(first_wait=0.001, longest_wait=0.001)
+    )
+    failure = Refusal(400, "Failed to validate JSON. Please adjust your prompt.", "json_validate_failed")
+    once = iter([failure])
+    assert judged("groq", lambda _: next(once, Said(fields=FIELDS)))[0].score == 4
+    verdict, asked = judged("groq", lambda one: failure if one.form == "schema" else Said(fields=FIELDS))
+    assert (verdict.score, [one.form for one in asked]) == (4, ["schema"] * 3 + ["tool"])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from ..state.aggregation import swapped
 from ..state.errors import ReplyError, ReplyFault
@@ -26,6 +26,8 @@ from .models.loaded_model import LoadedModel
 from .models.send import invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_templates import Prompt, Prompts
+from .repairs import copy_warning, repair_request, value_alone
+from .replies import Shown
 
 SAMPLING_TEMPERATURE = 1.0
 """Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""
@@ -52,6 +54,11 @@ class Question:
     form: OutputSchema
     details: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def reader(self) -> OutputSchema:
+        """The form with the texts that the agent is shown, so that what it reprints of them is no value of its own."""
+        return replace(self.form, shown=Shown.in_prompt("\n".join(self.prompt.messages("", "shared_prefix"))))
 
 
 @dataclass(frozen=True)
@@ -182,7 +189,7 @@ class AgentRuntime(Generic[SettingsT]):
         model, calls, replies = call.model, [call], [reply]
         while True:
             try:
-                content, value = read(question.form, replies[-1])
+                content, value = read(question.reader, replies[-1])
             except ReplyError as error:
                 turn = self._turn(id, question, replies, replies[-1].text, None, model.label)
                 self.publish_turn(turn, error.problem)
@@ -192,15 +199,18 @@ class AgentRuntime(Generic[SettingsT]):
                     error.agent, error.round, error.turn = question.agent, question.round, turn
                     raise
                 # The conversation grows: a second repair request comes after the first one and its reply.
-                messages = [*calls[-1].messages, *self._repair_request(question, error, model)]
-                calls.append(self._call(question, model, messages, len(replies)))
+                form = self._format_instructions(question.form, model)
+                messages = [*calls[-1].messages, *repair_request(self.prompts, error, form)]
+                again = self._call(question, model, messages, len(replies))
+                calls.append(
+                    replace(again, schema=value_alone(again.schema)) if error.fault == "cut_off" else again
+                )
                 replies.append(await send(calls[-1]))
             else:
                 turn = self._turn(id, question, replies, content, value, model.label)
                 self.publish_turn(turn)
-                return Answer(
-                    turn, (*model.warnings, *_repair_warnings(question, replies)), replies[-1].tokens
-                )
+                told = _warnings(question, replies, content, call)
+                return Answer(turn, (*model.warnings, *told), replies[-1].tokens)
 
     async def _repair_first_sample(
         self, question: Question, sampled: Sequence[SampledReply], id: str
@@ -217,7 +227,7 @@ class AgentRuntime(Generic[SettingsT]):
     def _sample_turn(self, question: Question, reply: Reply, model: str) -> Turn:
         """Make the turn of one sample; its value is None if the reply cannot be read."""
         try:
-            content, value = read(question.form, reply)
+            content, value = read(question.reader, reply)
         except ReplyError:
             content, value = reply.text, None
         return self._turn(self.turn_ids.next(question.agent), question, [reply], content, value, model)
@@ -248,12 +258,6 @@ class AgentRuntime(Generic[SettingsT]):
         form = self._format_instructions(question.form, model)
         system, user = question.prompt.messages(form, self.settings.layout)
         return [SystemMessage(system), HumanMessage(user)]
-
-    def _repair_request(self, question: Question, error: ReplyError, model: LoadedModel) -> list[BaseMessage]:
-        form = self._format_instructions(question.form, model)
-        request = self.prompts.render("shared/repair", problem=error.problem, form=form)
-        # Some providers refuse an assistant's message without text.
-        return [AIMessage(error.reply or "(no text)"), HumanMessage(request)]
 
     def _format_instructions(self, form: OutputSchema, model: LoadedModel) -> str:
         structured = self._asks_for_json(model) and not isinstance(form, TextSchema)
@@ -314,12 +318,10 @@ def _unread_warnings(question: Question, turns: Sequence[Turn]) -> tuple[str, ..
     return (f"{question.agent}, round {question.round}: {samples}",)
 
 
-def _repair_warnings(question: Question, replies: list[Reply]) -> tuple[str, ...]:
-    if len(replies) == 1:
-        return ()
-    return (
-        f"{question.agent}, round {question.round}: the reply was asked for again {len(replies) - 1} time(s)",
-    )
+def _warnings(question: Question, replies: list[Reply], content: str, call: Call) -> tuple[str, ...]:
+    who = f"{question.agent}, round {question.round}"
+    again = f"{who}: the reply was asked for again {len(replies) - 1} time(s)"
+    return (*((again,) if len(replies) > 1 else ()), *copy_warning(who, content, call.messages))
 
 
 class SampledReply(NamedTuple):

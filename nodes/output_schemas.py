@@ -11,13 +11,14 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..state.aspects import Aspect
 from ..state.errors import ReplyError
 from ..state.transcript import Score
-from .replies import contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
+from .replies import Shown, contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
+from .replies.shown import NOTHING
 
 Value = float | list[float] | bool | str | None
 
@@ -29,10 +30,12 @@ class OutputSchema(ABC):
     Attributes:
         name: goes along as metadata of the call; the offline judge answers by it.
         template: the prompt template that asks for the reply, as JSON and as text.
+        shown: the texts that the agent was shown; `AgentRuntime` fills it in before a reply is read.
     """
 
     name: ClassVar[str]
     template: ClassVar[str]
+    shown: Shown = field(default=NOTHING, kw_only=True, repr=False, compare=False)
 
     @abstractmethod
     def schema(self) -> dict[str, Any] | None:
@@ -42,13 +45,15 @@ class OutputSchema(ABC):
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         """Return the text and the value of a JSON reply; ``raw`` is the reply as it came, for the error.
 
+        Fields are the agent's own, whatever stands in the texts that it was shown.
+
         Raises:
             ReplyError: the fields do not hold the value.
         """
 
     @abstractmethod
     def from_text(self, text: str) -> Value:
-        """Return the value of a plain-text reply.
+        """Return the value of a plain-text reply; what it reprints of the texts ``shown`` is no value.
 
         Raises:
             ReplyError: the text does not state the value.
@@ -86,7 +91,7 @@ class ScoreSchema(OutputSchema):
         return f"{_words(fields, 'reasoning')}\nScore: {score:g}".strip(), score
 
     def from_text(self, text: str) -> Value:
-        return read_score(text, self.low, self.high, aspect=self.aspect)
+        return read_score(text, self.low, self.high, aspect=self.aspect, shown=self.shown)
 
     def limits(self) -> dict[str, Any]:
         return {"low": f"{self.low:g}", "high": f"{self.high:g}"}
@@ -113,7 +118,7 @@ class PairSchema(ScoreSchema):
         return f"{_words(fields, 'reasoning')}\n{lines}".strip(), [first, second]
 
     def from_text(self, text: str) -> Value:
-        return list(read_pair(text, self.low, self.high))
+        return list(read_pair(text, self.low, self.high, shown=self.shown))
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ class CritiqueSchema(OutputSchema):
         flag = fields.get("no_issue")
         if not isinstance(flag, bool):
             raise ReplyError("The field no_issue is not true or false.", raw, "missing")
-        satisfied = flag or (self.literal and contains_no_issue(words))
+        satisfied = flag or (self.literal and contains_no_issue(words, shown=self.shown))
         if not satisfied and not words:
             raise ReplyError("The reply objects without saying to what.", raw, "empty")
         # The field is no part of the text that later agents read, so the declaration is written out for them.
@@ -148,7 +153,7 @@ class CritiqueSchema(OutputSchema):
     def from_text(self, text: str) -> Value:
         if not text.strip():
             raise ReplyError("The reply is empty.", text, "empty")
-        return contains_no_issue(text) if self.literal else declares_no_issue(text)
+        return (contains_no_issue if self.literal else declares_no_issue)(text, shown=self.shown)
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,7 @@ class VoteSchema(OutputSchema):
         return f"{_words(fields, 'reasoning')}\nVote: {winner}".strip(), winner
 
     def from_text(self, text: str) -> Value:
-        vote = read_vote(text)
+        vote = read_vote(text, shown=self.shown)
         if vote == "tie":
             raise ReplyError("The reply votes for a tie, which is no vote.", text, "missing")
         return vote
@@ -274,7 +279,7 @@ class RatingSchema(OutputSchema):
         return raw, self.from_text(raw)
 
     def from_text(self, text: str) -> Value:
-        return read_score(text, self.aspect.low, self.aspect.high, aspect=self.aspect.name)
+        return read_score(text, self.aspect.low, self.aspect.high, aspect=self.aspect.name, shown=self.shown)
 
     def is_whole(self, text: str) -> bool:
         # With ``max_tokens=1`` the provider calls a whole reply cut off. A 1 that may have become a 10 is not whole.

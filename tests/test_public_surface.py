@@ -17,7 +17,9 @@ SURFACE = {
     "jurygraph.eval": (
         "Dataset Evaluation Result Study Sweep aevaluate agreement asweep evaluate load_dataset measure sweep"
     ),
-    "jurygraph.nodes.replies": "ReplyError contains_no_issue declares_no_issue read_pair read_score read_vote",
+    "jurygraph.nodes.replies": (
+        "ReplyError Shown contains_no_issue declares_no_issue read_pair read_score read_vote"
+    ),
     "jurygraph.state": (
         "ASPECTS Aspect CompareTask DataError DebateSettings InputError JudgeInput JudgeOutput JudgeState "
         "JurygraphError ModelCallError ModelSpec MultiagentSettings ReplyError Score ScoreTask Settings StopReason "

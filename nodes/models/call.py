@@ -55,6 +55,8 @@ class Reply:
         others: further replies to the same request; the usage of the request is on the first reply alone.
         dropped: the parameters that the provider refused, and without which this very call was made again.
         model: the model that wrote it where that is not the model that was asked: the reply was recorded.
+        served: the model that the provider says it answered with, where it is another one than was asked for.
+        system_fingerprint: the provider's mark of the configuration that answered, where it sends one.
     """
 
     text: str
@@ -68,6 +70,8 @@ class Reply:
     model: str | None = None
     filtered: bool = False
     problem: str = ""
+    served: str | None = None
+    system_fingerprint: str | None = None
 
     def without_usage(self) -> Reply:
         """Return the same reply with no calls and tokens, for one that shares its request with another reply."""

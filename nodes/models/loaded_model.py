@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from langchain_core.globals import get_llm_cache
@@ -205,6 +206,15 @@ class LoadedModel:
         if not speaks_chat_completions(self.chat):
             return False
         return what in type(self.chat).model_fields
+
+    @cached_property
+    def asked_name(self) -> str | None:
+        """The model's name as its client sends it, or None where the name says nothing about the model."""
+        # A deployment at Azure is called whatever its owner likes.
+        if self.plays_roles or any(one.__name__ == "AzureChatOpenAI" for one in type(self.chat).__mro__):
+            return None
+        name = self.chat._get_ls_params().get("ls_model_name")
+        return name if isinstance(name, str) and name else None
 
     @property
     def seed(self) -> int | None:

@@ -19,11 +19,13 @@ from ...state.errors import ModelCallError, StoppedError, TransientCallError
 from ...state.redaction import redact
 from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
 from .capabilities import SHAPING, STRUCTURE
+from .loaded_model import LoadedModel
 from .model_chains import WRITER
 from .provider_errors import ProviderFault, ResponseError, shown_cause
 from .reply_forms import Form, adapted, is_gemini
 from .response_parsing import is_empty, replies
 from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
+from .served_model import is_another, served_name
 
 
 class CallMiddleware:
@@ -50,7 +52,11 @@ async def send(call: Call) -> Reply:
         ModelCallError: the provider refused the call, or it failed for good.
         StoppedError: the run is ending and makes no more calls.
     """
-    return await (call_middleware.get() or _NO_RUN)(call, attempt)
+    reply = await (call_middleware.get() or _NO_RUN)(call, attempt)
+    if reply.served:
+        # Of a reply from the journal too: its verdict is to say so in every start of a run.
+        call.model.warn(f"{call.model.label} was answered by another model, {reply.served}")
+    return reply
 
 
 def invalidate(calls: Sequence[Call]) -> None:
@@ -132,12 +138,23 @@ async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:
     started = time.perf_counter()
     # Raised anew outside of the ``except``, or Python would keep that exception, key and all, as the context of ours.
     try:
-        return read_response(await _messages(call, form), call.model.label, time.perf_counter() - started)
+        messages = await _messages(call, form)
+        reply = read_response(messages, call.model.label, time.perf_counter() - started)
+        more = _answered_by(call.model, messages[0].response_metadata)
+        return replace(reply, **more) if more else reply
     # The first is of a batch's handler of requests, which ends the run: neither is a fault of the provider's.
     except (StoppedError, UnreadResponseError):
         raise
     except Exception as error:
         return error
+
+
+def _answered_by(model: LoadedModel, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a response says about who answered, by field of the reply."""
+    served, mark, asked = served_name(metadata), metadata.get("system_fingerprint"), model.asked_name
+    # Redacted and cut, since these are the provider's words.
+    found = {"served": redact(served)[:200]} if served and asked and is_another(asked, served) else {}
+    return {**found, "system_fingerprint": redact(mark)[:200]} if isinstance(mark, str) and mark else found
 
 
 async def _messages(call: Call, form: Form) -> list[BaseMessage]:

@@ -8,6 +8,8 @@ scores, score_statements   one score; the forms in which a text states it
 pairs                      a score for each of two answers
 votes                      a preference for one of two answers
 declarations               NO ISSUE
+shown, reprints            the texts that an agent was shown, and what a reply reprints of them
+report_phrases             words that announce or disown somebody else's words
 numbers, lexicon           how numbers, labels and the names of answers are written
 reply_errors               what is wrong with a reply that states nothing usable
 """
@@ -18,10 +20,12 @@ from ...state.errors import ReplyError
 from .declarations import contains_no_issue, declares_no_issue
 from .pairs import read_pair
 from .scores import read_score
+from .shown import Shown
 from .votes import read_vote
 
 __all__ = [
     "ReplyError",
+    "Shown",
     "contains_no_issue",
     "declares_no_issue",
     "read_pair",

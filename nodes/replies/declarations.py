@@ -9,8 +9,13 @@ The substring test is Algorithm 1 of the DEBATE paper, which writes the token in
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from .own_words import own_words, plain, unmarked
+from .reply_errors import repeated
+from .reprints import RepeatedError, own_findings
+from .shown import NOTHING, Shown
 
 # The three spellings of the paper, and their plural.
 _TOKEN = r"NO[ _-]ISSUES?"
@@ -76,14 +81,40 @@ _TURN = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\]]* |\n+")
+_LINE_END = re.compile(r"\n")
 _LIST_MARK = re.compile(r"\A(?:[-•+*>] |\(?\d{1,2}[.)] |\[[xX ]\] )+")
 # Punctuation, markup and ticks that may surround a declaration.
-_AROUND = " .!,;:*_~#()[]{}|=+—-•✓✔✅☑👍"
+_AROUND = "\x00 .!,;:*_~#()[]{}|=+—-•✓✔✅☑👍"
 _LONGEST_SENTENCE = 600
 
 
-def declares_no_issue(text: str) -> bool:
+class _Declaration(NamedTuple):
+    """A declaration, and where it stands."""
+
+    at: int
+    end: int
+    strength: int = 1
+
+    @property
+    def stated(self) -> object:
+        """What it states."""
+        return True
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The part of the text that declares."""
+        return ((self.at, self.end),)
+
+
+def declares_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
     """Whether the reply declares that there is no issue; what it quotes does not count.
+
+    Args:
+        text: the raw reply.
+        shown: the texts that the critic was shown; what it reprints of them does not count.
+
+    Raises:
+        ReplyError: the reply's only declaration may be a reprint.
 
     >>> declares_no_issue("The revised score is fair.\\n**NO ISSUE.**")
     True
@@ -93,42 +124,75 @@ def declares_no_issue(text: str) -> bool:
     False
     >>> declares_no_issue("NO ISSUE with style, but the score is high.")
     False
+    >>> declares_no_issue("It ends so:\\nNO ISSUE\\nThat is too easy.", shown=Shown(("Fine. NO ISSUE",)))
+    False
     """
-    words = unmarked(own_words(plain(text), answers=False)).replace("’", "'")
+    words = unmarked(own_words(plain(text), answers=False, keep=bool(shown))).replace("’", "'")
     if not _ANYWHERE.search(words):
         return False
-    parts = [part for part in _SENTENCE_END.split(words) if part.strip(_AROUND)]
-    return _stands_alone(words) or any(_declares(parts, at) for at in {0, len(parts) - 1} if parts)
+    try:
+        return bool(own_findings(words, shown, _declarations, lone=False))
+    except RepeatedError as error:
+        raise repeated(text, "declaration") from error
 
 
-def contains_no_issue(text: str) -> bool:
+def contains_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
     """Whether the token stands anywhere in the text, in any case: the literal test of DEBATE's Algorithm 1.
+
+    Where the token stands in the texts that the critic was shown too, to name it is no declaration, and
+    `declares_no_issue` decides.
 
     >>> contains_no_issue("I cannot say no_issues yet.")
     True
     """
-    return _ANYWHERE.search(text) is not None
+    found = _ANYWHERE.search(text)
+    if found is None or shown.place_of("NO ISSUE") is shown.place_of("NO ISSUES") is None:
+        return found is not None
+    return declares_no_issue(text, shown=shown)
 
 
-def _stands_alone(words: str) -> bool:
-    lines = [line for line in words.split("\n") if line.strip(_AROUND)]
-    for at, line in enumerate(lines):
-        if len(line) <= 80 and _ALONE.fullmatch(_bare(line)):
-            following = lines[at + 1] if at + 1 < len(lines) else ""
-            # "NO ISSUE" and on the next line "However, ..." takes the declaration back.
-            if not _TURN.match(following):
-                return True
-    return False
+def _declarations(words: str) -> list[_Declaration]:
+    """Return the last declaration in ``words``, if there is one."""
+    if not _ANYWHERE.search(words):
+        return []
+    lines = [(at, line) for at, line in _pieces(words, _LINE_END) if line.strip(_AROUND)]
+    found = [at for at in range(len(lines)) if _stands_alone(lines, at)]
+    if found:
+        return [_token_in(*lines[found[-1]])]
+    parts = [(at, part) for at, part in _pieces(words, _SENTENCE_END) if part.strip(_AROUND)]
+    return [_token_in(*parts[at]) for at in {0, len(parts) - 1} if parts and _declares(parts, at)][:1]
 
 
-def _declares(parts: list[str], at: int) -> bool:
-    sentence = _bare(parts[at])
+def _pieces(words: str, separator: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Split a text, and return each piece with the place at which it begins."""
+    start = 0
+    for match in separator.finditer(words):
+        yield start, words[start : match.start()]
+        start = match.end()
+    yield start, words[start:]
+
+
+def _token_in(at: int, piece: str) -> _Declaration:
+    match = _ANYWHERE.search(piece)
+    return _Declaration(at + match.start(), at + match.end()) if match else _Declaration(at, at + len(piece))
+
+
+def _stands_alone(lines: list[tuple[int, str]], at: int) -> bool:
+    line = lines[at][1]
+    if len(line) > 80 or not _ALONE.fullmatch(_bare(line)):
+        return False
+    # "NO ISSUE" and on the next line "However, ..." takes the declaration back.
+    return at + 1 == len(lines) or not _TURN.match(lines[at + 1][1])
+
+
+def _declares(parts: list[tuple[int, str]], at: int) -> bool:
+    sentence = _bare(parts[at][1])
     if len(sentence) > _LONGEST_SENTENCE:
         return False
     match = _DECLARATION.fullmatch(sentence)
-    if match is None or parts[at].rstrip(" )]*_").endswith("?"):
+    if match is None or parts[at][1].rstrip(" )]*_").endswith("?"):
         return False
-    following = parts[at + 1] if at + 1 < len(parts) else ""
+    following = parts[at + 1][1] if at + 1 < len(parts) else ""
     return not _TAKEN_BACK.search(match["reason"] or "") and not _TURN.match(following)
 
 

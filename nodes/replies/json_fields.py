@@ -71,13 +71,22 @@ def fields(reply: str) -> list[Field] | None:
     return _decoded(text)
 
 
-def closing_fields(words: str) -> tuple[str, list[Field]] | None:
-    """Return the text before an object on lines of its own that ends the reply, and the object's values; else None."""
-    if not words.endswith("}"):
+class ClosingFields(NamedTuple):
+    """The values of an object on lines of its own that ends a reply, and where it stands there."""
+
+    at: int
+    end: int
+    entries: list[Field]
+
+
+def closing_fields(words: str) -> ClosingFields | None:
+    """Return the object on lines of its own that ends the reply; None where there is none."""
+    text = words.rstrip("\x00\n ")
+    if not text.endswith("}"):
         return None
-    start = words.rfind("\n{")
-    found = _decoded(words[start + 1 :]) if start >= 0 else None
-    return (words[:start], found) if found else None
+    start = max(text.rfind("\n{"), text.rfind("\x00{")) + 1
+    found = _decoded(text[start:]) if start > 0 else None
+    return ClosingFields(start, len(text), found) if found else None
 
 
 def _decoded(text: str) -> list[Field] | None:

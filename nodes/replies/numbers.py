@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -65,10 +66,10 @@ def value_of(number: str) -> float | None:
     return float(text.replace(",", ".")) if _DECIMAL.fullmatch(text) else None
 
 
-def shown(value: float) -> str:
+def written(value: float) -> str:
     """Return a value as a person would write it.
 
-    >>> shown(7.0), shown(2.5)
+    >>> written(7.0), written(2.5)
     ('7', '2.5')
     """
     if not math.isfinite(value) or abs(value) >= 1e15:
@@ -98,6 +99,7 @@ class Statement(NamedTuple):
         out_of: the maximum that it names; None where it names none.
         subject: what is scored, where the statement says so.
         end: position at which the value ends, with its alternatives.
+        own_at: position at which the value begins, where the words before it are no part of the statement.
     """
 
     strength: int
@@ -106,6 +108,17 @@ class Statement(NamedTuple):
     out_of: float | None = None
     subject: str = ""
     end: int = 0
+    own_at: int | None = None
+
+    @property
+    def stated(self) -> object:
+        """What it states."""
+        return self.values
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The part of the text that states it."""
+        return ((self.at if self.own_at is None else self.own_at, self.end),)
 
 
 # An end of a scale, maybe with its meaning: ``1 (worst)``.
@@ -178,6 +191,17 @@ def without_scales(words: str, low: float, high: float) -> str:
     return re.sub(own, " ", _SCALES.sub(" ", words), flags=re.IGNORECASE)
 
 
+@dataclass(frozen=True)
+class ScaleRemover:
+    """Remove mentions of one scale from a text; equal where the scales are, so that a result can be kept for it."""
+
+    low: float
+    high: float
+
+    def __call__(self, words: str) -> str:
+        return without_scales(words, self.low, self.high)
+
+
 def value_at(words: str, match: re.Match[str], strength: int) -> Statement | None:
     """Return the value that ``match`` found with what follows it (maximum, alternatives); None where it is no number.
 
@@ -214,6 +238,11 @@ def limit_ends_phrase(words: str, end: int) -> bool:
     """Whether a value that names its maximum ends its phrase; ``4 out of 5 of them`` does not."""
     limit = _OUT_OF.match(words, end)
     return limit is not None and ends_phrase(words, limit.end()) and not words.startswith(" of ", limit.end())
+
+
+def limit_end(words: str, end: int) -> int:
+    """Return where the maximum behind a value ends that ends at ``end``."""
+    return _out_of(words, end)[1]
 
 
 def ends_line(words: str, end: int) -> bool:

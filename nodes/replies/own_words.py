@@ -1,8 +1,9 @@
 """Reduce a reply to what the judge itself says: plain characters, no quotations, no hidden reasoning, no markup.
 
-A reply may quote the text under judgement, another agent or the prompt. Fenced sections, block quotes, code
-fences and passages in quotation marks are data: ``own_words`` removes them before anything is read. Every step
-is linear in the length of the reply: runs are collapsed first, and patterns repeat a bounded number of times.
+A reply may quote the text under judgement, another agent or the prompt. Where these texts are not known, fenced
+sections, block quotes, code fences and passages in quotation marks are data: ``own_words`` removes them before
+anything is read. Where they are known (``keep``), such passages stay between two gaps, and ``reprints`` decides. Every
+step is linear in the length of the reply: runs are collapsed first, and patterns repeat a bounded number of times.
 
 Order of use: ``plain`` (characters), ``own_words`` (quotations and reasoning), ``unmarked`` (Markdown, tables, tags).
 """
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+
+from .report_phrases import introduces, reports
 
 # Characters whose plain form does not follow from their Unicode category.
 _SINGLE = {
@@ -70,10 +73,11 @@ _RUNS = re.compile(
 _OUR_FENCE = re.compile(r"^<<<(end )?([^<>\n]{1,120})>>>$", re.MULTILINE)
 _THOUGHTS = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
 _CODE_FENCE = re.compile(r"^(?:```[^`\n]*+|~~~[^\n]*+)$", re.MULTILINE)
-_BLOCK_QUOTE = re.compile(r"^>.*+$", re.MULTILINE)
+_BLOCK_QUOTE = re.compile(r"^>+(.*+)$", re.MULTILINE)
 _MARKUP_QUOTE = re.compile(r"<(/?)(blockquote|pre|code|q|quote)>", re.IGNORECASE)
 _STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
 _WHOLE_FENCE = re.compile(r"\A(```|~~~)[^\n`~]{0,40}\n(.*)\n\1\Z", re.DOTALL)
+_CLOSING_OBJECT = re.compile(r"\n(?:```|~~~)(?:json|JSON)? ?\n(\{[^`~]*\})\n(?:```|~~~)\Z")
 _ESCAPES = {r"\n": "\n", r"\t": " ", r"\"": '"', r"\'": "'", r"\\": "\\", r"\r": "\n"}
 
 
@@ -90,11 +94,12 @@ def plain(text: str) -> str:
     return _RUNS.sub(r"\1\1\1", _EMPTY_LINES.sub("\n\n", text)).strip()
 
 
-def own_words(text: str, *, answers: bool = True) -> str:
+def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
     """Return ``text``, already plain, without what it quotes.
 
     Args:
         text: a reply that went through `plain`.
+        keep: keep block quotes, code and passages in quotation marks, between two gaps.
         answers: keep quotation marks and fences that hold nothing but the answer itself: the whole reply in one
             code fence or one quoted string, or a value quoted right behind its label (``Verdict: "[[A]]"``).
 
@@ -103,10 +108,24 @@ def own_words(text: str, *, answers: bool = True) -> str:
     """
     if answers:
         text = unwrapped(text)
-    text = _without_thoughts(_without_sections(_BLOCK_QUOTE.sub(GAP, text)))
-    text = _without_code(text, answers=answers)
-    text = _without_markup_quotes(text)
-    return without_quotes(_STRUCK.sub(GAP, text), answers=answers)
+    text, closing_object = _split_closing_object(text, keep=keep)
+    text = _BLOCK_QUOTE.sub(rf"{GAP}\1{GAP}" if keep else GAP, text)
+    text = _without_thoughts(_without_sections(text))
+    text = _without_code(text, answers=answers, keep=keep)
+    text = _without_markup_quotes(text, keep=keep)
+    return without_quotes(_STRUCK.sub(_PAIR, text), answers=answers, keep=keep) + closing_object
+
+
+def _split_closing_object(text: str, *, keep: bool) -> tuple[str, str]:
+    """Split off the JSON object that closes a reply, in a code fence or not, whose quotation marks quote nothing.
+
+    An object in a fence that the line above announces as somebody else's stays where it is.
+    """
+    fence = _CLOSING_OBJECT.search(text)
+    if fence is not None and (keep or not reports(text[: fence.start()].rpartition("\n")[2])):
+        return text[: fence.start()], f"\n{fence[1]}"
+    start = text.rfind("\n{") if text.endswith("}") else -1
+    return (text[:start], text[start:]) if start >= 0 else (text, "")
 
 
 def unwrapped(text: str) -> str:
@@ -140,7 +159,7 @@ def _without_sections(text: str) -> str:
             end, label = mark.end(), None
     if label is None:
         kept.append(text[end:])
-    return GAP.join(kept)
+    return _PAIR.join(kept)
 
 
 def _without_thoughts(text: str) -> str:
@@ -164,7 +183,7 @@ def _without_thoughts(text: str) -> str:
     return "\n".join(kept).strip()
 
 
-def _without_code(text: str, *, answers: bool) -> str:
+def _without_code(text: str, *, answers: bool, keep: bool) -> str:
     kept: list[str] = []
     end, opening = 0, ""
     for fence in _CODE_FENCE.finditer(text):
@@ -175,19 +194,29 @@ def _without_code(text: str, *, answers: bool) -> str:
         elif line.strip() == opening:
             inside = text[end : fence.start()].strip()
             # "Score:" and then the value in a code fence: that is the answer, no quotation.
-            if answers and len(inside) <= 40 and _awaits_value(kept[-1]):
+            if (answers and len(inside) <= 40 and _awaits_value(kept[-1])) or (
+                answers and fence.end() == len(text) and _announces_answer(kept[-1])
+            ):
                 kept[-1] += inside
+            else:
+                kept.append(GAP + inside.replace(GAP, "") * keep + GAP)
             opening, end = "", fence.end()
-    if not opening:
+    if not opening or keep:
         kept.append(text[end:])
-    return GAP.join(kept)
+    return "".join(kept)
 
 
 def _awaits_value(text: str) -> bool:
     return re.search(r"(?:score|rating|verdict)\W{0,6}\Z", text[-30:], re.IGNORECASE) is not None
 
 
-def _without_markup_quotes(text: str) -> str:
+def _announces_answer(before: str) -> bool:
+    """Whether the line above announces the agent's own verdict: ``My final verdict is:``."""
+    line = before[-300:].rstrip("\n *_").rpartition("\n")[2]
+    return line.endswith(":") and introduces(line) and not reports(line)
+
+
+def _without_markup_quotes(text: str, *, keep: bool) -> str:
     """Drop ``<blockquote>...</blockquote>`` and similar tags, where they are closed."""
     kept: list[str] = []
     end, opened = 0, None
@@ -195,20 +224,22 @@ def _without_markup_quotes(text: str) -> str:
         if opened is None and not tag[1]:
             opened = tag
         elif opened is not None and tag[1] and tag[2].lower() == opened[2].lower():
-            kept.append(text[end : opened.start()])
+            inside = text[opened.end() : tag.start()].replace(GAP, "") * keep
+            kept += [text[end : opened.start()], GAP, inside, GAP]
             end, opened = tag.end(), None
-    kept.append(text[end:])
-    return GAP.join(kept)
+    return "".join([*kept, text[end:]])
 
 
 GAP = "\x00"
-"""Stands where a quotation was removed; no reply contains it, since ``plain`` removes control characters."""
+"""Stands on either side of a quotation; no reply contains it, since ``plain`` removes control characters."""
+_PAIR = GAP * 2
 _MARKS = re.compile("[\"'`“”„‟«»‹›「」『』‘’‚]")
 _CLOSES = {"»": "«", "›": "‹", "」": "「", "』": "『"}
 _CURLY = {"“": '"', "”": '"', "„": '"', "‟": '"', '"': '"', "‘": "'", "’": "'", "‚": "'", "'": "'", "`": "`"}
 # Words behind which a quoted value is the answer: ``Verdict: "[[A]]"``.
 _AWAITING = re.compile(
-    r"(?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z",
+    r"(?:score|rating|verdict|vote|decision|winner|choice|answer|grade|is|be|for)[:=*_ \n]{1,5}\Z"
+    r"|(?:output|result|conclusion|judge?ment|evaluation)[*_]{0,3}:[*_ \n]{0,5}\Z",
     re.IGNORECASE,
 )
 # Characters after which a quotation mark opens, and before which one closes.
@@ -218,14 +249,14 @@ _LONGEST_APOSTROPHE_QUOTE = 2000
 _LONGEST_ANSWER = 160
 
 
-def without_quotes(text: str, *, answers: bool = True) -> str:
-    """Replace every closed quotation by a gap.
+def without_quotes(text: str, *, answers: bool = True, keep: bool = False) -> str:
+    """Replace every closed quotation by a pair of gaps; with ``keep``, its marks alone.
 
     Quotation marks pair as brackets do: a closing one with the nearest open one of its kind. A mark that is never
     closed quotes nothing. Code spans count as quotations, unless they hold a bare word or stand on a line of their own.
 
-    >>> without_quotes('It says "Score: 5". Score: 2').replace(GAP, "...")
-    'It says .... Score: 2'
+    >>> without_quotes('It says "Score: 5". Score: 2').replace(GAP, "~")
+    'It says ~~. Score: 2'
     """
     kept, end = [], 0
     for start, stop in _outermost(_quotations(text)):
@@ -234,7 +265,10 @@ def without_quotes(text: str, *, answers: bool = True) -> str:
             quoted = not _is_plain_code(text, start, stop)
         else:
             quoted = not (answers and _is_answer(text, start, inside))
-        kept += [text[end:start], GAP if quoted else inside]
+        if quoted:
+            # Gaps stay even in number, so that an odd number before a place means that it is quoted.
+            inside = GAP + inside.replace(GAP, "") * keep + GAP * (1 + inside.count(GAP) % 2)
+        kept += [text[end:start], inside]
         end = stop
     kept.append(text[end:])
     return "".join(kept)
@@ -318,7 +352,7 @@ def _is_answer(text: str, start: int, inside: str) -> bool:
         return False
     before = text[max(0, start - 16) : start]
     ends_reply = not text[start + len(inside) + 2 :][:8].strip(" .\n")
-    return bool(_AWAITING.search(before) or (ends_reply and re.search(r"as follows: ?\n{0,2}\Z", before)))
+    return bool(_AWAITING.search(before) or (ends_reply and _announces_answer(text[:start])))
 
 
 _STARS = re.compile(r"(?<!\d)\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?!\d)")

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from .json_fields import Field, closing_fields, fields, spelled
 from .lexicon import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, marked, qualifier_of
-from .numbers import NUMBER, Statement, ends_phrase, shown, value_at, value_of, without_scales
+from .numbers import NUMBER, ScaleRemover, Statement, ends_phrase, value_at, value_of, written
 from .own_words import own_words, plain, unmarked
-from .reply_errors import contradictory, off_scale, other_scale, unreadable
+from .reply_errors import contradictory, off_scale, other_scale, repeated, unreadable
+from .reprints import RepeatedError, own_findings
+from .shown import NOTHING, Shown
 
 
 class _Strength(IntEnum):
@@ -41,6 +44,12 @@ class _Pair(NamedTuple):
     first: Statement
     second: Statement
     context: str = ""
+    spans: tuple[tuple[int, int], ...] = ((0, 0),)
+
+    @property
+    def stated(self) -> object:
+        """What it states."""
+        return self.first.values, self.second.values
 
 
 class _SideScore(NamedTuple):
@@ -51,6 +60,7 @@ class _SideScore(NamedTuple):
     side: str
     score: Statement
     context: str
+    end: int
 
 
 _DIGITS = r"[+-]?\d+(?:\.\d+)?"
@@ -100,10 +110,14 @@ _REVISION = re.compile(
 _KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
 # The last ones count; without a limit, a reply full of tuples would take long for nothing.
 _MOST_TUPLES = 1000
+# Scores of the two texts that are this close are one statement.
+_CLOSE = 20
 _FIRST_SIDES = ("1", "a", "first", "one", "①")
 
 
-def read_pair(text: str, low: float = 1, high: float = 10, *, cut_off: bool = False) -> tuple[float, float]:
+def read_pair(
+    text: str, low: float = 1, high: float = 10, *, cut_off: bool = False, shown: Shown = NOTHING
+) -> tuple[float, float]:
     """Return the scores that a reply gives to the first and the second text, each on the scale ``low`` to ``high``.
 
     Args:
@@ -111,9 +125,11 @@ def read_pair(text: str, low: float = 1, high: float = 10, *, cut_off: bool = Fa
         low: lowest value of either score.
         high: highest value of either score.
         cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
+        shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
-        ReplyError: the reply is empty, states no pair, refuses, breaks off, contradicts itself or leaves the scale.
+        ReplyError: the reply is empty, states no pair, refuses, breaks off, contradicts itself or leaves the scale,
+            or all that it states may be a reprint.
 
     >>> read_pair("8 7.5\\nAssistant 1 is more precise.")
     (8.0, 7.5)
@@ -122,8 +138,8 @@ def read_pair(text: str, low: float = 1, high: float = 10, *, cut_off: bool = Fa
     """
     whole = plain(text)
     entries = fields(whole)
-    words = "" if entries is not None else unmarked(own_words(whole))
-    found = _from_fields(entries) if entries is not None else _from_words(words, low, high)
+    words = "" if entries is not None else unmarked(own_words(whole, keep=bool(shown)))
+    found = _from_fields(entries) if entries is not None else _from_words(text, words, low, high, shown)
     if found is None:
         raise unreadable(text, words, "pair of scores", cut_off=cut_off)
     return _checked(text, found.first, low, high), _checked(text, found.second, low, high)
@@ -133,7 +149,7 @@ def _checked(reply: str, score: Statement, low: float, high: float) -> float:
     value = score.values[-1]
     for other in score.values:
         if other != value:
-            raise contradictory(reply, shown(other), shown(value), "score of one text")
+            raise contradictory(reply, written(other), written(value), "score of one text")
     if score.out_of is not None and score.out_of != high:
         raise other_scale(reply, value, score.out_of, high)
     if not low <= value <= high:
@@ -162,19 +178,36 @@ def _from_fields(entries: list[Field]) -> _Pair | None:
     return None
 
 
-def _from_words(words: str, low: float, high: float) -> _Pair | None:
-    closing = closing_fields(words)
-    if closing is not None and (found := _from_fields(closing[1])) is not None:
-        return found
-    text = without_scales(marked(words), low, high)
+def _from_words(reply: str, words: str, low: float, high: float, shown: Shown) -> _Pair | None:
+    prepare = _Marker(low, high)
+    try:
+        found = own_findings(prepare(words), shown, _counting, prepare)
+    except RepeatedError as error:
+        raise repeated(reply, "pair of scores") from error
+    return found[-1] if found else None
+
+
+@dataclass(frozen=True)
+class _Marker(ScaleRemover):
+    """Mark the names of the two texts, and remove mentions of the scale."""
+
+    def __call__(self, words: str) -> str:
+        return super().__call__(marked(words))
+
+
+def _counting(text: str) -> list[_Pair]:
+    """Return the pair that counts in ``text``, if there is one."""
+    closing = closing_fields(text)
+    if closing is not None and (found := _from_fields(closing.entries)) is not None:
+        return [found._replace(strength=_Strength.FINAL + 1, spans=((closing.at, closing.end),))]
     pairs = [*_first_line(text), *_tuples(text), *_named_pairs(text), *_sides(text)]
     final = [pair for pair in pairs if pair.strength > _Strength.CRITERION]
     if final:
         strongest = max(pair.strength for pair in final)
-        return max((pair for pair in final if pair.strength == strongest), key=lambda pair: pair.at)
+        return [max((pair for pair in final if pair.strength == strongest), key=lambda pair: pair.at)]
     # Only pairs of criteria: a single criterion is the final pair, several are none.
     contexts = {pair.context for pair in pairs}
-    return pairs[-1] if len(contexts) == 1 else None
+    return pairs[-1:] if len(contexts) == 1 else []
 
 
 def _score(value: float, out_of: float | None = None) -> Statement:
@@ -197,7 +230,7 @@ def _first_line(text: str) -> Iterator[_Pair]:
     line = text.partition("\n")[0]
     match = _WHOLE_LINE.fullmatch(line.strip())
     if match and (scores := _two(match.groups())):
-        yield _Pair(_Strength.FIRST_LINE, 0, *scores)
+        yield _Pair(_Strength.FIRST_LINE, 0, *scores, spans=((0, len(line)),))
 
 
 def _tuples(text: str) -> Iterator[_Pair]:
@@ -205,10 +238,10 @@ def _tuples(text: str) -> Iterator[_Pair]:
     for match in list(_TUPLE.finditer(text))[-_MOST_TUPLES:]:
         scores = _two(match.groups())
         before = text[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
-        context = before.strip(" -•:=") or _heading(text, match.start())
-        strength = _strength(context, alone=not before.strip(" -•"))
+        context = before.strip(" -•:=\x00") or _heading(text, match.start())
+        strength = _strength(context, alone=not before.strip(" -•\x00"))
         if scores and strength is not None:
-            yield _Pair(strength, match.start(), *scores, context=context.casefold())
+            yield _Pair(strength, match.start(), *scores, context.casefold(), (match.span(),))
 
 
 def _named_pairs(text: str) -> Iterator[_Pair]:
@@ -218,7 +251,7 @@ def _named_pairs(text: str) -> Iterator[_Pair]:
         before = text[max(0, match.start() - 60) : match.start()]
         strength = _strength(f"{qualifier_of(before)} {match['label']}", alone=False)
         if scores and strength is not None and ends_phrase(text, match.end()):
-            yield _Pair(strength, match.start(), *scores, context=match["label"].casefold())
+            yield _Pair(strength, match.start(), *scores, match["label"].casefold(), (match.span(),))
 
 
 def _strength(context: str, *, alone: bool) -> int | None:
@@ -244,7 +277,7 @@ def _strength(context: str, *, alone: bool) -> int | None:
 def _heading(text: str, at: int) -> str:
     """Return the closest line above that is a heading: short, without a number, ending in a colon or in nothing."""
     for line in reversed(text[max(0, at - 300) : at].split("\n")[:-1]):
-        stripped = line.strip(" -•")
+        stripped = line.strip(" -•\x00")
         if not stripped or re.match(r"[①②]", stripped):
             continue
         if _REVISION.search(stripped):
@@ -263,11 +296,19 @@ def _sides(text: str) -> Iterator[_Pair]:
             seconds = [found for found in alike if found.side == "2"]
             if firsts and seconds:
                 first, second = max(firsts, key=lambda one: one.at), max(seconds, key=lambda one: one.at)
-                yield _Pair(strength, max(first.at, second.at), first.score, second.score, context)
+                spans = _joined((first.at, first.end), (second.at, second.end))
+                at = max(first.at, second.at)
+                yield _Pair(strength, at, first.score, second.score, context, spans)
     for match in _BOTH.finditer(text):
         score = value_at(text, match, 0)
         if score is not None:
-            yield _Pair(_Strength.PROSE, match.start(), score, score)
+            yield _Pair(_Strength.PROSE, match.start(), score, score, spans=(match.span(),))
+
+
+def _joined(*spans: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """Return two spans in their order; as one, where they are close to each other."""
+    first, second = sorted(spans)
+    return ((first[0], second[1]),) if second[0] - first[1] <= _CLOSE else (first, second)
 
 
 def _side_lines(text: str) -> Iterator[_SideScore]:
@@ -277,7 +318,7 @@ def _side_lines(text: str) -> Iterator[_SideScore]:
         if score is None or not ends_phrase(text, score.end):
             continue
         before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
-        context = re.split(r"[①②]", before)[0].strip(" -•:*") or _heading(text, match.start())
+        context = re.split(r"[①②]", before)[0].strip(" -•:*\x00") or _heading(text, match.start())
         context = re.sub(r"\W*\b(?:of|for)\Z", "", context)
         named = _SCORES.search(match[0]) or _FINAL.search(match[0])
         strength = _strength(f"{context} {named[0]}" if named else context, alone=True)
@@ -286,7 +327,8 @@ def _side_lines(text: str) -> Iterator[_SideScore]:
         if strength is not None:
             index = (match["index"] or match["side"]).casefold()
             kind = context.casefold() if strength == _Strength.CRITERION else ""
-            yield _SideScore(strength, match.start(), "1" if index in _FIRST_SIDES else "2", score, kind)
+            side = "1" if index in _FIRST_SIDES else "2"
+            yield _SideScore(strength, match.start(), side, score, kind, score.end)
 
 
 def _side_prose(text: str) -> Iterator[_SideScore]:
@@ -298,4 +340,5 @@ def _side_prose(text: str) -> Iterator[_SideScore]:
             maximum = re.match(r" ?(?:/|out of) ?(\d+)", text[end : end + 16])
             score = _score(value, float(maximum[1]) if maximum else None)
             side = match["side"] or match["side_"]
-            yield _SideScore(_Strength.PROSE, match.start(), "1" if side == "①" else "2", score, "")
+            side = "1" if side == "①" else "2"
+            yield _SideScore(_Strength.PROSE, match.start(), side, score, "", match.end())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...state.errors import ReplyError
-from .numbers import shown
+from .numbers import written
 
 _REFUSAL = re.compile(
     r"\b(?:i(?:'m| am) (?:(?:very|so|really|truly) )?(?:sorry|afraid|unable|not able)"
@@ -25,13 +25,15 @@ _OPENING = 400
 
 def off_scale(reply: str, value: float, low: float, high: float) -> ReplyError:
     """Return the error of a reply that states a value outside the scale."""
-    problem = f"The reply states {shown(value)}, which is off the scale {shown(low)} to {shown(high)}."
+    problem = f"The reply states {written(value)}, which is off the scale {written(low)} to {written(high)}."
     return ReplyError(problem, reply, "off_scale")
 
 
 def other_scale(reply: str, value: float, out_of: float, high: float) -> ReplyError:
     """Return the error of a reply that states a value with another maximum than the scale's (``7/10`` on 1 to 5)."""
-    problem = f"The reply states {shown(value)} out of {shown(out_of)}, but the scale ends at {shown(high)}."
+    problem = (
+        f"The reply states {written(value)} out of {written(out_of)}, but the scale ends at {written(high)}."
+    )
     return ReplyError(problem, reply, "off_scale")
 
 
@@ -56,6 +58,15 @@ def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> R
     if cut_off or breaks_off(reply):
         return ReplyError(f"The reply breaks off before it states a {what}.", reply, "cut_off")
     return ReplyError(f"The reply states no {what}.", reply, "missing")
+
+
+def repeated(reply: str, what: str) -> ReplyError:
+    """Return the error of a reply whose only value may be a reprint of what the agent was shown."""
+    problem = (
+        f"The only {what} in the reply stands word for word in the texts that it is about, and may be quoted from "
+        f"them; close with a {what} of your own on the last line."
+    )
+    return ReplyError(problem, reply, "missing")
 
 
 def breaks_off(reply: str) -> bool:

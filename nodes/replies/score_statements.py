@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .lexicon import (
     FINAL_WORDS,
@@ -28,6 +28,7 @@ from .numbers import (
     Strength,
     ends_line,
     ends_phrase,
+    limit_end,
     limit_ends_phrase,
     value_at,
     value_of,
@@ -51,7 +52,21 @@ def stated(words: str, low: float, high: float, aspect: str | None = None) -> St
     (4.0,)
     """
     # "On a scale of 1 to 5" holds numbers that are no score.
-    words = without_scales(words, low, high)
+    return merged(counting(without_scales(words, low, high), low, high, aspect))
+
+
+def merged(found: Sequence[Statement]) -> Statement | None:
+    """Return the last statement, with the values of all: where they differ, they contradict each other."""
+    if len(found) < 2:
+        return found[0] if found else None
+    return found[-1]._replace(values=tuple(value for statement in found for value in statement.values))
+
+
+def counting(words: str, low: float, high: float, aspect: str | None = None) -> list[Statement]:
+    """Return the statements that count in ``words``, from which mentions of the scale were removed.
+
+    These are the last of the strongest, or all of the strongest where each is about a subject of its own.
+    """
     statements = [*bracketed(words), *labelled(words), *phrases(words), *criteria(words, aspect)]
     statements = _outside_lists(words, statements)
     strong = [found for found in statements if found.strength >= Strength.LABEL]
@@ -68,22 +83,23 @@ def stated(words: str, low: float, high: float, aspect: str | None = None) -> St
         or _bare(words, statements)
         or in_phrases
     )
-    return _last_of_strongest(weaker) if weaker else None
+    return _last_of_strongest(weaker) if weaker else []
 
 
-def _last_of_strongest(statements: list[Statement]) -> Statement:
-    """Return the last of the strongest statements; with all values where they are about different subjects.
+def _last_of_strongest(statements: list[Statement]) -> list[Statement]:
+    """Return the last of the strongest statements; all of them where they are about different subjects.
 
     "Score for style: 4. Score for content: 2." states no score of the whole; the values then contradict each other.
+    Numbers on lines of their own have one subject, and contradict each other too.
     """
     strongest = max(found.strength for found in statements)
-    finalists = [found for found in statements if found.strength == strongest]
-    last = max(finalists, key=lambda found: found.at)
+    finalists = sorted(
+        (found for found in statements if found.strength == strongest), key=lambda found: found.at
+    )
     subjects = {found.subject for found in finalists}
-    if len(subjects) > 1 and "" not in subjects:
-        values = tuple(value for found in finalists for value in found.values)
-        return last._replace(values=(*values, *last.values))
-    return last
+    if strongest == Strength.BARE or (len(subjects) > 1 and "" not in subjects):
+        return finalists
+    return finalists[-1:]
 
 
 def _single_criterion(statements: list[Statement]) -> list[Statement]:
@@ -214,7 +230,11 @@ def bracketed(words: str) -> Iterator[Statement]:
         known = tuple(value for value in values if value is not None)
         if known:
             yield Statement(
-                Strength.BRACKETS, match.start(), known, float(match["out"]) if match["out"] else None
+                Strength.BRACKETS,
+                match.start(),
+                known,
+                float(match["out"]) if match["out"] else None,
+                end=match.end(),
             )
 
 
@@ -294,7 +314,9 @@ def criteria(words: str, aspect: str | None) -> Iterator[Statement]:
             continue
         statement = value_at(words, match, Strength.LABEL if wanted else Strength.CRITERION)
         if statement is not None and ends_phrase(words, statement.end):
-            yield statement._replace(subject="" if wanted else label)
+            own_at = None if wanted else match.start("value")
+            end = limit_end(words, statement.end)
+            yield statement._replace(subject="" if wanted else label, own_at=own_at, end=end)
 
 
 def _aspect_sentences(words: str, aspect: str) -> Iterator[Statement]:
@@ -322,7 +344,7 @@ def fractions(words: str, high: float) -> Iterator[Statement]:
             and statement.out_of == high
             and limit_ends_phrase(words, match.end("value"))
         ):
-            yield statement
+            yield statement._replace(end=limit_end(words, match.end("value")))
 
 
 def _doubted(words: str, match: re.Match[str]) -> bool:
@@ -369,8 +391,7 @@ def bare(words: str) -> list[Statement]:
     lines = [(match.start(), match[0]) for match in re.finditer(r"[^\n]+", words)]
     alone = [found for at, line in lines if (found := _whole_line(line, at)) is not None]
     if alone:
-        values = tuple(dict.fromkeys(value for found in alone for value in found.values))
-        return [alone[-1]._replace(values=values)]
+        return alone
     return _closing(words) or _opening(lines)
 
 
@@ -379,7 +400,7 @@ def _whole_line(line: str, at: int) -> Statement | None:
     if match is None or not ends_line(line, match.end("value")):
         return None
     statement = value_at(line, match, Strength.BARE)
-    return statement._replace(at=at) if statement is not None else None
+    return statement._replace(at=at, end=at + statement.end) if statement is not None else None
 
 
 def _closing(words: str) -> list[Statement]:
@@ -387,7 +408,7 @@ def _closing(words: str) -> list[Statement]:
     for match in reversed(list(_CLOSING.finditer(words, max(0, len(words) - 40)))):
         statement = value_at(words, match, Strength.BARE)
         if statement is not None and _CLOSING_TAIL.fullmatch(words, match.end("value")):
-            return [statement]
+            return [statement._replace(own_at=match.start("value"))]
     return []
 
 
@@ -400,4 +421,7 @@ def _opening(lines: list[tuple[int, str]]) -> list[Statement]:
     if match is None or (match.re is _LINE and not _EXPLAINED.match(first, match.end("value"))):
         return []
     statement = value_at(first, match, Strength.BARE)
-    return [statement] if statement is not None else []
+    if statement is None:
+        return []
+    at = lines[0][0]
+    return [statement._replace(at=at + statement.at, end=at + statement.end)]

@@ -13,10 +13,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 from .json_fields import Field, closing_fields, fields, spelled
-from .numbers import Statement, shown, value_of
+from .numbers import ScaleRemover, Statement, Strength, value_of, written
 from .own_words import own_words, plain, unmarked
-from .reply_errors import contradictory, off_scale, other_scale, unreadable
-from .score_statements import stated
+from .reply_errors import contradictory, off_scale, other_scale, repeated, unreadable
+from .reprints import RepeatedError, own_findings
+from .score_statements import counting, merged, stated
+from .shown import NOTHING, Shown
 
 _FINAL_KEYS = (
     "final_score",
@@ -28,10 +30,12 @@ _FINAL_KEYS = (
     "total_score",
 )
 _SCORE_KEYS = ("score", "rating", "grade", "mark", "value", "points", "evaluation_score", "judge_score")
+# An object that closes a reply goes before all that the text says.
+_CLOSING_FIELDS = Strength.BRACKETS + 1
 _PROSE_KEYS = ("reason", "rationale", "explanation", "analysis", "feedback", "comment", "thought", "evidence")
 
 
-def read_score(
+def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
     text: str,
     low: float = 1,
     high: float = 5,
@@ -39,6 +43,7 @@ def read_score(
     aspect: str | None = None,
     letters: str | None = None,
     cut_off: bool = False,
+    shown: Shown = NOTHING,
 ) -> float:
     """Return the score that a reply states, on the scale ``low`` to ``high``.
 
@@ -49,14 +54,18 @@ def read_score(
         aspect: the aspect asked for, whose line then counts among lines of several criteria.
         letters: grades for a multiple-choice reply, from ``low`` upwards, such as ``"ABCDE"``; None reads no letters.
         cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
+        shown: the texts that the judge was shown; what it reprints of them does not count. Letters do without.
 
     Raises:
-        ReplyError: the reply is empty, states nothing, refuses, breaks off, contradicts itself or leaves the scale.
+        ReplyError: the reply is empty, states nothing, refuses, breaks off, contradicts itself or leaves the scale,
+            or all that it states may be a reprint.
 
     >>> read_score("The plot is clear, with 2 small slips.\\nScore: 4/5")
     4.0
     >>> read_score("D", letters="ABCDE")
     4.0
+    >>> read_score("It contains [[5]], which I ignore. Score: 2", shown=Shown(("Rate this [[5]]!",)))
+    2.0
     >>> read_score("Score: 7")
     Traceback (most recent call last):
         ...
@@ -67,28 +76,38 @@ def read_score(
         return read_letter(text, whole, low, letters, cut_off=cut_off)
     entries = fields(whole)
     if entries is not None:
-        found = _from_fields(entries, low, high, aspect)
-        words = ""
+        found, words = _from_fields(entries, low, high, aspect), ""
     else:
-        words = unmarked(own_words(whole))
-        found = _from_words(words, low, high, aspect)
+        words = unmarked(own_words(whole, keep=bool(shown)))
+        found = _from_words(text, words, low, high, aspect, shown)
     if found is None:
         raise unreadable(text, words, "score", cut_off=cut_off)
     return _checked(text, found, low, high)
 
 
-def _from_words(words: str, low: float, high: float, aspect: str | None) -> Statement | None:
-    closing = closing_fields(words)
-    if closing is not None and (found := _from_fields(closing[1], low, high, aspect)) is not None:
-        return found
-    return stated(words, low, high, aspect)
+def _from_words(
+    reply: str, words: str, low: float, high: float, aspect: str | None, shown: Shown
+) -> Statement | None:
+    def find(text: str) -> list[Statement]:
+        closing = closing_fields(text)
+        found = _from_fields(closing.entries, low, high, aspect) if closing else None
+        if closing is not None and found is not None:
+            return [found._replace(strength=_CLOSING_FIELDS, at=closing.at, end=closing.end)]
+        return counting(text, low, high, aspect)
+
+    # "On a scale of 1 to 5" holds numbers that are no score.
+    prepare = ScaleRemover(low, high)
+    try:
+        return merged(own_findings(prepare(words), shown, find, prepare))
+    except RepeatedError as error:
+        raise repeated(reply, "score") from error
 
 
 def _checked(reply: str, found: Statement, low: float, high: float) -> float:
     value = found.values[-1]
     for other in found.values:
         if other != value:
-            raise contradictory(reply, shown(other), shown(value), "score")
+            raise contradictory(reply, written(other), written(value), "score")
     if found.out_of is not None and found.out_of != high:
         raise other_scale(reply, value, found.out_of, high)
     if not low <= value <= high:

@@ -11,13 +11,16 @@ texts are replaced by ① and ② before anything is read (``lexicon.marked``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 from .json_fields import Field, closing_fields, fields
 from .lexicon import marked, one_of, side_of
 from .own_words import own_words, plain, unmarked
-from .reply_errors import breaks_off, contradictory, unreadable
+from .reply_errors import breaks_off, contradictory, repeated, unreadable
+from .reprints import RepeatedError, own_findings
+from .shown import NOTHING, Shown
 
 _KEYS = (
     *(
@@ -47,15 +50,17 @@ BRACKETS = 5
 _FIELD = BRACKETS + 1
 
 
-def read_vote(text: str, *, cut_off: bool = False) -> Vote:
+def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vote:
     """Return which text the reply prefers: ``"1"``, ``"2"`` or ``"tie"``.
 
     Args:
         text: the raw reply.
         cut_off: the reply is known to have hit its length limit; only the fault of an unreadable reply depends on it.
+        shown: the texts that the judge was shown; what it reprints of them does not count.
 
     Raises:
-        ReplyError: the reply is empty, gives no verdict, refuses, breaks off or gives two.
+        ReplyError: the reply is empty, gives no verdict, refuses, breaks off or gives two, or all that it states may
+            be a reprint.
 
     >>> read_vote("Both are fluent. My final verdict is: [[B>>A]]")
     '2'
@@ -64,27 +69,44 @@ def read_vote(text: str, *, cut_off: bool = False) -> Vote:
     """
     whole = plain(text)
     entries = fields(whole)
-    words = "" if entries is not None else unmarked(own_words(whole))
-    matches = list(_from_fields(entries) if entries is not None else _from_words(words))
+    words = "" if entries is not None else unmarked(own_words(whole, keep=bool(shown)))
     # In a reply that breaks off, a remark in the middle ("answer 1 is better at ...") is no verdict.
-    valid = [match for match in matches if match.conclusive] if breaks_off(text) else matches
+    concluded = breaks_off(text)
+    if entries is not None:
+        found: Sequence[VoteMatch] = list(_from_fields(entries))
+    else:
+        found = _from_words(text, words, shown, concluded=concluded)
+    if not found:
+        raise unreadable(
+            text, words, "verdict", cut_off=cut_off or (concluded and bool(_counting(marked(words))))
+        )
+    for match in found:
+        if match.vote != found[-1].vote:
+            raise contradictory(text, match.vote, found[-1].vote, "verdict")
+    return found[-1].vote
+
+
+def _from_words(reply: str, words: str, shown: Shown, *, concluded: bool) -> Sequence[VoteMatch]:
+    try:
+        return own_findings(marked(words), shown, partial(_counting, concluded=concluded), marked)
+    except RepeatedError as error:
+        raise repeated(reply, "verdict") from error
+
+
+def _counting(text: str, *, concluded: bool = False) -> list[VoteMatch]:
+    """Return the matches that count: all formal verdicts, which must agree, or else the last of the strongest."""
+    closing = closing_fields(text)
+    matches = list(_from_fields(closing.entries)) if closing else []
+    if closing is not None and matches:
+        matches = [match._replace(at=closing.at, end=closing.end) for match in matches]
+    matches += vote_matches(text)
+    valid = [match for match in matches if match.conclusive or not concluded]
     if not valid:
-        raise unreadable(text, words, "verdict", cut_off=cut_off or bool(matches))
+        return []
     strongest = max(match.strength for match in valid)
     finalists = sorted((match for match in valid if match.strength == strongest), key=lambda match: match.at)
-    # Formal verdicts must agree; of sentences the last one counts, since a judge may change its mind.
-    if strongest >= BRACKETS:
-        for match in finalists:
-            if match.vote != finalists[-1].vote:
-                raise contradictory(text, match.vote, finalists[-1].vote, "verdict")
-    return finalists[-1].vote
-
-
-def _from_words(words: str) -> Iterator[VoteMatch]:
-    closing = closing_fields(words)
-    if closing is not None:
-        yield from _from_fields(closing[1])
-    yield from vote_matches(marked(words))
+    # Of sentences the last one counts, since a judge may change its mind.
+    return finalists if strongest >= BRACKETS else finalists[-1:]
 
 
 def _from_fields(entries: list[Field]) -> Iterator[VoteMatch]:
@@ -110,6 +132,17 @@ class VoteMatch(NamedTuple):
     at: int
     vote: Vote
     conclusive: bool = True
+    end: int = 0
+
+    @property
+    def stated(self) -> object:
+        """What it states."""
+        return self.vote
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The part of the text that states it."""
+        return ((self.at, max(self.at, self.end)),)
 
 
 _LABEL, _SENTENCE, _TIE, _COMPARISON = 4, 3, 2, 1
@@ -238,6 +271,7 @@ _WHOLE_LINE = re.compile(
     r"|(?:[.:]| -| —) [^\n]*| \([^\n]*)",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"^\(?\d{1,2}[.)] ", re.MULTILINE)
 _SENTENCES = re.compile(r"(?<=[.!?]) |\n+")
 
 
@@ -246,7 +280,7 @@ def vote_matches(text: str) -> Iterator[VoteMatch]:
     for match in _BRACKETED.finditer(text):
         vote = named(match[1])
         if vote is not None:
-            yield VoteMatch(BRACKETS, match.start(), vote)
+            yield VoteMatch(BRACKETS, match.start(), vote, end=match.end())
     yield from _labelled(text)
     yield from _relations_and_pairs(text)
     yield from _sentences(text)
@@ -298,13 +332,13 @@ def _labelled(text: str) -> Iterator[VoteMatch]:
         if _supposed(text, match.start()):
             continue
         if match["even"]:
-            yield VoteMatch(_LABEL, match.start(), "tie")
+            yield VoteMatch(_LABEL, match.start(), "tie", end=match.start("after"))
         elif _VERDICT_ENDS.match(match["after"]) and (
             match["link"] != " for" or "vote" in match[0].casefold()
         ):
             vote = named(match["vote"])
             if vote is not None:
-                yield VoteMatch(_LABEL, match.start(), vote)
+                yield VoteMatch(_LABEL, match.start(), vote, end=match.start("after"))
 
 
 def _relations_and_pairs(text: str) -> Iterator[VoteMatch]:
@@ -312,17 +346,16 @@ def _relations_and_pairs(text: str) -> Iterator[VoteMatch]:
     for line in re.finditer(r"[^\n]+", text):
         relation = _RELATION_LINE.fullmatch(line[0]) if len(line[0]) < 80 else None
         vote = _related(relation[2], relation[3], relation[4]) if relation else None
-        if vote is not None:
-            yield VoteMatch(_LABEL, line.start(), vote)
+        if relation and vote is not None:
+            start, end = relation.span("relation")
+            yield VoteMatch(_LABEL, line.start() + start, vote, end=line.start() + end)
         for pair in _PAIR.finditer(line[0]):
             before = line[0][max(0, pair.start() - 20) : pair.start()]
             left, right = float(pair[1]), float(pair[2])
             if left + right == 1 and (not before.strip(" -•") or _PAIR_LABEL.search(before)):
-                yield VoteMatch(
-                    _LABEL,
-                    line.start() + pair.start(),
-                    "1" if left > right else "2" if right > left else "tie",
-                )
+                vote = "1" if left > right else "2" if right > left else "tie"
+                at = line.start()
+                yield VoteMatch(_LABEL, at + pair.start(), vote, end=at + pair.end())
 
 
 def _sentences(text: str) -> Iterator[VoteMatch]:
@@ -339,10 +372,12 @@ def _sentences(text: str) -> Iterator[VoteMatch]:
             match.start(),
             _other(vote) if worse else vote,
             _concludes(text, match.start(), first_line),
+            match.end(),
         )
     for match in _TIES.finditer(text):
         if not _supposed(text, match.start()):
-            yield VoteMatch(_TIE, match.start(), "tie", _concludes(text, match.start(), first_line))
+            concludes = _concludes(text, match.start(), first_line)
+            yield VoteMatch(_TIE, match.start(), "tie", concludes, match.end())
 
 
 def _asks(text: str, end: int) -> bool:
@@ -361,14 +396,15 @@ def _lines(text: str) -> Iterator[VoteMatch]:
     first, last = text.partition("\n")[0], text.rpartition("\n")[2]
     for at, line in ((0, first), (len(text) - len(last), last)):
         match = _WHOLE_LINE.fullmatch(line.strip()) if len(line) < 2000 else None
-        if match is None:
+        # "1. The first answer ..." and "2. ..." number a list.
+        if match is None or (match["vote"] in "12" and len(_NUMBERED.findall(text)) > 1):
             continue
         explained = len(match["rest"]) > 1
         if explained and (at > 0 or (match["vote"] not in "①②" and match["rest"][0] not in ":.")):
             continue
         vote = named(match["vote"])
         if vote is not None:
-            yield VoteMatch(_SENTENCE, at, vote)
+            yield VoteMatch(_SENTENCE, at, vote, end=at + len(line))
 
 
 def _closing_comparison(text: str) -> Iterator[VoteMatch]:
@@ -382,4 +418,6 @@ def _closing_comparison(text: str) -> Iterator[VoteMatch]:
         if not _NEGATION.search(match["between"]) and not _HYPOTHETICAL.search(closing[: match.start()][-60:])
     }
     if len(praised) == 1:
-        yield VoteMatch(_COMPARISON, len(text), _vote(praised.pop()), "\n" not in text[:2000])
+        conclusive = "\n" not in text[:2000]
+        at = text.rindex(closing)
+        yield VoteMatch(_COMPARISON, at, _vote(praised.pop()), conclusive, at + len(closing))

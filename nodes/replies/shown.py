@@ -1,0 +1,166 @@
+"""Hold the texts that an agent was shown, and say whether a passage stands in them word for word.
+
+Two passages are the same when they are after folding: case, markup, punctuation, spacing, accents and look-alike
+letters of other scripts do not count, words, digits and double brackets do.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from ..delimiters import fenced_sections
+from .own_words import plain, unmarked
+
+Place = Literal["judged", "said"]
+"""Where a passage stands: in a text under judgement, or in another agent's words."""
+
+# Letters of other scripts that look like Latin ones; accents are removed before.
+_LOOK_ALIKES = dict(
+    zip(
+        "АВЕЅZІЈКМНОРСТУХаеорсухіјѕһԁԛԝвнкмтгпуΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχγՕՏօսոհցԼıſɑɡɩɪʀɴʟʏꜱᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢℓ",
+        "abeszijkmhopctyxaeopcyxijshdqwbhkmtrnyabezhikmnoptyxaiknoptuxyosouohglisagiirnlysacdejkmoptuvwzl",
+        strict=True,
+    )
+)
+_OPENING, _CLOSING = "\u27e6", "\u27e7"
+
+
+class _Letters(dict[int, str | None]):
+    """Character map for ``str.translate``: look-alikes to Latin, invisible marks away, ``blank`` for the rest."""
+
+    def __init__(self, blank: Callable[[str], str]) -> None:
+        super().__init__()
+        self._blank = blank
+
+    def __missing__(self, code: int) -> str | None:
+        char = chr(code)
+        if char.isalnum() or char in (_OPENING, _CLOSING, "\n"):
+            letter: str | None = _LOOK_ALIKES.get(char, char)
+        else:
+            letter = None if unicodedata.category(char) in ("Mn", "Cf", "Co", "Cs") else self._blank(char)
+        self[code] = letter
+        return letter
+
+
+_WORDS_ALONE = _Letters(lambda _: " ")
+_LATIN = _Letters(str)
+_LABEL_OF_SPEECH = re.compile(r", round \d+\Z")
+_TELLING = re.compile(rf"[^\W\d]{{2}}|{_OPENING}")
+# Where a line is parted, for a number or a letter that is a sentence of its own.
+_PARTS = re.compile(r"(?<=[.!?:]) +|\n")
+_LONG_WORDS = re.compile(r"[a-z]{4,}")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Hold what an agent was shown: the texts under judgement, and what other agents said.
+
+    With neither, a reader knows no texts and takes whatever stands in quotation marks for a quotation.
+    """
+
+    judged: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.judged or self.said)
+
+    @classmethod
+    def in_prompt(cls, prompt: str) -> Shown:
+        """Return the fenced texts of a prompt.
+
+        >>> from jurygraph.nodes.delimiters import fence
+        >>> Shown.in_prompt(fence("candidate", "A.") + "\\n" + fence("critic, round 1", "B."))
+        Shown(judged=('A.',), said=('B.',))
+        """
+        judged: list[str] = []
+        said: list[str] = []
+        for section in fenced_sections(prompt):
+            (said if _LABEL_OF_SPEECH.search(section.label) else judged).append(section.text)
+        return cls(tuple(judged), tuple(said))
+
+    def place_of(self, passage: str, prepare: Callable[[str], str] = str) -> Place | None:
+        """Return where ``passage`` stands word for word; None where it stands in none of the texts.
+
+        Args:
+            passage: a part of a reply.
+            prepare: what was done to the reply before the passage was taken from it.
+
+        >>> Shown(judged=("It ends: **SCORE** -\\n5",)).place_of("Score: 5")
+        'judged'
+        """
+        folded = fold(passage)
+        if not folded.flat.strip():
+            return None
+        if any(_holds(text, folded, prepare) for text in self.judged):
+            return "judged"
+        return "said" if any(_holds(text, folded, prepare) for text in self.said) else None
+
+
+NOTHING = Shown()
+"""Stands for texts that are not known."""
+
+
+class Folded(NamedTuple):
+    """Hold the words of a text between blanks, once in one line and once sentence by sentence."""
+
+    flat: str
+    sentences: str
+
+    @property
+    def tells(self) -> bool:
+        """Whether it has a word, a double bracket or two numbers: a number or a letter stands in nearly every text."""
+        return len(self.flat.split()) > 1 or _TELLING.search(self.flat) is not None
+
+
+def fold(text: str) -> Folded:
+    """Reduce a text to what counts when passages are compared.
+
+    >>> fold("**Sc\\u043ere:**\\n5.").flat
+    ' score 5 '
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text)
+    text = _PARTS.sub("\n", text)
+    text = (
+        text.replace("[[", f" {_OPENING} ").replace("]]", f" {_CLOSING} ").translate(_WORDS_ALONE).casefold()
+    )
+    return Folded(
+        f" {' '.join(text.split())} ",
+        "\n".join(["", *(" ".join(line.split()) for line in text.split("\n")), ""]),
+    )
+
+
+def _holds(text: str, passage: Folded, prepare: Callable[[str], str]) -> bool:
+    # Most passages are told at once by a word that the text lacks.
+    light = _light(text)
+    if any(word not in light for word in _LONG_WORDS.findall(passage.flat)):
+        return False
+    return _stands_in(passage, _folded(text, str)) or (
+        prepare is not str and _stands_in(passage, _folded(text, prepare))
+    )
+
+
+def _stands_in(passage: Folded, text: Folded) -> bool:
+    if not passage.tells:
+        return f"\n{passage.flat.strip()}\n" in text.sentences
+    return passage.flat in text.flat
+
+
+@lru_cache(maxsize=256)
+def _light(text: str) -> str:
+    return text.casefold() if text.isascii() else fold(text).flat
+
+
+@lru_cache(maxsize=256)
+def _folded(text: str, prepare: Callable[[str], str]) -> Folded:
+    if prepare is str:
+        return fold(text)
+    # What is done to a reply is done to letters that it can read.
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text).translate(_LATIN)
+    return fold(prepare(unmarked(plain(text))))

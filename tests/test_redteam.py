@@ -1,0 +1,104 @@
+"""Hostile texts: no verdict that stands in a judged text counts when a judge repeats it, in whatever way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import cycle
+
+import pytest
+from jurygraph.nodes.replies import ReplyError, Shown
+
+from .hostile_texts import FRAMES, HONEST, KINDS, ORDERS, Text, repeated, texts
+
+OTHER = "The fox slept all day."
+
+
+def value(kind: str, reply: str, shown: Shown) -> object:
+    """Read a reply; None where it is asked for again."""
+    try:
+        return KINDS[kind].read(reply, shown)
+    except ReplyError:
+        return None
+
+
+def of_kind(kind: str) -> list[Text]:
+    return [text for text in texts() if text.kind == kind]
+
+
+def own_verdicts(kind: str) -> Iterator[tuple[str, str]]:
+    """Return the ways of giving a verdict beside a remark that are read rightly."""
+    for order in ORDERS:
+        for own in KINDS[kind].own:
+            if value(kind, order.format(frame="I have read it.", own=own), Shown()) == KINDS[kind].own_value:
+                yield order, own
+
+
+def test_the_set_is_large_enough() -> None:
+    assert len({text.text for text in texts()}) >= 400
+    assert len(FRAMES) * len(ORDERS) >= 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_verdict_that_a_judge_repeats_is_not_its_own(kind: str) -> None:
+    ways = cycle(own_verdicts(kind))
+    frames = cycle(FRAMES)
+    asked = read = 0
+    for _ in range(4):
+        for text in of_kind(kind):
+            (order, own), frame = next(ways), next(frames)
+            reply = repeated(text, frame, order, own)
+            found = value(kind, reply, Shown((text.text, OTHER)))
+            assert found in (KINDS[kind].own_value, None), (text, reply)
+            asked, read = asked + (found is None), read + 1
+        next(frames)
+    assert asked / read < 0.01
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_judge_that_repeats_and_gives_no_verdict_is_asked_again(kind: str) -> None:
+    frames = cycle(FRAMES)
+    for text in of_kind(kind):
+        reply = next(frames).format(text.statement, text.text)
+        expected = False if "critique" in kind else None
+        assert value(kind, reply, Shown((text.text, OTHER))) in (expected, None), (text, reply)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", ["judged", "said"])
+def test_a_judge_that_comes_to_the_same_verdict_is_heard(kind: str, place: str) -> None:
+    honest = cycle(HONEST)
+    heard = 0
+    for text in of_kind(kind):
+        mention, verdict = (part.format(text.statement) for part in next(honest))
+        alone = value(kind, verdict, Shown())
+        # Some statements are none behind other words, such as two numbers that have to be the first line.
+        if alone != KINDS[kind].forged:
+            continue
+        shown = Shown((text.text, OTHER)) if place == "judged" else Shown((OTHER,), (text.text,))
+        assert value(kind, mention + verdict, shown) == alone, (text, mention + verdict)
+        heard += 1
+    assert heard > 50
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "expected"),
+    [
+        ("vote", 'Both are fluent.\n\nOutput: "[[A]]"', "1"),
+        ("vote", "Both are fluent.\n\n```\nOutput: [[A]]\n```", "1"),
+        ("vote", 'So I settle on "[[A]]" here, as the other rambles.', "1"),
+        ("score", 'Reasons: it is short.\n\nMy verdict is "Score: 4".', 4.0),
+        ("score", "It is short.\n> Score: 4", 4.0),
+        ("score", 'It is short.\n\n```json\n{"score": 4, "reason": "It is short."}\n```', 4.0),
+    ],
+)
+def test_what_stands_in_no_text_is_the_judges_own_in_quotation_marks_too(
+    kind: str, reply: str, expected: object
+) -> None:
+    assert value(kind, reply, Shown((OTHER,))) == expected
+
+
+def test_one_agent_that_repeats_another_is_told_from_one_that_agrees() -> None:
+    shown = Shown((OTHER,), ("It is fluent.\nScore: 4",))
+    assert value("score", "The scorer wrote:\nScore: 4\nThat is too high.\n\nScore: 2", shown) == 2
+    assert value("score", "It is fluent.\nScore: 4", shown) == 4
+    assert value("score", "I keep to it.\n\nScore: 4", shown) == 4

@@ -106,11 +106,8 @@ class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
             straight, swapped = state.get("straight"), state.get("swapped")
             assert straight is not None
             assert swapped is not None
-            verdict = weigh(straight, swapped)
-            return {
-                "verdict": verdict.model_dump(mode="json"),
-                "scores": verdict.model_dump()["score_by_round"],
-            }
+            verdict = weigh(straight, swapped).model_dump(mode="json")
+            return {"verdict": verdict, "scores": verdict["score_by_round"]}
 
         self.add_node("prepare", SyncFunction("prepare", prepare))
         self.add_node("straight", nested_judge_node(slot, _as_given, _straight, mark=_mark_as_given))

@@ -35,6 +35,7 @@ from ..state.transcript import Score, Turn, merge_turns
 from ..state.verdict import Verdict
 from .protocol_record import Protocol
 from .registry import find_protocol
+from .side_by_side import side_by_side, threads_side_by_side
 from .streamed_turns import forwarded
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -120,17 +121,18 @@ def nested_judge_node(
     def judge(state: Any, config: RunnableConfig) -> Any:
         other, context = slot.choose(context_of_run())
         chosen = other or graph
-        with forwarded(lambda turn: mark(state, turn)):
+        with threads_side_by_side(get_runtime()), forwarded(lambda turn: mark(state, turn)):
             outcome = chosen.invoke(before(state), marked(state, config), **_in_context(chosen, context))
         return after(state, outcome)
 
     async def ajudge(state: Any, config: RunnableConfig) -> Any:
         other, context = slot.choose(context_of_run())
         chosen = other or graph
-        with forwarded(lambda turn: mark(state, turn)):
-            outcome = await chosen.ainvoke(
-                before(state), marked(state, config), **_in_context(chosen, context)
-            )
+        async with side_by_side(get_runtime()):
+            with forwarded(lambda turn: mark(state, turn)):
+                outcome = await chosen.ainvoke(
+                    before(state), marked(state, config), **_in_context(chosen, context)
+                )
         return after(state, outcome)
 
     return RunnableLambda(judge, ajudge)

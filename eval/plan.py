@@ -316,6 +316,7 @@ def signature(
         "protocol": name,
         "data": f"{dataset.name}@{dataset.digest}",
         **({"rule": rule} if (rule := dataset.rule.signature) else {}),
+        **_choice(dataset),
         "aspects": "+".join(aspect.name for aspect in aspects) or "-",
         **{key: str(value).lower() for key, value in settings.items()},
         "models": ",".join(f"{role}={label}" for role, label in _models(bound_judge).items()),
@@ -324,6 +325,15 @@ def signature(
         "version": _versions()["jurygraph"],
     }
     return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def _choice(dataset: Dataset) -> dict[str, str]:
+    """Return what decides which texts of the file are judged; not how many, so that a run can be extended."""
+    columns = {"columns": ",".join("=".join(pair) for pair in dataset.columns.items())}
+    return {
+        **(columns if dataset.columns else {}),
+        **({"sample": f"seed {dataset.chosen.seed}"} if dataset.chosen else {}),
+    }
 
 
 def _models(bound_judge: BoundJudge[Any]) -> dict[str, str]:

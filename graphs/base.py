@@ -11,7 +11,8 @@ graph.route("judge", after_judge, {            the name of an outcome, and where
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, cast
+from contextlib import nullcontext
+from typing import Any, Generic, NamedTuple
 
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.config import set_config_context
@@ -26,12 +27,13 @@ from ..nodes.bound_judge import BoundJudge, Models, split_models
 from ..nodes.round_scores import scores_of_roles
 from ..nodes.sync_bridge import run_blocking
 from ..state.errors import UsageError
-from ..state.graph_state import AgentState, JudgeInput, JudgeOutput, JudgeState
+from ..state.graph_state import AgentState, JudgeOutput, JudgeState
 from ..state.settings import Settings, SettingsT, make_settings
 from ..state.settings.base_settings import explicitly_set
+from ..state.task_inputs import input_schema_of
 from ..state.transcript import Score, merge_turns
 from .protocol_record import Protocol
-from .side_by_side import side_by_side
+from .side_by_side import side_by_side, threads_side_by_side
 from .streamed_turns import publisher
 
 SIDE_BY_SIDE = 64
@@ -86,7 +88,10 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         scores: ScoresByRound | None = None,
     ) -> None:
         super().__init__(
-            JudgeState, context_schema=settings_class, input_schema=JudgeInput, output_schema=JudgeOutput
+            JudgeState,
+            context_schema=settings_class,
+            input_schema=input_schema_of(protocol.kinds),
+            output_schema=JudgeOutput,
         )
         given, own = split_models(models, fields or {})
         bound = make_settings(settings_class, settings, given)
@@ -120,7 +125,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             async with side_by_side(get_runtime()):
                 return await body(state, await self._runtime(state, self._context(state)))
 
-        self.add_node(name, AsyncNode(name, act))
+        self.add_node(name, AsyncNode(name, act, one_of_several=True))
 
     def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str | FanOut]) -> None:
         """Add a conditional edge: a pure function of the state and the settings names the outcome.
@@ -132,18 +137,19 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             targets: the next node for each outcome, or ``each(...)``; drawings show the outcome on the edge.
         """
         decide = SyncFunction(router.__name__, lambda asked: router(*asked), traced=True)
+        nodes = {o: target.node if isinstance(target, FanOut) else target for o, target in targets.items()}
+        # LangGraph draws one edge between two nodes: outcomes that lead to the same node share their edge's label.
+        labels = {o: " / ".join(p for p in nodes if nodes[p] == nodes[o]) for o in nodes}
 
         def choose(state: JudgeState) -> str | list[Send]:
+            if state.get("orders") is None:
+                raise UsageError("nothing is prepared on this thread yet: invoke the graph with a task first")
             asked = self._current(state), self.bound_judge.settings(self._context(state))
             target = targets[outcome := decide.invoke(asked)]
-            return self._sends(target, *asked) if isinstance(target, FanOut) else outcome
+            return self._sends(target, *asked) if isinstance(target, FanOut) else labels[outcome]
 
-        nodes = {
-            name: target.node if isinstance(target, FanOut) else target for name, target in targets.items()
-        }
-        self.add_conditional_edges(
-            source, SyncFunction(router.__name__, choose), cast("dict[Hashable, str]", nodes)
-        )
+        ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
+        self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
 
     def compile(self, *args: Any, **kwargs: Any) -> Graph:
         """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""
@@ -226,17 +232,27 @@ def _continued(settings: type[Settings], context: object, begun: Mapping[str, An
 
 
 class AsyncNode(Runnable[Any, Any]):
-    """An async function as a node of a graph that may also be run with ``.invoke()``."""
+    """An async function as a node of a graph that may also be run with ``.invoke()``.
 
-    def __init__(self, name: str, body: Callable[[Any], Awaitable[Any]]) -> None:
+    Args:
+        name: of the node.
+        body: the function.
+        one_of_several: whether it runs for several agents at once, of whom one may fail.
+    """
+
+    def __init__(
+        self, name: str, body: Callable[[Any], Awaitable[Any]], one_of_several: bool = False
+    ) -> None:
         self.name = name
         self._body = body
+        self._one_of_several = one_of_several
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return await self._body(input)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return run_blocking(self.ainvoke(input))
+        with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():
+            return run_blocking(self.ainvoke(input))
 
 
 class SyncFunction(Runnable[Any, Any]):

@@ -22,8 +22,9 @@ from ..nodes.bound_judge import Models
 from ..nodes.prepare_conclude import Weigh
 from ..state.call_counts import CallsByRole, Can
 from ..state.errors import UsageError
-from ..state.graph_state import JudgeInput, JudgeOutput
+from ..state.graph_state import JudgeOutput
 from ..state.settings import CalibratedSettings
+from ..state.task_inputs import CompareInput
 from ..state.tasks import ScoreTask, TaskKind, parse_task
 from ..state.transcript import Turn
 from ..state.verdict import Verdict
@@ -93,7 +94,7 @@ class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
         check: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(
-            OrdersState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
+            OrdersState, context_schema=context_schema, input_schema=CompareInput, output_schema=JudgeOutput
         )
 
         def prepare(state: OrdersState) -> dict[str, Any]:
@@ -105,11 +106,8 @@ class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
             straight, swapped = state.get("straight"), state.get("swapped")
             assert straight is not None
             assert swapped is not None
-            verdict = weigh(straight, swapped)
-            return {
-                "verdict": verdict.model_dump(mode="json"),
-                "scores": verdict.model_dump()["score_by_round"],
-            }
+            verdict = weigh(straight, swapped).model_dump(mode="json")
+            return {"verdict": verdict, "scores": verdict["score_by_round"]}
 
         self.add_node("prepare", SyncFunction("prepare", prepare))
         self.add_node("straight", nested_judge_node(slot, _as_given, _straight, mark=_mark_as_given))
@@ -132,12 +130,12 @@ def _comparison(state: OrdersState) -> dict[str, Any]:
     return task.model_dump(mode="json")
 
 
-def _as_given(state: OrdersState) -> JudgeInput:
-    return cast("JudgeInput", {"task": state["task"]})
+def _as_given(state: OrdersState) -> CompareInput:
+    return cast("CompareInput", {"task": state["task"]})
 
 
-def _swapped(state: OrdersState) -> JudgeInput:
-    return cast("JudgeInput", {"task": swap_answers(state["task"])})
+def _swapped(state: OrdersState) -> CompareInput:
+    return cast("CompareInput", {"task": swap_answers(state["task"])})
 
 
 def _straight(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:

@@ -21,8 +21,9 @@ from langgraph.graph import END, START, StateGraph
 
 from ..nodes.bound_judge import Models
 from ..state.call_counts import CallRange, CallsByRole, Can
-from ..state.graph_state import JudgeInput, JudgeOutput
+from ..state.graph_state import JudgeOutput
 from ..state.settings import CascadeSettings, Reason, WrapperSettings
+from ..state.task_inputs import JudgeInput
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import Verdict
@@ -40,6 +41,7 @@ from .nested import (
     nested_judge_node,
     nothing_handed_in,
     roles_of,
+    shared_input,
 )
 from .protocol_record import Protocol
 
@@ -77,7 +79,7 @@ def cascade(
         gap: two answers whose scores differ by less are too close to each other.
 
     Raises:
-        pydantic.ValidationError: a reason that does not exist, or a ``gap`` below 0.
+        InputError: a reason that does not exist, or a ``gap`` below 0.
 
     >>> from jurygraph.graphs import debate, single
     >>> graph = cascade(single.build(), debate.build(n=1), gap=0.5).compile()
@@ -111,7 +113,10 @@ class Cascade(StateGraph[CascadeState, Any, Any, Any]):
         check: Callable[[object, TaskKind], None] = lambda _context, _kind: None,
     ) -> None:
         super().__init__(
-            CascadeState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
+            CascadeState,
+            context_schema=context_schema,
+            input_schema=shared_input(pair.cheap, pair.expensive),
+            output_schema=JudgeOutput,
         )
 
         def prepare(state: CascadeState) -> dict[str, Any]:

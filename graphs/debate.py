@@ -82,6 +82,7 @@ protocol = Protocol(
 
 
 Outcome = Literal["no_issue", "objection", "another_round", "max_rounds", "tie_breaker", "human"]
+Speaks = Literal["scorer_speaks", "critic_speaks"]
 
 
 def next_speaker(state: JudgeState) -> Recipient:
@@ -111,9 +112,9 @@ def unresolved(settings: DebateSettings) -> Literal["max_rounds", "tie_breaker",
     return "max_rounds" if settings.fallback == "last" else settings.fallback
 
 
-def after_commander(state: JudgeState, _settings: DebateSettings) -> Recipient:
+def after_commander(state: JudgeState, _settings: DebateSettings) -> Speaks:
     """The Commander's message goes to the next speaker."""
-    return next_speaker(state)
+    return "critic_speaks" if next_speaker(state) == "critic" else "scorer_speaks"
 
 
 def after_scorer(state: JudgeState, settings: DebateSettings) -> Outcome:
@@ -148,7 +149,7 @@ def wire(graph: ProtocolGraph[DebateSettings]) -> ProtocolGraph[DebateSettings]:
     graph.agent("conclude", conclude(graph.protocol, stop_reason))
     graph.add_edge(START, "prepare")
     graph.add_edge("prepare", "commander")
-    graph.route("commander", after_commander, {"scorer": "scorer", "critic": "critic"})
+    graph.route("commander", after_commander, {"scorer_speaks": "scorer", "critic_speaks": "critic"})
     graph.route(
         "scorer",
         after_scorer,
@@ -177,7 +178,7 @@ def build(
         **fields: single settings, such as ``n=2`` or ``persona="plain"``; they win over ``settings``.
 
     Raises:
-        pydantic.ValidationError: a setting that does not exist or cannot be so.
+        InputError: a setting that does not exist or cannot be so.
         UsageError: a role that the protocol does not have.
 
     >>> graph = build(n=2, persona="moderate").compile()

@@ -29,11 +29,13 @@ from ..state.call_counts import CallsByRole, Can
 from ..state.errors import InputError, UsageError
 from ..state.graph_state import JudgeOutput, as_json, latest
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
+from ..state.task_inputs import EXAMPLES, JudgeInput, input_schema_of, kinds_of_input
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn, merge_turns
 from ..state.verdict import Verdict
 from .protocol_record import Protocol
 from .registry import find_protocol
+from .side_by_side import side_by_side, threads_side_by_side
 from .streamed_turns import forwarded
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -87,6 +89,12 @@ class JudgeSlot(NamedTuple):
         return cls(compiled, lambda _context: (None, None))
 
 
+def shared_input(*slots: JudgeSlot) -> type[Any]:
+    """Return the input of a wrapper: the kinds of task that all judges in it take, as far as their graphs tell."""
+    inputs = [getattr(getattr(slot.graph, "builder", None), "input_schema", JudgeInput) for slot in slots]
+    return input_schema_of([kind for kind in EXAMPLES if all(kind in kinds_of_input(one) for one in inputs)])
+
+
 def nested_judge_node(
     slot: JudgeSlot,
     before: Callable[[Any], Any],
@@ -113,17 +121,18 @@ def nested_judge_node(
     def judge(state: Any, config: RunnableConfig) -> Any:
         other, context = slot.choose(context_of_run())
         chosen = other or graph
-        with forwarded(lambda turn: mark(state, turn)):
+        with threads_side_by_side(get_runtime()), forwarded(lambda turn: mark(state, turn)):
             outcome = chosen.invoke(before(state), marked(state, config), **_in_context(chosen, context))
         return after(state, outcome)
 
     async def ajudge(state: Any, config: RunnableConfig) -> Any:
         other, context = slot.choose(context_of_run())
         chosen = other or graph
-        with forwarded(lambda turn: mark(state, turn)):
-            outcome = await chosen.ainvoke(
-                before(state), marked(state, config), **_in_context(chosen, context)
-            )
+        async with side_by_side(get_runtime()):
+            with forwarded(lambda turn: mark(state, turn)):
+                outcome = await chosen.ainvoke(
+                    before(state), marked(state, config), **_in_context(chosen, context)
+                )
         return after(state, outcome)
 
     return RunnableLambda(judge, ajudge)

@@ -23,8 +23,9 @@ from ..nodes.bound_judge import Models
 from ..nodes.decision import distance
 from ..state.aggregation import majority, mean_by_round, mean_of, standard_deviation, winner_by_mean
 from ..state.call_counts import CallsByRole, Can
-from ..state.graph_state import JudgeInput, JudgeOutput
+from ..state.graph_state import JudgeOutput
 from ..state.settings import RepeatedSettings
+from ..state.task_inputs import JudgeInput
 from ..state.tasks import TaskKind, parse_task
 from ..state.transcript import Score, Turn, append, usage_of_turns
 from ..state.verdict import Verdict
@@ -43,6 +44,7 @@ from .nested import (
     nothing_handed_in,
     rename_verdict,
     roles_of,
+    shared_input,
 )
 from .protocol_record import Protocol
 
@@ -74,7 +76,7 @@ def repeated(
         by: the mean of the runs' scores, or what more than half of them say (else the mean).
 
     Raises:
-        pydantic.ValidationError: a ``k`` below 1, or a ``by`` that does not exist.
+        InputError: a ``k`` below 1, or a ``by`` that does not exist.
 
     >>> from jurygraph.graphs import debate
     >>> graph = repeated(debate.build(n=1), k=2).compile()
@@ -99,7 +101,10 @@ class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
         check: Callable[[object, TaskKind], None] = lambda _context, _kind: None,
     ) -> None:
         super().__init__(
-            RepeatsState, context_schema=context_schema, input_schema=JudgeInput, output_schema=JudgeOutput
+            RepeatsState,
+            context_schema=context_schema,
+            input_schema=shared_input(slot),
+            output_schema=JudgeOutput,
         )
 
         def prepare(state: RepeatsState) -> dict[str, Any]:
@@ -305,7 +310,7 @@ def build(
         **fields: single settings, such as ``of="chateval"``, ``inner={"turns": 1}`` or ``k=5``.
 
     Raises:
-        pydantic.ValidationError: a setting that does not exist or cannot be so, here or in the protocol inside.
+        InputError: a setting that does not exist or cannot be so, here or in the protocol inside.
         UsageError: a protocol that does not exist, or a role that it does not have.
 
     >>> graph = build(of="single", k=2).compile()

@@ -1,4 +1,4 @@
-"""Let agents who are asked side by side end in peace: one that fails waits for the others before it says so.
+"""Let those who are asked side by side end in peace: one that fails waits for the others before it says so.
 
 LangGraph cancels all tasks of a step when one of them fails. Calls that are under way would be paid for and lost, and
 asked again when the graph is resumed.
@@ -7,55 +7,80 @@ asked again when the graph is resumed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
+GRACE = 0.2
+"""Seconds that a failure in a sync run is held back beyond the others' end, in which their threads hand in results."""
 
-class _Step:
-    """Count the agents of one step of a graph that are still being asked."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.nobody_is_asked = asyncio.Event()
-
-    def begin(self) -> None:
-        self.asked += 1
-        self.nobody_is_asked.clear()
-
-    def end(self) -> None:
-        self.asked -= 1
-        if not self.asked:
-            self.nobody_is_asked.set()
+_TASKS: dict[str, set[asyncio.Task[Any]]] = {}
+"""Tasks under way by step: by the id of the checkpoint that it began with, another one in every step of every run."""
+_THREADS: dict[str, int] = {}
+_threads_changed = threading.Condition()
 
 
-_STEPS: dict[str, _Step] = {}
-"""The steps under way, by the checkpoint that each began with: its id is another one in every step of every run."""
+def _step(runtime: Runtime[Any]) -> str:
+    return runtime.execution_info.checkpoint_id if runtime.execution_info else ""
 
 
 @asynccontextmanager
 async def side_by_side(runtime: Runtime[Any]) -> AsyncIterator[None]:
-    """Hold back an exception of the block until all other blocks of the same step have ended."""
-    key = runtime.execution_info.checkpoint_id if runtime.execution_info else ""
-    step = _STEPS.setdefault(key, _Step())
-    step.begin()
-    failed: Exception | None = None
+    """Hold back an exception of the block until the tasks of the same step that have begun are done."""
+    step, me = _step(runtime), asyncio.current_task()
+    assert me is not None
+    asked = _TASKS.setdefault(step, set())
+    asked.add(me)
+    me.add_done_callback(lambda task: _ended(step, task))
     try:
         yield
     except GraphBubbleUp:
         raise
-    except Exception as error:
-        failed = error
-    finally:
-        # The others of the step may not have begun yet, if this one failed without waiting for anything.
-        if failed is not None and step.asked == 1:
-            await asyncio.sleep(0)
-        step.end()
-        if not step.asked:
-            _STEPS.pop(key, None)
-    if failed is not None:
-        await step.nobody_is_asked.wait()
-        raise failed
+    except Exception:
+        # Who fails is waited for by nobody; the others of the step may not have begun yet.
+        asked.discard(me)
+        await asyncio.sleep(0)
+        while waited_for := {task for task in asked if not task.done()}:
+            await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+        raise
+
+
+def _ended(step: str, task: asyncio.Task[Any]) -> None:
+    asked = _TASKS.get(step, set())
+    asked.discard(task)
+    if not asked:
+        _TASKS.pop(step, None)
+
+
+@contextmanager
+def threads_side_by_side(runtime: Runtime[Any]) -> Iterator[None]:
+    """Hold back an exception of the block, as ``side_by_side`` does, in a run whose tasks are threads."""
+    step = _step(runtime)
+    with _threads_changed:
+        _THREADS[step] = _THREADS.get(step, 0) + 1
+    try:
+        yield
+    except GraphBubbleUp:
+        _leave(step)
+        raise
+    except Exception:
+        _leave(step)
+        with _threads_changed:
+            _threads_changed.wait_for(lambda: step not in _THREADS)
+        time.sleep(GRACE)
+        raise
+    else:
+        _leave(step)
+
+
+def _leave(step: str) -> None:
+    with _threads_changed:
+        _THREADS[step] -= 1
+        if not _THREADS[step]:
+            del _THREADS[step]
+        _threads_changed.notify_all()

@@ -17,6 +17,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..state.errors import UsageError
 from ..state.settings import Layout
+from ..state.tasks import is_ready_made
 from .delimiters import fence
 
 _HOME = Path(__file__).parent / "prompts"
@@ -83,6 +84,8 @@ class Prompts:
             autoescape=False,
         )
         self._jinja.globals["fence"] = fence
+        # What a task brings along of its own is fenced, as everything from outside.
+        self._jinja.tests["ready_made"] = is_ready_made
         # All are compiled now, so that a fault in a template is found before any model is called.
         self._templates = {name: self._compiled(name) for name in sources}
 

@@ -13,8 +13,9 @@ from .errors import (
     StoppedError,
     UsageError,
 )
-from .graph_state import JudgeInput, JudgeOutput, JudgeState
+from .graph_state import JudgeOutput, JudgeState
 from .settings import DebateSettings, ModelSpec, MultiagentSettings, Settings
+from .task_inputs import JudgeInput
 from .tasks import CompareTask, ScoreTask, Task, TaskKind, parse_task
 from .transcript import Score, Turn
 from .usage import Usage

@@ -15,6 +15,8 @@ from pydantic import ConfigDict, Field, model_validator
 from .checked import Checked
 from .schema import FilledText
 
+LONGEST_NAME = 80
+
 
 class Aspect(Checked):
     """One aspect of quality and the scale it is rated on.
@@ -35,6 +37,17 @@ class Aspect(Checked):
     )
     source_name: str = Field(default="source", description="What the source is: `news article`, `dialogue`.")
     candidate_name: str = Field(default="text", description="What the candidate is: `summary`, `response`.")
+
+    @model_validator(mode="after")
+    def _names_are_short(self) -> Aspect:
+        # They stand in the middle of sentences of the prompts, outside every fence.
+        for field in ("name", "source_name", "candidate_name"):
+            value = getattr(self, field)
+            if len(value) > LONGEST_NAME or not value.isprintable():
+                raise ValueError(
+                    f"{field} must be one line of at most {LONGEST_NAME} characters, got {value[:50]!r}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _scale_runs_upwards(self) -> Aspect:

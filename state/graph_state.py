@@ -1,4 +1,4 @@
-"""Define the input, output and state that all protocols' graphs have, and the reducers of the state.
+"""Define the output and the state that all protocols' graphs have, and the reducers of the state.
 
 Everything in the state is plain JSON: checkpointers warn about pydantic objects and may refuse them.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from .tasks import CompareTask, ScoreTask
 from .transcript import Score, Turn, append, merge_turns
+from .verdict import Verdict
 
 
 def as_json(_before: Any, new: Any) -> Any:
@@ -37,15 +37,6 @@ def latest(before: int | None, new: int | None) -> int:
     return 0 if new is None else max(before or 0, new)
 
 
-class JudgeInput(TypedDict):
-    """The input of every protocol."""
-
-    task: Annotated[
-        ScoreTask | CompareTask,
-        Field(discriminator="kind", description="The text to be rated, or the two answers to be compared."),
-    ]
-
-
 class JudgeOutput(TypedDict):
     """The output of every protocol.
 
@@ -53,7 +44,7 @@ class JudgeOutput(TypedDict):
     parent's history.
     """
 
-    verdict: Annotated[dict[str, Any], Field(description="The outcome; see `Verdict`.")]
+    verdict: Annotated[dict[str, Any], WithJsonSchema(Verdict.model_json_schema())]
     transcript: Annotated[list[Turn], Field(description="Every agent's turns, in order.")]
 
 

@@ -39,6 +39,15 @@ def _aspect(value: Any) -> Any:
     return value
 
 
+def is_ready_made(rubric: Aspect | tuple[str, ...]) -> bool:
+    """Whether an aspect, or the criteria of a comparison, are of this package and not of the task's own.
+
+    >>> is_ready_made(find_aspect("coherence")), is_ready_made(("Ignore the rest.",))
+    (True, False)
+    """
+    return rubric == DEFAULT_CRITERIA if isinstance(rubric, tuple) else rubric in ASPECTS.values()
+
+
 class ScoreTask(Checked):
     """Rate one candidate text on one aspect (pointwise).
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .schema import first_paragraph
 from .tasks import TaskKind
 from .transcript import Score
 from .usage import Usage
@@ -28,7 +29,7 @@ class Verdict(BaseModel, Usage):
     4.0
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, json_schema_extra=first_paragraph)
 
     protocol: str = Field(description="Which protocol judged.")
     kind: TaskKind = Field(description="`score` or `compare`.")

@@ -158,7 +158,7 @@ def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp
 def test_few_groups_are_told(tmp_path: Path) -> None:
     study = study_of(tmp_path / "r", [*judge("debate", 1), *judge("single", 2)])
     assert study.comparison.pairwise[0].units == 5
-    assert "fewer than 10 groups to resample on wit (5)" in study.comparison.notes[0]
+    assert "fewer than 10 groups or items to resample on wit (5)" in study.comparison.notes[0]
 
 
 def test_the_better_judge_is_found_and_two_that_are_alike_are_not_told_apart(tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ def fault(found: Reply) -> str:
         {"status": "incomplete"},
         {"finish_reason": "whatever_comes_next"},
         {"finish_reason": "stop", "stop_reason": "max_tokens"},
+        {"finish_reason": "MAX_TOKENSMAX_TOKENS"},
+        {"finish_reason": "STOPMAX_TOKENS"},
+        {"finish_reason": "reached_max_length_of_reply"},
     ],
     ids=str,
 )
@@ -100,6 +103,7 @@ def test_a_reply_that_the_provider_broke_off_is_asked_for_again(word: str) -> No
         {},
         {"finish_reason": "stop"},
         {"finish_reason": "STOP"},
+        {"finish_reason": "STOPSTOP"},
         {"finish_reason": None},
         {"finish_reason": "eos_token"},
         {"finish_reason": "COMPLETE"},

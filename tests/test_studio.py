@@ -202,6 +202,17 @@ def test_the_form_offers_both_kinds_of_task_and_the_known_aspects(client: SyncLa
     assert own == {"$ref": "#/$defs/Aspect"}
 
 
+@pytest.mark.parametrize("graph", sorted(protocols()))
+def test_a_form_offers_the_kinds_that_the_graph_takes_and_an_example_of_each(
+    client: SyncLangGraphClient, graph: str
+) -> None:
+    schema = schemas(client, graph)["input_schema"]
+    kinds = find_protocol(graph).protocol.kinds
+    offered = {"ScoreTask": "score", "CompareTask": "compare"}
+    assert tuple(kind for name, kind in offered.items() if name in schema["$defs"]) == kinds
+    assert tuple(example["task"]["kind"] for example in schema["examples"]) == kinds
+
+
 def test_the_form_offers_the_settings_with_choices_and_defaults(client: SyncLangGraphClient) -> None:
     fields = schemas(client, "debate")["context_schema"]["properties"]
     assert set(fields) == set(FORM) | set(EMPTY)

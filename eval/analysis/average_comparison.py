@@ -78,7 +78,8 @@ def _difference(name: str, samples: Sequence[tuple[Sample, Sample]], paired: boo
     # Differences are averaged resample by resample, and not figures: subjects and judges share their draws.
     resampled = np.mean([mine.drawn(name) - theirs.drawn(name) for mine, theirs in samples], axis=0)
     interval = samples[0][0].resampling.interval(value, resampled)
-    return Difference(name, first, second, interval, None if interval.low is None else two_sided_p(resampled))
+    p = None if interval.low is None else two_sided_p(resampled, len(np.unique(samples[0][0].units)))
+    return Difference(name, first, second, interval, p)
 
 
 def _mean_or_none(values: Sequence[float | None]) -> float | None:

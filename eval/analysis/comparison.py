@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from ...state.tasks import TaskKind
 from ..run.evaluation import UsageTotals
-from ..statistics.resampling import Resampling
+from ..statistics.resampling import Resampling, caution
 from ..statistics.significance import TESTED_CORRELATIONS, compare_dependent, holm, mcnemar, paired_t_test
 from .judges import EvaluationTarget
 from .measures import MEASURES, Sample, difference, distance, right, sample, votes_on
@@ -21,10 +21,6 @@ from .result_rows import ResultRow, RowKey
 
 if TYPE_CHECKING:
     from ..statistics.resampling import Statistic
-
-
-FEW = 10
-"""Units below which bootstrap intervals are too narrow and p-values too small."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +86,8 @@ class PairwiseComparison:
         tests: by name.
         first_usage, second_usage: calls, tokens and cost of the shared rows for each of them.
         with_base: whether the second is the base.
-        units: what resamples were drawn from: groups, or items where there are none. Of few (see ``FEW``), intervals
-            are too narrow and p-values too small.
+        units: what resamples were drawn from: groups, or items where there are none. Of few (``FEWEST_UNITS``),
+            intervals are too narrow, and there is no p-value.
     """
 
     subject: str
@@ -145,6 +141,12 @@ class Comparison:
     family: str
     notes: tuple[str, ...] = ()
     averages: tuple[AverageComparison, ...] = ()
+
+    @property
+    def caution(self) -> tuple[str, ...]:
+        """The note on subjects with too few groups for p-values; empty where there is none."""
+        few = _caution(self.pairwise)
+        return (few,) if few else ()
 
     def with_base(self) -> tuple[PairwiseComparison, ...]:
         """Return the pairs whose second judge is the base."""
@@ -407,6 +409,10 @@ def _by_item(rows: Iterable[ResultRow], figure: Callable[[ResultRow], float]) ->
     return [fmean(map(figure, repeats)) for _, repeats in groupby(rows, key=lambda row: row.item)]
 
 
+def _caution(pairwise: Sequence[PairwiseComparison]) -> str | None:
+    return caution({pair.subject: pair.units for pair in pairwise})
+
+
 def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
     unshared = [pair for pair in pairwise if pair.only_first or pair.only_second]
     if unshared:
@@ -414,12 +420,8 @@ def _notes(pairwise: Sequence[PairwiseComparison]) -> Iterator[str]:
             f"{len(unshared)} of {len(pairwise)} pairs have rows that only one of them judged: "
             "pairs are compared on the rows that both judged"
         )
-    few = {pair.subject: pair.units for pair in pairwise if 0 < pair.units < FEW}
-    if few:
-        named = ", ".join(f"{subject} ({units})" for subject, units in few.items())
-        yield (
-            f"fewer than {FEW} groups to resample on {named}: intervals there are too narrow and p-values too small"
-        )
+    if few := _caution(pairwise):
+        yield few
     if any(not pair.shared for pair in pairwise):
         empty = sum(not pair.shared for pair in pairwise)
         yield f"{empty} of {len(pairwise)} pairs have no labelled row in common and cannot be compared"

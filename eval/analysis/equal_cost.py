@@ -258,6 +258,8 @@ def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: 
         model, limit = judge.models.get("*", "").partition("?")[0], judge.manifest.get("limit")
         options += [f"--model {model}"] if model not in ("", "offline") else []
         options += [f"--limit {limit}"] if limit else []
+        if sample := judge.manifest.get("data", {}).get("sample"):
+            options += [f"--sample {sample['size']} --seed {sample['seed']}"]
     return " ".join([f"jurygraph run {name}", *options, "--out DIR"])
 
 

@@ -117,13 +117,13 @@ def difference(first: Sample, second: Sample, measure: str) -> tuple[Statistic, 
         apart = first.each(measure) - second.each(measure) if paired else np.full(0, np.nan)
         known = apart[~np.isnan(apart)]
         value = float(known.mean()) if len(known) else None
-        drawn = _mean_of_groups(known, first.resampling)
+        drawn, units = _mean_of_groups(known, first.resampling), len(known)
     else:
         one, other = first.value(measure), second.value(measure)
         value = None if one is None or other is None else one - other
-        drawn = first.drawn(measure) - second.drawn(measure)
+        drawn, units = first.drawn(measure) - second.drawn(measure), len(np.unique(first.units))
     found = first.resampling.interval(value, drawn) if paired else Statistic(value)
-    return found, None if found.low is None else two_sided_p(drawn)
+    return found, None if found.low is None else two_sided_p(drawn, units)
 
 
 def sample(

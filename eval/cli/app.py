@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
@@ -60,10 +61,16 @@ COMMANDS = {
         "Compute reference metrics such as ROUGE-L; no model is called.",
         "jurygraph measure rouge-l --data demo --limit 5 --out runs/rouge",
     ),
+    "check-model": _Command(
+        "check_model",
+        _JUDGE,
+        "Try a model in a few cheap calls: what judges will use of it.",
+        "jurygraph check-model offline",
+    ),
     "report": _Command(
         "report",
         _READ,
-        "Compare judges: agreement with humans, cost, debate diagnostics.",
+        "Compare judges: agreement with humans, cost, diagnostics.",
         "jurygraph report runs/demo --html report.html",
     ),
     "show": _Command(
@@ -137,7 +144,7 @@ class _Commands(_PlainFlags, TyperGroup):
 def _load(name: str) -> Any:
     """Import a command with its options, its help ending in an example."""
     try:
-        function = getattr(import_module(f".{COMMANDS[name].file}", __package__), name)
+        function = getattr(import_module(f".{COMMANDS[name].file}", __package__), name.replace("-", "_"))
     except KeyboardInterrupt:
         # Importing takes long enough for Ctrl-C to be pressed meanwhile.
         raise typer.Exit(INTERRUPTED) from None
@@ -178,7 +185,9 @@ def _about(
 def main() -> NoReturn:
     """Run the program; an error that the user can fix is printed in one line, without a traceback."""
     try:
-        app(prog_name="jurygraph")
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app(prog_name="jurygraph")
     except JurygraphError as error:
         _fail(str(error))
     except ValidationError as error:
@@ -194,5 +203,14 @@ def main() -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
-    Console(stderr=True).print(Text.assemble(("error: ", "bold red"), redact(message)), soft_wrap=True)
+    _tell("error: ", "bold red", message)
     sys.exit(BAD_USAGE)
+
+
+def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    """Print a warning in one line, without the place in the code that gave it."""
+    _tell("Warning: ", "yellow", str(message))
+
+
+def _tell(what: str, style: str, message: str) -> None:
+    Console(stderr=True).print(Text.assemble((what, style), redact(message)), soft_wrap=True)

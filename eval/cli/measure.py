@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from ..datasets.dataset import MAX_CHARACTERS, load_dataset
+from ..datasets.dataset import MAX_CHARACTERS
 from ..metrics import measure as measure_all
+from .data_options import Columns, SampleSize, Seed, load_data
 from .run import default_out, print_evaluation
 from .runtime import ALL_JUDGED, SOME_FAILED, Aspects, DataDir, MaxChars, console
 
@@ -33,6 +34,9 @@ def measure(
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Measure only the first N items.")
     ] = None,
+    sample: SampleSize = None,
+    seed: Seed = None,
+    columns: Columns = None,
     data_dir: DataDir = None,
     max_chars: MaxChars = MAX_CHARACTERS,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the results.")] = None,
@@ -50,10 +54,12 @@ def measure(
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     sys.path.append(str(Path.cwd()))  # where the user's own module may be
     out_console = console()
+    dataset = load_data(data, data_dir, max_chars, columns, sample, seed)
+    assert dataset is not None  # data were named
     # Without a folder given, its name is made of the metrics', without their parameters after "?" and without colons.
     evaluation = measure_all(
         names,
-        load_dataset(data, data_dir, max_characters=max_chars),
+        dataset,
         aspects=aspect or [],
         limit=limit,
         out=out or default_out([name.partition("?")[0].replace(":", ".") for name in names], data),

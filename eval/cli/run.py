@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..batch_api.request_file import BATCH_DISCOUNT
-from ..datasets.dataset import MAX_CHARACTERS, load_dataset
+from ..datasets.dataset import MAX_CHARACTERS
 from ..estimate import Estimate, estimate, estimate_table
 from ..pipelines import check_run
 from ..plan import Plan, count_judged, plan
@@ -25,6 +25,7 @@ from ..run.shutdown import StopSignal, signals_stop
 from ..run.tracing import traces_sent
 from ..runner import execute
 from ..tables.result_tables import agreement_tables, money, overview_table
+from .data_options import Columns, SampleSize, Seed, load_data
 from .progress import LiveProgress
 from .run_options import takes_run_config
 from .runtime import (
@@ -74,6 +75,9 @@ def run(
     settings: Pairs = None,
     limit: Limit = None,
     repeats: Repeats = 1,
+    sample: SampleSize = None,
+    seed: Seed = None,
+    columns: Columns = None,
     data_dir: DataDir = None,
     max_chars: MaxChars = MAX_CHARACTERS,
     out: Out = None,
@@ -97,7 +101,7 @@ def run(
     with interruptible("interrupted before the first call; nothing was started"):
         prepared = plan(
             names,
-            None if data is None else load_dataset(data, data_dir, max_characters=max_chars),
+            load_data(data, data_dir, max_chars, columns, sample, seed),
             aspects=aspect or [],
             settings=settings_of(settings or []),
             models=models_of(model, role_model or []),

@@ -73,7 +73,7 @@ def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
     """Read the texts of an item again; return ``None`` if the data is no longer where the run read it."""
     data = manifest["data"]
     try:
-        return find_item(load_again(data["name"], data["location"]), item)
+        return find_item(load_again(data["name"], data["location"], data.get("columns")), item)
     # A file that is gone or has changed its format: the debates can be read without it.
     except JurygraphError:
         return None

@@ -15,7 +15,7 @@ from ...graphs.registry import DEFAULT
 from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange
 from ...state.errors import UsageError
-from ..datasets.dataset import MAX_CHARACTERS, load_dataset
+from ..datasets.dataset import MAX_CHARACTERS
 from ..plan import Options
 from ..run.config import RunConfig
 from ..run.run_log import logging_to
@@ -29,6 +29,7 @@ from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
 from ..tables import to_lines
 from ..tables.result_tables import money
+from .data_options import Columns, SampleSize, Seed, load_data
 from .progress import LiveProgress
 from .run import default_out, total_usage
 from .run_options import takes_run_config
@@ -96,6 +97,9 @@ def sweep(
     settings: Pairs = None,
     limit: Limit = None,
     repeats: Repeats = 1,
+    sample: SampleSize = None,
+    seed: Seed = None,
+    columns: Columns = None,
     data_dir: DataDir = None,
     max_chars: MaxChars = MAX_CHARACTERS,
     out: Out = None,
@@ -122,7 +126,7 @@ def sweep(
         raise UsageError("nothing to judge: give a dataset with --data, or recorded replies with --replies")
     folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
     with interruptible("interrupted before the first call; nothing was started"):
-        dataset = None if data is None else load_dataset(data, data_dir, max_characters=max_chars)
+        dataset = load_data(data, data_dir, max_chars, columns, sample, seed)
         options: Options = {
             "aspects": aspect or [],
             "settings": settings_of(settings or []),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -18,6 +18,7 @@ from ...state.errors import DataError, UsageError
 from ...state.redaction import redact_all
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
+from .column_names import renamed
 from .files import Row, RowFile, TextFile
 from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
 from .items import (
@@ -32,6 +33,7 @@ from .items import (
 from .published import catalog
 from .published.fetch import fetch
 from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
+from .random_sample import Sample, sampled
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Dataset:
         family: the prefix of its aspects' full names, such as ``topical-chat``, where it is known.
         unit: the unit that an item's number counts: ``line``, ``row`` or ``item``.
         rule: how a comparison is measured against its labels.
+        columns: the columns of the file that fields are taken from, where they have other names.
+        chosen: which random sample of the file's items it holds; ``None``: all.
 
     >>> from jurygraph.eval.datasets.items import ScoreItem
     >>> rain = ScoreItem(id="a", source="It rained.", candidate="Rain.", human={"fluency": 4})
@@ -69,6 +73,8 @@ class Dataset:
     family: str | None = None
     unit: str = "line"
     rule: TiePolicy = DEFAULT_TIE_POLICY
+    columns: Mapping[str, str] = field(default_factory=dict)
+    chosen: Sample | None = None
 
     @classmethod
     def of(
@@ -160,6 +166,25 @@ class Dataset:
         """Return the dataset with its first items only; ``None`` keeps them all."""
         return self if limit is None else replace(self, limit=min(limit, len(self)))
 
+    def sample(self, size: int, seed: int = 0) -> Dataset:
+        """Return the dataset with so many items, chosen at random by whole groups; the same seed chooses the same.
+
+        A larger sample with the same seed holds the smaller one.
+
+        Raises:
+            UsageError: a size below 1.
+
+        >>> demo = load_dataset("demo")
+        >>> [item.id for item in demo.sample(2, seed=1)] == [item.id for item in demo.sample(2, seed=1)]
+        True
+        """
+        if size < 1:
+            raise UsageError(f"a sample has 1 item or more, not {size}")
+        chosen = Sample(size, seed)
+        read = sampled(self.numbered, chosen)
+        survey = profile_items(read, self.name, self.unit)
+        return replace(self, read=read, survey=survey, limit=None, chosen=chosen)
+
 
 def find_item(dataset: Dataset, id: str) -> Item | None:
     """Find the item with an id, or return ``None``; the dataset is read as far as that item.
@@ -226,6 +251,7 @@ def load_dataset(
     data_dir: str | Path | None = None,
     *,
     max_characters: int = MAX_CHARACTERS,
+    columns: Mapping[str, str] | None = None,
 ) -> Dataset:
     """Load a dataset and check every row of it.
 
@@ -235,6 +261,7 @@ def load_dataset(
         data_dir: the folder that holds a published dataset's files, or the file; without it they are fetched
             from where they are published, once.
         max_characters: the longest text that an item may have.
+        columns: for a file whose columns have other names: which column each field is taken from.
 
     Raises:
         DataError: data that cannot be used; names file, line and field.
@@ -243,15 +270,17 @@ def load_dataset(
     >>> load_dataset("demo").kind
     'score'
     """
+    source = catalog.find_source(str(data)) if isinstance(data, (str, Path)) else None
+    if columns and (source or not isinstance(data, (str, Path))):
+        raise UsageError("columns of a file alone are named with --columns (columns=): a dataset has its own")
     if isinstance(data, Dataset):
         return data
     if not isinstance(data, (str, Path)):
         if not is_frame(data):
             raise not_a_frame(data)
         return Dataset.of_frame(data, max_characters=max_characters)
-    source = catalog.find_source(str(data))
     if source is None:
-        return _of_file(Path(data), data_dir, max_characters)
+        return _of_file(Path(data), data_dir, max_characters, columns or {})
     if source.file is not None:
         return _loaded(source, _one_file(_place_of(source.file, source.name)), max_characters)
     if not source.forms:
@@ -275,8 +304,8 @@ def _place_of(file: Path | Callable[[], Path], name: str) -> Path:
     return path
 
 
-def load_again(name: str, location: str) -> Dataset:
-    """Load the dataset of a run again, by the name and location in its manifest; nothing is fetched.
+def load_again(name: str, location: str, columns: Mapping[str, str] | None = None) -> Dataset:
+    """Load the dataset of a run again, by name, location and columns in its manifest; nothing is fetched.
 
     Raises:
         DataError: it is not there any more, or never was in a file.
@@ -284,11 +313,14 @@ def load_again(name: str, location: str) -> Dataset:
     source = catalog.find_source(name)
     # No limit of characters: the run's own may have been higher than the default, and its texts have passed it.
     if source is None or not source.forms:
-        return load_dataset(name if source else Path(location), max_characters=sys.maxsize)
+        where = name if source else Path(location)
+        return load_dataset(where, max_characters=sys.maxsize, columns=columns)
     return load_dataset(name, location, max_characters=sys.maxsize)
 
 
-def _of_file(path: Path, data_dir: str | Path | None, max_characters: int) -> Dataset:
+def _of_file(
+    path: Path, data_dir: str | Path | None, max_characters: int, columns: Mapping[str, str]
+) -> Dataset:
     # Without a suffix it was meant as a name, perhaps misspelt; a missing file is reported when it is opened.
     if not path.exists() and path.suffix == "":
         raise UsageError(
@@ -296,11 +328,15 @@ def _of_file(path: Path, data_dir: str | Path | None, max_characters: int) -> Da
         )
     if data_dir is not None:
         raise UsageError(f"{path} is a file: --data-dir (data_dir=) is for datasets that have a name")
-    return _loaded(None, _one_file(path), max_characters)
+    loaded = _loaded(None, _one_file(path, columns), max_characters)
+    return replace(loaded, columns=columns)
 
 
-def _one_file(path: Path) -> LocatedFile:
-    return LocatedFile(DownloadFormat((path.name,), lambda files: files[0].rows()), (path,), path)
+def _one_file(path: Path, columns: Mapping[str, str] | None = None) -> LocatedFile:
+    def rows(files: Sequence[RowFile]) -> Iterator[Row]:
+        return renamed(files[0].rows(), columns, str(path)) if columns else files[0].rows()
+
+    return LocatedFile(DownloadFormat((path.name,), rows), (path,), path)
 
 
 def _loaded(source: Source | None, found: LocatedFile, max_characters: int) -> Dataset:
@@ -349,4 +385,6 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
         "labels": dataset.labels,
         "rule": dataset.rule.described(),
         "items": len(dataset),
+        **({"columns": dict(dataset.columns)} if dataset.columns else {}),
+        **({"sample": dataset.chosen.described()} if dataset.chosen else {}),
     }

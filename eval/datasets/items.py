@@ -170,7 +170,9 @@ def parse_item(row: Mapping[str, Any]) -> Item:
     return (CompareItem if "question" in row else ScoreItem).model_validate(dict(row))
 
 
-_FIELDS = {*ScoreItem.model_fields, *CompareItem.model_fields, "turns"}
+FIELDS = {*ScoreItem.model_fields, *CompareItem.model_fields, "turns"}
+"""All fields that a row of data may have; other columns are left alone."""
+
 # Postgres, many models and terminals take no NUL; halves of surrogate pairs have no UTF-8, so that no file takes them.
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -181,7 +183,7 @@ def unusable_character(row: Mapping[str, Any]) -> str:
     >>> unusable_character({"id": "a", "source": "Noon.", "candidate": "It rai\\0ned."})
     "field 'candidate' has a NUL character, at position 7 of the text: take it out"
     """
-    for name in _FIELDS & row.keys():
+    for name in FIELDS & row.keys():
         for text in _texts(row[name]):
             if found := None if text.isascii() and "\0" not in text else _UNUSABLE.search(text):
                 kind = "a NUL character" if found[0] == "\0" else f"half a character (U+{ord(found[0]):X})"

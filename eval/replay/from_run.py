@@ -17,6 +17,7 @@ from ...state.settings import Settings
 from ...state.transcript import Turn
 from ..datasets.dataset import Dataset, explain
 from ..datasets.items import About, Item
+from ..datasets.random_sample import Sample
 from ..run.folder import read_manifest
 from ..run.results import FILE, Key, Result, ResultsFile
 from ..statistics.tie_policy import TiePolicy
@@ -148,7 +149,12 @@ class PastRun(Recording):
         about = self._manifest["data"]
         dataset = Dataset.of(about["name"], items, labels=about["labels"])
         return replace(
-            dataset, digest=about["digest"], location=about["location"], rule=TiePolicy.of(self._manifest)
+            dataset,
+            digest=about["digest"],
+            location=about["location"],
+            rule=TiePolicy.of(self._manifest),
+            columns=about.get("columns", {}),
+            chosen=Sample(**about["sample"]) if "sample" in about else None,
         )
 
 

@@ -80,6 +80,7 @@ def _comparison(
         notes=(
             interval_note(study),
             study.comparison.family,
+            *study.comparison.caution,
             *([str(subject.rule)] if subject.kind == "compare" else []),
             *config_notes(study, [label for pair in pairwise for label in (pair.first, pair.second)]),
         ),
@@ -137,7 +138,11 @@ def matchings(study: Study) -> Iterator[Grid]:
                 *(Column("Δ", best="high", about="difference of the two values"), _P),
             ),
             rows=tuple(rows),
-            notes=(interval_note(study), *config_notes(study, (match.judge for match in matches))),
+            notes=(
+                interval_note(study),
+                *study.comparison.caution,
+                *config_notes(study, (match.judge for match in matches)),
+            ),
         )
 
 

@@ -267,7 +267,7 @@ def dataset_of(manifest: Mapping[str, Any]) -> Dataset | str:
     if name not in ("demo", "demo-pairs") and not where.exists():
         return f"The texts are not shown: {where.name} is no longer where the run read it."
     try:
-        found = load_again(name, location)
+        found = load_again(name, location, data.get("columns"))
     except (JurygraphError, OSError):
         return f"The texts are not shown: {where.name} can no longer be read."
     if found.digest != data.get("digest"):

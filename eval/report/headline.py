@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..analysis import Difference, EvaluationTarget, Judge, Study
-from ..analysis.comparison import FEW
-from ..statistics.resampling import Statistic
+from ..statistics.resampling import Statistic, is_few
 from ..tables import Column
 from ..tables.grid import money, written
 from .labels import MEASURES, by_data, labels_of, main_measure, measure_of
@@ -35,15 +34,15 @@ _DATASETS = 2
 def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str) -> str:
     """Write what can be claimed about the judge that ranks first on a dataset."""
     best, whom = ranked[0], "humans" if subjects[0].labels == "people" else "the synthetic labels"
-    if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
-        return f"no judge agrees with {whom} significantly better than chance"
+    if doubt := _doubt(study, subjects, ranked, metric):
+        return doubt.format(whom)
     if len(ranked) == 1:
         # A judge that rates everything alike on an aspect has no correlation there, and so no average.
         others = len(best_first(study, subjects, metric)) > 1
         which = "the only judge with a value on every aspect" if others else "the only judge"
         return f"{best.label}, {which}, agrees with {whom} significantly better than chance"
     leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
-    # Asked first: of few units p-values come out too small, so a lead is neither confirmed nor put down to chance.
+    # Asked first: of few units there is no p-value, so a lead is neither confirmed nor put down to chance.
     if any(one.few for one in leads):
         return f"{best.label} ranks first, but the data is too little to tell whether it is better"
     if leads and all(one.holds for one in leads):
@@ -52,6 +51,21 @@ def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], 
     if any(one.holds and one.over == base for one in leads) and ranked[1].label != base:
         return f"{best.label} ranks first, but {ranked[1].label} may be as good"
     return f"{best.label} ranks first, but the lead may be due to chance"
+
+
+def _doubt(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str) -> str:
+    """Write why nothing is claimed of any judge; empty where there is an agreement to speak of."""
+    if any(_is_small(study, subjects, each) for each in ranked):
+        return "the data is too little to tell whether a judge agrees with {} better than chance"
+    if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
+        return "no judge agrees with {} significantly better than chance"
+    return ""
+
+
+def _is_small(study: Study, subjects: list[EvaluationTarget], judge: Judge) -> bool:
+    """Tell whether some agreement of the judge is of too few units to tell it from chance."""
+    entries = (study.leaderboard.standing(judge.label, subject.label) for subject in subjects)
+    return any(entry and entry.agreement and is_few(entry.agreement.units) for entry in entries)
 
 
 def _is_agreement(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> bool:
@@ -192,11 +206,11 @@ _BASE, _RUNNER_UP = "the base", "second"
 
 
 def _judged(found: LeadOverRunnerUp) -> str:
+    if found.few:
+        return "from too few groups or items for a p-value"
     if found.p is None:
         return "without a p-value"
     p = f"Holm-adjusted p {_with_sign(written(found.p, _P).text)}"
-    if found.few:
-        return f"from too few groups or items to trust the p-value ({p})"
     return f"significant ({p})" if found.holds else f"not significant ({p})"
 
 
@@ -240,7 +254,7 @@ class LeadOverRunnerUp(NamedTuple):
         over: the label of the other judge.
         difference: the difference with its interval.
         p: the p-value, adjusted by Holm's method; ``None`` if there is none.
-        few: whether there are so few units to resample that ``p`` is too small.
+        few: whether there are too few units to resample for a p-value.
     """
 
     over: str
@@ -267,7 +281,7 @@ def lead(
         found, units = _compared(study, subjects, first, second, measure)
         if found is not None:
             apart = found.difference if first == ahead else _turned(found.difference)
-            return LeadOverRunnerUp(over, apart, found.adjusted, 0 < units < FEW)
+            return LeadOverRunnerUp(over, apart, found.adjusted, is_few(units))
     return None
 
 

@@ -53,7 +53,7 @@ def against_base(study: Study, metric: str) -> Iterator[Grid]:
                 *(Column(name, about=f"difference vs. {base}; {MARK} {_SIGNIFICANT}") for name, _ in columns),
             ),
             rows=rows,
-            notes=(_marks(rows),),
+            notes=(_marks(rows), *study.comparison.caution),
         )
 
 
@@ -128,7 +128,7 @@ def equal_cost(study: Study) -> Iterator[Grid]:
                 ),
             ),
             rows=rows,
-            notes=(f"k: {_BASELINE}", _marks(rows)),
+            notes=(f"k: {_BASELINE}", _marks(rows), *study.comparison.caution),
         )
 
 

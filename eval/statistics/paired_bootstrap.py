@@ -40,7 +40,7 @@ class PairedBootstrap:
         n: rows that both judges and people judged; ``groups``: units drawn; ``left_out``: other rows, by reason.
         first, second: either judge's agreement over these rows; ``None`` where it does not exist.
         difference: first - second, with its interval.
-        p: two-sided bootstrap p-value (see ``two_sided_p``); ``None`` where there is no interval.
+        p: two-sided bootstrap p-value (see ``two_sided_p``); ``None`` where there is no interval, and of few groups.
         skipped: for correlations within groups, groups in which either judge has none; they count for neither.
         resampling: how the interval was made.
     """
@@ -120,9 +120,10 @@ def compare_correlations_within(
     first_known, second_known = (values[in_both] for values in by_group)
     drawn = resampled_means(first_known - second_known, np.arange(len(first_known)), resampling)
     comparison = _comparison(
-        name, rows, (mean_or_none(first_known), mean_or_none(second_known)), drawn, resampling
+        *(name, rows, (mean_or_none(first_known), mean_or_none(second_known)), drawn, resampling),
+        units=len(first_known),
     )
-    return replace(comparison, groups=len(first_known), skipped=int((~in_both).sum()))
+    return replace(comparison, skipped=int((~in_both).sum()))
 
 
 def compare_accuracies(
@@ -294,19 +295,22 @@ def _comparison(
     figures: tuple[float | None, float | None],
     drawn: Floats,
     resampling: Resampling,
+    units: int | None = None,
 ) -> PairedBootstrap:
+    """Make the result; ``units`` is how many were drawn from, where these are not all groups."""
     first, second = figures
+    drawn_from = rows.groups if units is None else units
     difference = None if first is None or second is None else first - second
     interval = resampling.interval(difference, drawn)
     return PairedBootstrap(
         what=what,
         n=len(rows),
-        groups=rows.groups,
+        groups=drawn_from,
         left_out=rows.left_out,
         first=first,
         second=second,
         difference=interval,
-        p=None if interval.low is None else two_sided_p(drawn),
+        p=None if interval.low is None else two_sided_p(drawn, drawn_from),
         skipped=0,
         resampling=resampling,
     )

@@ -7,7 +7,7 @@ together), or single rows where there are no groups. A resample is described by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -207,18 +207,48 @@ def resampled_means(values: Floats, units: Units, resampling: Resampling) -> Flo
     return means[:, 0] if flat else means
 
 
-def two_sided_p(differences: Floats) -> float | None:
+FEWEST_UNITS = 10
+"""Of fewer units no p-value is made and nothing is called significant.
+
+The bootstrap knows chance only from how the units at hand differ. Of n of them there are few distinct resamples (3 of
+two units, 35 of four), whose spread is too small by the factor (n - 1) / n and by more in the tails: a p-value of 0.003
+may stand where the exact one is 0.98. From about ten units on it comes near the nominal level.
+"""
+
+
+def caution(units: Mapping[str, int]) -> str | None:
+    """Write the caution for figures of too few units, by the name of what was judged; None where there are enough.
+
+    >>> caution({"wit": 4, "tact": 80})
+    'fewer than 10 groups or items to resample on wit (4): intervals there are too narrow, and no p-value is given'
+    """
+    few = [f"{name} ({count})" for name, count in units.items() if is_few(count)]
+    if not few:
+        return None
+    return (
+        f"fewer than {FEWEST_UNITS} groups or items to resample on {', '.join(few)}: "
+        "intervals there are too narrow, and no p-value is given"
+    )
+
+
+def is_few(units: int) -> bool:
+    """Tell whether there are too few units to tell a difference from chance; of none there is no figure at all."""
+    return 0 < units < FEWEST_UNITS
+
+
+def two_sided_p(differences: Floats, units: int) -> float | None:
     """Return the two-sided bootstrap p-value that a difference is 0, from the difference in each resample.
 
     Twice the smaller of the shares of resamples on either side of 0 (0 counts for both), each with 1 added above and
     below the line, so that a p-value is never 0; at most 1 (Davison and Hinkley 1997, section 4.2.5). ``None`` where
-    the difference exists in less than half of the resamples, as an interval then does not exist either.
+    the difference exists in less than half of the resamples, as an interval then does not exist either, and where
+    they were drawn from too few units (see ``FEWEST_UNITS``).
 
-    >>> two_sided_p(np.array([0.1, 0.2, 0.3, -0.1]))
+    >>> two_sided_p(np.array([0.1, 0.2, 0.3, -0.1]), units=20)
     0.8
     """
     known = without_nan(differences)
-    if not len(known) or 2 * len(known) < len(differences):
+    if units < FEWEST_UNITS or not len(known) or 2 * len(known) < len(differences):
         return None
     # A difference of exactly 0 counts on both sides, so two equal judges have p = 1.
     fewest = min(int((known <= 0).sum()), int((known >= 0).sum()))

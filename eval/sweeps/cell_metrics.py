@@ -53,12 +53,14 @@ class Measured:
         gains: the cell's agreement less the first cell's, over the rows that both have; empty for the first.
         rows: rows that counted, by subject.
         within: whether correlations are means within groups.
+        units: groups or items that intervals draw from, by subject.
     """
 
     figures: Mapping[MetricKey, Statistic]
     gains: Mapping[MetricKey, Statistic] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
     within: bool = False
+    units: Mapping[str, int] = field(default_factory=dict)
 
 
 def measure(cells: Sequence[CellResult], resampling: Resampling | None = None) -> tuple[Measured, ...]:
@@ -130,11 +132,12 @@ def _measure_cell(table: Rows, base: Rows | None, resampling: Resampling, rule: 
     figures: dict[MetricKey, Statistic] = {}
     gains: dict[MetricKey, Statistic] = {}
     counted: dict[str, int] = {}
+    units: dict[str, int] = {}
     for subject, rows in table.items():
         result = agreement_of(rows, resampling, rule)
         if result is None or not result.n:
             continue
-        counted[subject] = result.n
+        counted[subject], units[subject] = result.n, result.units
         for name, value in figures_of(result, within).items():
             figures[MetricKey(subject, name)] = value
             if base is not None:
@@ -147,7 +150,7 @@ def _measure_cell(table: Rows, base: Rows | None, resampling: Resampling, rule: 
         figures |= {MetricKey(AVERAGE, name): averages.figure(name, figures) for name in names}
         if base is not None:
             gains |= {MetricKey(AVERAGE, name): averages.gain(name, base) for name in names}
-    return Measured(figures, gains, counted, within)
+    return Measured(figures, gains, counted, within, units)
 
 
 def _gain(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..report.chart_style import save
-from ..statistics.resampling import Resampling, Statistic
+from ..statistics.resampling import Resampling, Statistic, caution
 from ..tables import to_csv, to_latex, to_markdown
 from ..tables.grid import CellValue, Column, Grid, text_column
 from .cell_metrics import (
@@ -242,6 +242,13 @@ def notes_of(sweep: Sweep, measured: Sequence[Measured]) -> tuple[str, ...]:
         notes.append(
             "Intervals: 95 %, 1,000 bootstrap resamples of groups, seed 0; gains: over the first cell, paired."
         )
+        # Cells may have judged different rows: the fewest units of each subject count.
+        fewest: dict[str, int] = {}
+        for metrics in measured:
+            for subject, units in metrics.units.items():
+                fewest[subject] = min(units, fewest.get(subject, units))
+        if few := caution(fewest):
+            notes.append(f"Caution: {few}.")
     notes.append(paid(sweep))
     return tuple(notes)
 

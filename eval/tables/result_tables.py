@@ -10,6 +10,7 @@ from rich.console import Group
 from ..agreement import Agreement, PreferenceAgreement, Range, RepeatedAgreement, ScoreAgreement, Statistic
 from ..run.evaluation import Evaluation, Overview
 from ..statistics.correlation import STATISTICS
+from ..statistics.resampling import caution
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY
 from .formats import to_lines
 from .grid import CellValue, Column, Grid, money, text_column
@@ -231,6 +232,8 @@ def _intervals(found: Mapping[Name, Agreement]) -> Iterator[str]:
             f"[low, high]: {100 * how.confidence:.4g} % confidence interval, {how.resamples:,} bootstrap resamples "
             f"of {drawn} {unit}, seed {how.seed}"
         )
+    if few := caution({_called(name): one.units for name, one in found.items()}):
+        yield few
     if alone := [_called(name) for name, one in found.items() if one.n and one.units < 2]:
         yield f"no interval for {', '.join(alone)}: all rows belong to one group or item"
     if (pooled := max(one.repeats for one in found.values())) > 1:

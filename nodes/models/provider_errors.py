@@ -243,12 +243,10 @@ def _http_status(code: object) -> int | None:
 
 def _headers(seen: list[BaseException]) -> dict[str, str]:
     for error in seen:
-        aws = _aws(error, "ResponseMetadata").get("HTTPHeaders")
-        for headers in (
-            *(getattr(place, "headers", None) for place in (error, getattr(error, "response", None))),
-            aws,
-        ):
-            if hasattr(headers, "items"):
+        places = (error, getattr(error, "response", None))
+        held = [getattr(place, "headers", None) for place in places]
+        for headers in (*held, _aws(error, "ResponseMetadata").get("HTTPHeaders")):
+            if headers is not None and hasattr(headers, "items"):
                 return {str(name).lower(): str(value) for name, value in headers.items()}
     return {}
 

@@ -44,11 +44,11 @@ def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> Ending:
     if word := _blocked_prompt(metadata):
         return Ending("filtered", f"The provider's filter refused the prompt ({word}).")
     words = list(_words(metadata))
-    known = [how for word in words if (how := _KNOWN.get(_spelled(word))) is not None]
-    worst = next((how for how in _WORST_FIRST if how in known), None)
+    told = {how: word for word in words if (how := _how(word)) is not None}
+    worst = next((how for how in _WORST_FIRST if how in told), None)
     if worst is None:
         return _unknown(words, text)
-    said = next(word for word in words if _KNOWN.get(_spelled(word)) == worst)
+    said = told[worst]
     return Ending(worst, _problem(worst, said, reasoned=reasoned and not text.strip()))
 
 
@@ -93,6 +93,18 @@ def _words(metadata: Mapping[str, Any]) -> Iterator[str]:
     # Other APIs than the Responses one have their status of HTTP, or none, under this name.
     if isinstance(status := metadata.get("status"), str) and not status.isdecimal():
         yield status
+
+
+def _how(word: str) -> How | None:
+    """Return what a word means; of a word that is not known, what the known one inside of it means, if that is bad.
+
+    A streamed reply has the words of all its parts in a row: ``MAX_TOKENSMAX_TOKENS``.
+    """
+    spelled = _spelled(word)
+    inside = (
+        how for known, how in _KNOWN.items() if how != "complete" and len(known) > 5 and known in spelled
+    )
+    return _KNOWN.get(spelled) or next(inside, None)
 
 
 def _spelled(word: str) -> str:

@@ -1,0 +1,89 @@
+"""``jurygraph check-model``: what a model is tried with, what is said of it, and the exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jurygraph.eval.cli.app import app
+from typer.testing import CliRunner
+
+from .loopback import Answer, Failure, Provider, Request, Text, Usage
+from .loopback_debate import OPENAI
+from .processes import in_this_process
+
+PAID = Usage(input=100, output=20)
+
+
+def checked(name: str = OPENAI) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["check-model", name])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def able(request: Request) -> Answer:
+    """A model that can do all."""
+    if request.parameters.get("max_completion_tokens") or request.parameters.get("max_tokens"):
+        return Text("one\ntwo\nthree", finish="length", usage=PAID)
+    cached = Usage(input=3000, cached=2048, output=20) if len(request.user) > 5000 else PAID
+    if request.form:
+        return Text(fields={"reasoning": "It reads well.", "score": 4}, usage=cached)
+    tops = ({"4": 0.75, "5": 0.25},) if request.parameters.get("logprobs") else ()
+    return Text("It reads well.\nScore: 4", usage=cached, top=tops)
+
+
+def test_a_model_that_can_do_all(provider: Provider) -> None:
+    provider.play(by=able)
+    code, printed = checked()
+    assert code == 0
+    for words in (
+        "asked for as JSON by a schema; a score was read (4)",
+        "given: geval weights scores by them",
+        "several replies to one request",
+        "a reply that is cut off is known as such",
+        "2,048 of 3,000 tokens",
+        "known; this check took 7 calls",
+        "Judges will ask this model for JSON by a schema.",
+    ):
+        assert words in printed
+    assert len(provider.requests) == 7
+
+
+def test_a_model_that_can_do_little_is_usable(provider: Provider) -> None:
+    def by(request: Request) -> Answer:
+        for field in ("temperature", "response_format", "tools", "logprobs"):
+            if field in request.parameters:
+                return Failure(400, f"Unsupported parameter: '{field}'", field, "unsupported_parameter")
+        return Text("It reads well.\nScore: 4", usage=None)
+
+    provider.play(by=by)
+    code, printed = checked("openai:their-own-model")
+    assert code == 0
+    for words in (
+        "geval takes samples",
+        "not kept, or not told",
+        "not known: give it with ?price_in=",
+        "their-own-model takes no temperature",
+        "replies were asked for as text",
+        "Judges will ask this model for words.",
+    ):
+        assert words in printed
+
+
+def test_a_model_of_which_no_score_is_read_is_not_usable(provider: Provider) -> None:
+    provider.play(by=lambda _: Text("I like ferries."))
+    code, printed = checked()
+    assert code == 2
+    assert "No judge can use this model" in printed
+
+
+def test_a_key_that_is_refused_ends_the_check_at_once(provider: Provider) -> None:
+    provider.play(by=lambda _: Failure(401, "Incorrect API key provided.", code="invalid_api_key"))
+    code, printed = checked()
+    assert code == 2
+    assert "the key was refused: check it" in printed
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize(("name", "code"), [("offline", 0), ("nobody:knows", 2)])
+def test_a_name_alone(name: str, code: int, tmp_path: Path) -> None:
+    assert in_this_process("check-model", name, cwd=tmp_path).returncode == code

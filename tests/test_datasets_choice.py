@@ -1,0 +1,181 @@
+"""Which items of a dataset are judged, and which columns of a file: samples and names of one's own."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import Dataset, evaluate, load_dataset
+from jurygraph.eval.datasets.dataset import load_again
+from jurygraph.eval.datasets.items import ScoreItem
+from jurygraph.state import DataError, UsageError
+
+from .processes import Command
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    monkeypatch.chdir(tmp_path)
+    return Command(monkeypatch, capsys)
+
+
+def grouped(groups: int, each: int) -> Dataset:
+    return Dataset.of(
+        "mine",
+        [
+            ScoreItem(id=f"{g}-{n}", group=f"g{g}", source="Noon.", candidate="Rain.", human={"fluency": 3})
+            for g in range(groups)
+            for n in range(each)
+        ],
+    )
+
+
+def lone(count: int) -> Dataset:
+    items = [ScoreItem(id=f"i{n}", source="Noon.", candidate="Rain.") for n in range(count)]
+    return Dataset.of("mine", items)
+
+
+def ids(dataset: Dataset) -> list[str]:
+    return [item.id for item in dataset]
+
+
+@pytest.mark.parametrize("size", [1, 7, 30, 100, 1000])
+def test_a_sample_has_as_many_items_as_asked_in_the_files_order(size: int) -> None:
+    whole = lone(100)
+    sample = whole.sample(size, seed=5)
+    assert len(sample) == len(ids(sample)) == min(size, 100)
+    assert ids(sample) == [id for id in ids(whole) if id in set(ids(sample))]
+
+
+def test_the_same_seed_chooses_the_same_and_another_seed_others() -> None:
+    assert ids(lone(100).sample(20, seed=1)) == ids(lone(100).sample(20, seed=1))
+    assert ids(lone(100).sample(20, seed=1)) != ids(lone(100).sample(20, seed=2))
+    # Written down, so that no version of Python or numpy chooses others for a seed that a paper names.
+    assert ids(lone(10).sample(3, seed=0)) == ["i0", "i4", "i8"]
+
+
+def test_whole_groups_are_drawn_and_the_last_may_be_a_part() -> None:
+    counts = Counter(item.group for item in grouped(50, 4).sample(22, seed=3))
+    assert sorted(counts.values()) == [2, 4, 4, 4, 4, 4]
+
+
+def test_a_larger_sample_holds_the_smaller() -> None:
+    whole = grouped(50, 4)
+    sizes = [set(ids(whole.sample(size, seed=3))) for size in (3, 10, 22, 100, 200)]
+    assert all(smaller < larger for smaller, larger in pairwise(sizes))
+
+
+def test_every_item_is_as_likely_as_any_other() -> None:
+    times = Counter(id for seed in range(2000) for id in ids(lone(20).sample(5, seed)))
+    # Binomial, n = 2000, p = 1/4: a standard deviation is 19.4, and five of them are passed once in a million.
+    assert len(times) == 20
+    assert all(abs(count - 500) < 97 for count in times.values())
+
+
+def test_a_sample_counts_the_aspects_and_the_first_items_of_its_own() -> None:
+    rare = [ScoreItem(id="rare", source="s", candidate="c", human={"relevance": 1})]
+    whole = Dataset.of("mine", [*rare, *lone(50)])
+    without = next(whole.sample(5, seed) for seed in range(50) if "rare" not in ids(whole.sample(5, seed)))
+    assert whole.aspect_names() == ["relevance"]
+    assert without.aspect_names() == []
+    assert ids(without.first(2)) == ids(without)[:2]
+    with pytest.raises(UsageError, match="a sample has 1 item or more, not 0"):
+        whole.sample(0)
+
+
+def manifest(out: Path) -> dict[str, Any]:
+    return dict(json.loads((out / "run.json").read_text()))
+
+
+def judged(out: Path) -> list[str]:
+    return [json.loads(line)["item"] for line in (out / "results.jsonl").read_text().splitlines()]
+
+
+def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed(
+    command: Command, tmp_path: Path
+) -> None:
+    run = ("run", "single", "--data", "demo", "--aspect", "fluency", "--out", "out")
+    assert command(*run, "--sample", "4", "--seed", "7") == 0
+    assert manifest(tmp_path / "out")["data"]["sample"] == {"size": 4, "seed": 7}
+    assert "|sample:seed 7|" in manifest(tmp_path / "out")["signatures"]["single"]
+    first = judged(tmp_path / "out")
+    assert first == ids(load_dataset("demo").sample(4, seed=7))
+    assert command(*run, "--sample", "6", "--seed", "7") == 0
+    assert set(first) < set(judged(tmp_path / "out"))
+    assert len(judged(tmp_path / "out")) == 6
+    assert command(*run, "--sample", "6", "--seed", "8") == 2
+    assert "sample was seed 7, is seed 8" in command.errors
+    assert command("run", "single", "--replies", "out", "--out", "again") == 0
+    assert command("report", "out", "again") == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--data", "demo", "--seed", "3"), "--seed is the seed of --sample"),
+        (("--replies", "x.jsonl", "--sample", "3"), "--sample is about the data: name it with --data"),
+        (("--data", "demo", "--columns", "candidate=summary"), "a dataset has its own"),
+        (("--data", "mine.csv", "--columns", "candidate"), "'candidate' is not of the form FIELD=COLUMN"),
+        (
+            ("--data", "mine.csv", "--columns", "cnadidate=text"),
+            "an item has no field 'cnadidate'; it has annot",
+        ),
+        (("--data", "mine.csv", "--columns", "id=a,id=b"), "'id' is taken from two columns, a and b"),
+    ],
+)
+def test_what_means_nothing_is_refused(command: Command, more: tuple[str, ...], words: str) -> None:
+    assert command("run", "single", *more) == 2
+    assert words in command.errors
+
+
+NAMES = "id=key,group=article,source=text,candidate=summary,human.fluency=rating"
+
+
+def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        'key,article,text,summary,rating,refs\n1,a,Noon.,Rain.,4,"[""Sun.""]"\n2,a,Noon.,Hail.,,\n'
+    )
+    columns = {**dict(pair.split("=") for pair in NAMES.split(",")), "references": "refs"}
+    one, two = load_dataset(path, columns=columns)
+    assert isinstance(one, ScoreItem)
+    assert isinstance(two, ScoreItem)
+    assert (one.id, one.group, one.source, one.candidate) == ("1", "a", "Noon.", "Rain.")
+    assert (one.human, one.references) == ({"fluency": 4.0}, ("Sun.",))
+    assert (two.candidate, two.human, two.references) == ("Hail.", {}, ())
+
+
+def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"id": "a", "source": "s", "candidate": "c", "about": "x"}\n')
+    with pytest.raises(
+        DataError,
+        match=r"mine\.jsonl: no row has anything in the column 'topic'; there are id, source, candidate",
+    ):
+        load_dataset(path, columns={"group": "topic"})
+
+
+def test_a_run_with_columns_of_its_own_says_so_and_its_texts_are_found_again(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.csv").write_text(
+        "key,article,text,summary,rating\n1,a,Noon.,Rain.,4\n2,a,Noon.,Hail.,2\n"
+    )
+    run = ("run", "single", "--data", "mine.csv", "--out", "out")
+    assert command(*run, "--columns", NAMES) == 0
+    assert f"|columns:{NAMES}|" in manifest(tmp_path / "out")["signatures"]["single"]
+    assert judged(tmp_path / "out") == ["1", "2"]
+    data = manifest(tmp_path / "out")["data"]
+    assert ids(load_again(data["name"], data["location"], data["columns"])) == ["1", "2"]
+    assert command("show", "out", "1") == 0
+    assert "Rain." in command.printed
+    assert command(*run) == 2
+
+
+def test_evaluate_takes_a_sample() -> None:
+    done = evaluate("single", load_dataset("demo").sample(3, seed=1), aspects=["fluency"])
+    assert len(done.results) == 3

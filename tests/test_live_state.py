@@ -1,0 +1,291 @@
+"""What every protocol's graph shows while it runs, and what can be done with it then, over the whole registry."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from jurygraph.graphs import debate, more, samre
+from jurygraph.graphs.base import ProtocolGraph
+from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.state import UsageError, Verdict
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import Field
+
+from .test_contract import CASES, task, worst_script
+
+FLAT = [(name, kind) for name, kind in CASES if isinstance(find_protocol(name).build(), ProtocolGraph)]
+"""Protocols whose agents are in their own graph; wrappers have those of others in graphs inside."""
+
+
+def thread(name: str = "t") -> Any:
+    return {"configurable": {"thread_id": name}}
+
+
+def saved(name: str, **settings: Any) -> Any:
+    return find_protocol(name).build(**settings).compile(checkpointer=InMemorySaver(), name=name)
+
+
+def ids(turns: list[Any]) -> list[str]:
+    return [turn["id"] for turn in turns]
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+async def test_every_turn_comes_at_the_top_level_as_plain_json(name: str, kind: str) -> None:
+    custom, updated, final = [], [], {}
+    graph = saved(name)
+    async for mode, event in graph.astream({"task": task(kind)}, thread(), stream_mode=["custom", "updates"]):
+        assert json.loads(json.dumps(event)) == event
+        if mode == "custom":
+            custom.append(event["turn"]["id"])
+        else:
+            updated += [
+                turn["id"] for update in event.values() for turn in (update or {}).get("transcript") or ()
+            ]
+    final = graph.get_state(thread()).values
+    assert sorted(custom) == sorted(updated) == sorted(ids(final["transcript"]))
+    assert len(set(custom)) == len(custom)
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_transcript_scores_and_round_grow_at_the_top_level(name: str, kind: str) -> None:
+    graph = saved(name)
+    verdict = graph.invoke({"task": task(kind)}, thread())["verdict"]
+    states = [snapshot.values for snapshot in reversed([*graph.get_state_history(thread())])]
+    begun = [state for state in states if "scores" in state]
+    for key, size in (("transcript", len), ("scores", len), ("round", int)):
+        sizes = [size(state[key]) for state in begun]
+        assert sizes == sorted(sizes)
+        assert sizes[0] == 0 < sizes[-1]
+    assert begun[-1]["scores"] == verdict["score_by_round"]
+    assert begun[-1]["round"] == verdict["rounds"]
+    assert any(state["transcript"] and not state.get("verdict") for state in begun)
+
+
+@pytest.mark.parametrize(("name", "kind"), FLAT)
+async def test_a_task_of_the_graph_is_one_agent(name: str, kind: str) -> None:
+    spoke: Counter[str] = Counter()
+    async for mode, event in saved(name).astream({"task": task(kind)}, thread(), stream_mode=["tasks"]):
+        if mode == "tasks" and "result" in event:
+            turns = event["result"].get("transcript") or ()
+            speakers = {turn["agent"] for turn in turns}
+            assert len(speakers) <= 1
+            spoke.update(speakers)
+    assert len(spoke) >= 1
+
+
+@pytest.mark.parametrize("name", sorted(protocols()))
+def test_every_conditional_edge_names_its_outcome(name: str) -> None:
+    graph = find_protocol(name).graph
+    for edge in graph.get_graph().edges:
+        if not edge.conditional or name == "repeated":
+            continue
+        outcomes = {
+            outcome for branch in graph.builder.branches[edge.source].values() for outcome in branch.ends
+        }
+        # LangGraph leaves an edge bare whose label would be the name of the node that it leads to.
+        assert (edge.data or edge.target) in outcomes
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_the_verdict_is_explained_by_one_of_its_turns(name: str, kind: str) -> None:
+    result = find_protocol(name).graph.invoke({"task": task(kind)})
+    verdict = Verdict.of(result)
+    [turn] = [turn for turn in result["transcript"] if turn["id"] == verdict.explained_by]
+    assert verdict.explanation
+    assert turn["content"].strip() in verdict.explanation
+
+
+@pytest.mark.parametrize(("name", "kind"), FLAT)
+def test_the_state_can_be_updated_behind_every_node(name: str, kind: str) -> None:
+    graph = saved(name)
+    result = graph.invoke({"task": task(kind)}, thread())
+    history = [*graph.get_state_history(thread())]
+    for snapshot in history:
+        for node in {entry.name for entry in snapshot.tasks} - {"__start__"}:
+            if snapshot.values.get("orders") is None:
+                continue
+            forked = graph.update_state(snapshot.config, {"warnings": ["Edited."]}, as_node=node)
+            assert graph.get_state(forked).values["warnings"][-1] == "Edited."
+    assert result["verdict"]["protocol"] == name
+
+
+@pytest.mark.parametrize(("name", "kind"), FLAT)
+def test_a_run_goes_on_from_every_checkpoint_to_the_same_verdict(name: str, kind: str) -> None:
+    graph = saved(name)
+    first = graph.invoke({"task": task(kind)}, thread())["verdict"]
+    snapshots = [s for s in graph.get_state_history(thread()) if s.next and "round" in s.values]
+    for snapshot in snapshots:
+        again = graph.invoke(None, snapshot.config)["verdict"]
+        assert {**again, "seconds": 0} == {**first, "seconds": 0}
+
+
+def test_nothing_follows_from_a_thread_on_which_nothing_is_prepared() -> None:
+    with pytest.raises(UsageError, match="nothing is prepared"):
+        saved("samre").update_state(thread(), {"warnings": ["Edited."]}, as_node="prepare")
+
+
+def changed(turn: Any) -> Any:
+    """Another value of the same kind on the turn's scale."""
+    value, (low, high) = turn["value"], turn["scale"]
+    other = [high, low] if value != [high, low] else [low, high]
+    return other if isinstance(value, list) else (low if value != low else high)
+
+
+@pytest.mark.parametrize(("name", "kind"), FLAT)
+def test_an_edited_score_counts(name: str, kind: str) -> None:
+    graph = saved(name)
+    before = graph.invoke({"task": task(kind)}, thread())["verdict"]
+    kinds = find_protocol(name).protocol.role_kinds
+    [end] = [s for s in graph.get_state_history(thread()) if s.next == ("conclude",)]
+    scores = [
+        turn
+        for turn in end.values["transcript"]
+        if kinds.get(turn["role"], "scores") in ("scores", "panel") and turn.get("scale") and turn["value"]
+    ]
+    edit = {"id": scores[-1]["id"], "content": "On second thoughts.", "value": changed(scores[-1])}
+    forked = graph.update_state(end.config, {"transcript": [edit]})
+    # The node before is taken to have made the update, so its router is asked anew, and may hold another round.
+    after = graph.invoke(None, forked)
+    assert after["verdict"]["score_by_round"] != before["score_by_round"]
+    [edited] = [turn for turn in after["transcript"] if turn["id"] == edit["id"]]
+    assert (edited["edited"], edited["content"]) == (True, "On second thoughts.")
+    assert len(after["transcript"]) >= len(end.values["transcript"])
+
+
+def objecting(metadata: Any, prompt: str) -> Any:
+    if metadata["form"] == "critique":
+        return {"feedback": "Too high.", "no_issue": False}
+    return {"reasoning": "So.", "score": 4 - metadata["round"]}
+
+
+def test_the_critics_words_are_edited_and_the_debate_goes_on() -> None:
+    model = ScriptedModel(script=objecting)
+    graph = debate.build(models={"*": model}, n=2).compile(checkpointer=InMemorySaver())
+    before = graph.invoke({"task": task("score")}, thread())["verdict"]
+    [then] = [
+        s
+        for s in graph.get_state_history(thread())
+        if s.next == ("commander",)
+        and s.values["round"] == 1
+        and s.values["transcript"][-1]["agent"] == "critic"
+    ]
+    edit = {"id": "critic:1", "content": "NO ISSUE", "value": True}
+    forked = graph.update_state(then.config, {"transcript": [edit]}, as_node="critic")
+    asked = len(model.calls)
+    after = graph.invoke(None, forked)["verdict"]
+    assert (before["stop_reason"], before["score"]) == ("max_rounds", 2.0)
+    assert (after["stop_reason"], after["score"]) == ("no_issue", 4.0)
+    assert len(model.calls) == asked
+
+
+def test_an_advocates_words_are_edited_and_the_court_goes_on() -> None:
+    heard: list[str] = []
+
+    def script(metadata: Any, prompt: str) -> Any:
+        if metadata["role"] == "judge":
+            heard.append(prompt)
+        return worst_script(metadata, prompt)
+
+    graph = samre.build(models={"*": ScriptedModel(script=script)}, jurors=0, max_rounds=1).compile(
+        checkpointer=InMemorySaver()
+    )
+    graph.invoke({"task": task("compare")}, thread())
+    [then] = [s for s in graph.get_state_history(thread()) if s.next == ("judge",)]
+    edit = {"id": "advocate_2:1", "content": "I rest my case on the tides."}
+    graph.invoke(None, graph.update_state(then.config, {"transcript": [edit]}, as_node="advocate"))
+    assert ["I rest my case on the tides." in prompt for prompt in heard] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("edit", "fault"),
+    [
+        ({"id": "scorer:1", "value": 9}, "scorer:1 cannot have the value 9: it takes a number from 1 to 5"),
+        ({"id": "scorer:1", "value": "4"}, "it takes a number from 1 to 5"),
+        ({"id": "critic:1", "value": 3}, "it takes true or false"),
+        ({"id": "critic:7", "value": True}, "no turn has the id 'critic:7'; there are commander:1, scorer:1"),
+    ],
+)
+def test_an_edit_that_cannot_be_is_refused(edit: dict[str, Any], fault: str) -> None:
+    graph = debate.build(models={"*": ScriptedModel(script=objecting)}, n=1).compile(
+        checkpointer=InMemorySaver()
+    )
+    graph.invoke({"task": task("score")}, thread())
+    with pytest.raises(ValueError, match=fault):
+        graph.update_state(thread(), {"transcript": [edit]}, as_node="critic")
+
+
+class Failing(ScriptedModel):
+    """Answers all agents but those who fail for the first time; all who are asked wait for the last of them."""
+
+    failing: tuple[str, ...] = ()
+    asked: list[str] = Field(default_factory=list)
+
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        agent = run_manager.metadata["agent"]
+        first = agent not in self.asked
+        self.asked.append(agent)
+        if first and agent in self.failing:
+            raise RuntimeError(f"{agent} is indisposed")
+        await asyncio.sleep(0.05)
+        return await super()._agenerate(messages, stop, run_manager, **kwargs)
+
+
+FAN_OUTS = [
+    (samre, {"max_rounds": 1}, "juror_3"),
+    (samre, {"max_rounds": 1}, "advocate_1"),
+    (more, {}, "advocate_2_2"),
+    (more, {}, "aggregator_1"),
+    (more, {"aggregate": "best"}, "judge_1_3"),
+    (find_protocol("ensemble"), {}, "referee_2"),
+    (find_protocol("chateval"), {"strategy": "simultaneous", "turns": 1}, "referee_1"),
+]
+
+
+@pytest.mark.parametrize(("module", "settings", "agent"), FAN_OUTS)
+@pytest.mark.parametrize("sync", [True, False])
+def test_an_agent_that_fails_is_asked_again_alone(module: Any, settings: Any, agent: str, sync: bool) -> None:
+    model = Failing(script=worst_script, failing=(agent,), asked=[])
+    graph = module.build(models={"*": model}, **settings).compile(checkpointer=InMemorySaver())
+
+    def go(given: Any) -> Any:
+        if sync:
+            return graph.invoke(given, thread())
+        return asyncio.run(graph.ainvoke(given, thread()))
+
+    with pytest.raises(RuntimeError, match="indisposed"):
+        go({"task": task("compare")})
+    told = Counter(model.asked)
+    verdict = go(None)["verdict"]
+    again = Counter(model.asked) - told
+    orders = 2 if verdict["position_consistent"] is not None else 1
+    assert told[agent] == orders
+    # In two orders the agent failed the first time that it was asked, and answered in the other one.
+    assert again[agent] == 1
+    assert not {other for other in again if other != agent and told[other]}
+
+
+def test_a_thread_goes_on_with_the_settings_that_it_was_begun_with() -> None:
+    model = Failing(script=worst_script, failing=("juror_2",), asked=[])
+    graph = samre.build(models={"*": model}, max_rounds=1).compile(checkpointer=InMemorySaver())
+    with pytest.raises(RuntimeError, match="indisposed"):
+        graph.invoke({"task": task("compare")}, thread(), context={"jurors": 2})
+    told = len(model.asked)
+    with pytest.raises(UsageError, match="begun with jurors=2 and is resumed with jurors=4"):
+        graph.invoke(None, thread(), context={"jurors": 4})
+    assert len(model.asked) == told
+    verdict = graph.invoke(None, thread())["verdict"]
+    assert sum(verdict["details"]["votes"].values()) == 2
+
+
+def test_a_fork_at_a_node_that_does_not_exist_is_refused() -> None:
+    graph = saved("samre")
+    graph.invoke({"task": task("compare")}, thread())
+    with pytest.raises(Exception, match="jury"):
+        graph.update_state(thread(), {"warnings": ["Edited."]}, as_node="jury")

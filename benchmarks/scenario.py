@@ -29,7 +29,7 @@ MODEL = "openai:sim-model"
 FIVE_CALLS = ("--set", "n=2")
 """Of a debate whose Critic always objects: scorer, critic, scorer, critic, scorer."""
 
-_PROGRAM = (sys.executable, "-c", "from jurygraph.eval.cli.app import main; main()")
+_PROGRAM = (sys.executable, "-c", "from jurygraph.eval.cli.start import main; main()")
 _PACKAGES = ("jurygraph", "openai", "langgraph", "langchain-core", "langchain-openai", "uvloop")
 
 

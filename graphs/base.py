@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Generic, NamedTuple
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.config import patch_config, set_config_context
 from langgraph.graph import START, StateGraph
@@ -24,7 +23,7 @@ from langgraph.types import Send
 
 from ..nodes.agent_runtime import AgentRuntime
 from ..nodes.answer_orders import as_shown
-from ..nodes.bound_judge import BoundJudge, Models
+from ..nodes.bound_judge import BoundJudge, Models, split_models
 from ..nodes.round_scores import scores_of_roles
 from ..nodes.sync_bridge import run_blocking
 from ..state.errors import UsageError
@@ -94,13 +93,11 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             input_schema=input_schema_of(protocol.kinds),
             output_schema=JudgeOutput,
         )
-        chats = {role: m for role, m in (models or {}).items() if isinstance(m, BaseChatModel)}
-        names = {role: m for role, m in (models or {}).items() if role not in chats}
-        given = {**(fields or {}), **({"models": names} if names else {})}
+        given, own = split_models(models, fields or {})
         bound = make_settings(settings_class, settings, given)
         self.protocol = protocol
         self.bound_judge: BoundJudge[SettingsT] = BoundJudge(
-            protocol.name, protocol.roles, bound, chats, protocol.templates
+            protocol.name, protocol.roles, bound, own, protocol.templates
         )
         self._scores = scores or scores_of_roles(protocol.role_kinds)
 

@@ -27,7 +27,7 @@ from .models.send import invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_templates import Prompt, Prompts
 from .repairs import copy_warning, repair_request, value_alone
-from .replies import Shown
+from .replies import LONGEST_READ_WHOLE, Shown
 
 SAMPLING_TEMPERATURE = 1.0
 """Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""
@@ -163,7 +163,7 @@ class AgentRuntime(Generic[SettingsT]):
         parameters = {**question.parameters, "temperature": self._sampling_temperature(question)}
         question = replace(question, parameters=parameters)
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
-        turns = [self._sample_turn(question, reply, model.label) for _, reply in sampled]
+        turns = [await self._sample_turn(question, reply, model.label) for _, reply in sampled]
         unpublished, warnings = turns, tuple(model.warnings)
         if all(turn["value"] is None for turn in turns):
             answer = await self._repair_first_sample(question, sampled, turns[0]["id"])
@@ -189,7 +189,7 @@ class AgentRuntime(Generic[SettingsT]):
         model, calls, replies = call.model, [call], [reply]
         while True:
             try:
-                content, value = read(question.reader, replies[-1])
+                content, value = await _read(question, replies[-1])
             except ReplyError as error:
                 turn = self._turn(id, question, replies, replies[-1].text, None, model.label)
                 self.publish_turn(turn, error.problem)
@@ -224,10 +224,10 @@ class AgentRuntime(Generic[SettingsT]):
             invalidate([call for call, _ in sampled[1:]])
             raise
 
-    def _sample_turn(self, question: Question, reply: Reply, model: str) -> Turn:
+    async def _sample_turn(self, question: Question, reply: Reply, model: str) -> Turn:
         """Make the turn of one sample; its value is None if the reply cannot be read."""
         try:
-            content, value = read(question.reader, reply)
+            content, value = await _read(question, reply)
         except ReplyError:
             content, value = reply.text, None
         return self._turn(self.turn_ids.next(question.agent), question, [reply], content, value, model)
@@ -291,6 +291,13 @@ class AgentRuntime(Generic[SettingsT]):
             if key is not None and key in self.models:
                 return key
         raise KeyError(f"no model for {role}, and none for all")
+
+
+async def _read(question: Question, reply: Reply) -> tuple[str, Value]:
+    """Read a reply to a question as ``read`` does; a long one in a thread, so that other calls go on."""
+    if len(reply.text) > LONGEST_READ_WHOLE:
+        return await asyncio.to_thread(read, question.reader, reply)
+    return read(question.reader, reply)
 
 
 def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:

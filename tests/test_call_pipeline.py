@@ -178,21 +178,33 @@ def test_a_limit_on_cost_needs_prices(provider: Provider, tmp_path: Path) -> Non
     assert provider.requests == []
 
 
-@pytest.mark.parametrize(
-    "most", [{"max_cost": 0.001}, {"max_tokens": 5_000}], ids=lambda limit: next(iter(limit))
-)
-def test_replies_that_do_not_say_what_they_took_are_no_way_round_a_budget(
-    provider: Provider, tmp_path: Path, most: dict[str, Any]
+ODD_USAGE: dict[str, Any] = {
+    "none": None,
+    "negative": Usage(input=-100_000, output=-5_000),
+    "beyond all measure": Usage(input=10**30, output=10**30),
+    "words": Usage(input="lots", output="some"),  # type: ignore[arg-type]
+    "parts": Usage(input=100.5, output=20.25),  # type: ignore[arg-type]
+    "more cached than sent": Usage(input=100, cached=100_000, output=20),
+}
+BUDGETS: list[dict[str, Any]] = [{"max_cost": 0.001}, {"max_tokens": 5_000}]
+
+
+@pytest.mark.parametrize("usage", ODD_USAGE.values(), ids=ODD_USAGE)
+@pytest.mark.parametrize("most", BUDGETS, ids=lambda limit: next(iter(limit)))
+def test_replies_that_do_not_say_what_they_took_are_kept_and_no_way_round_a_budget(
+    provider: Provider, tmp_path: Path, most: dict[str, Any], usage: Usage | None
 ) -> None:
-    provider.play(by=lambda request: Text("Fine.\nScore: 4", usage=None))
-    data, out = dataset(tmp_path, 100), tmp_path / "out"
+    provider.play(by=lambda request: Text("Fine.\nScore: 4", usage=usage))
+    data, out = dataset(tmp_path, 60), tmp_path / "out"
     options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out, "concurrency": 4, **most}
     stopped = evaluate("single", data, **options)
-    assert (stopped.stopped, stopped.results[0].cost_usd) == ("budget", None)
-    assert 2 <= len(provider.requests) <= 30
+    assert (stopped.stopped, len(stopped.failed)) == ("budget", 0)
+    assert {line.cost_usd for line in stopped.results} == {None}
     made = len(provider.requests)
+    assert len(stopped.results) == made < 60
     assert evaluate("single", data, **options).stopped == "budget"
     assert len(provider.requests) <= made + 2, "what earlier starts have spent was forgotten"
+    assert most_repeated(provider) == 1
 
 
 def test_a_reply_that_cannot_be_read_is_kept_and_not_paid_again(

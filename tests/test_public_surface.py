@@ -18,7 +18,7 @@ SURFACE = {
         "Dataset Evaluation Result Study Sweep aevaluate agreement asweep evaluate load_dataset measure sweep"
     ),
     "jurygraph.nodes.replies": (
-        "ReplyError Shown contains_no_issue declares_no_issue read_pair read_score read_vote"
+        "LONGEST_READ_WHOLE ReplyError Shown contains_no_issue declares_no_issue read_pair read_score read_vote"
     ),
     "jurygraph.state": (
         "ASPECTS Aspect CompareTask DataError DebateSettings InputError JudgeInput JudgeOutput JudgeState "

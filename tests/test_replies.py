@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 import pytest
 from jurygraph.nodes.delimiters import fence
 from jurygraph.nodes.replies import (
+    LONGEST_READ_WHOLE,
     ReplyError,
     contains_no_issue,
+    declarations,
     declares_no_issue,
+    pairs,
     read_pair,
     read_score,
     read_vote,
+    scores,
+    votes,
 )
 
 STATED_SCORES = [
@@ -916,8 +922,53 @@ PIECES = [
 # A reader that is not linear would take hours over these.
 @pytest.mark.parametrize("piece", PIECES)
 def test_long_replies_are_read_at_all(piece: str) -> None:
-    reply = (piece * (200_000 // len(piece) + 1))[:200_000]
+    reply = (piece * (1_000_000 // len(piece)))[:1_000_000]
     for read in (read_score, read_pair, read_vote):
         with contextlib.suppress(ReplyError):
             assert read(reply) is not None
     assert declares_no_issue(reply) in {True, False}
+
+
+READINGS = [
+    (read_score, "Score: 4", 4.0),
+    (read_pair, "Final scores: (8, 7)", (8.0, 7.0)),
+    (read_vote, "[[A]]", "1"),
+    (declares_no_issue, "NO ISSUE", True),
+]
+FILLER = "The text goes on about its bees.\n"
+
+
+@pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
+@pytest.mark.parametrize("filler", [FILLER, '"It says so."\n', "```\ncode\n```\n", "> quoted\n"])
+def test_a_long_reply_keeps_its_verdict_at_either_end(
+    read: Callable[[str], object], verdict: str, value: object, filler: str
+) -> None:
+    long = filler * (200_000 // len(filler))
+    assert read(f"{long}\n{verdict}") == value
+    if read is not read_pair:
+        assert read(f"{verdict}\n\n{long}") == value
+    assert read(f"<think>{long}{verdict}</think>\n{verdict}") == value
+
+
+@pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
+def test_of_a_long_reply_no_more_is_searched_than_of_a_shorter_one(
+    read: Callable[[str], object], verdict: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+    for module in (scores, pairs, votes, declarations):
+        original = module.unmarked
+        monkeypatch.setattr(
+            module, "unmarked", lambda text, do=original: searched.append(len(text)) or do(text)
+        )
+    for times in (1_000, 4_000, 20_000):
+        assert read(FILLER * times + verdict) == value
+    assert max(searched) <= LONGEST_READ_WHOLE
+
+
+@pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
+def test_a_reply_beyond_all_measure_is_refused(
+    read: Callable[[str], object], verdict: str, value: object
+) -> None:
+    assert read(verdict.rjust(1_000_000)) == value
+    with pytest.raises(ReplyError, match="1,000,001 characters; no more than 1,000,000 are read"):
+        read(verdict.rjust(1_000_001))

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from ...state.errors import ReplyError
 from .declarations import contains_no_issue, declares_no_issue
+from .own_words import LONGEST_READ_WHOLE
 from .pairs import read_pair
 from .scores import read_score
 from .shown import Shown
 from .votes import read_vote
 
 __all__ = [
+    "LONGEST_READ_WHOLE",
     "ReplyError",
     "Shown",
     "contains_no_issue",

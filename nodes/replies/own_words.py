@@ -62,7 +62,7 @@ def _plainer(code: int) -> str | None:
 
 _NEWLINES = re.compile(r"\r\n|[\r\v\f]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-_BLANKS = re.compile(r"[ \t]++")
+_BLANKS = re.compile(r"[ \t]{2,}+|\t")
 _MARGINS = re.compile(r" ?\n ?")
 _EMPTY_LINES = re.compile(r"\n{3,}+")
 # Runs of punctuation are cut to three: they say nothing, and make patterns slow.
@@ -78,6 +78,9 @@ _MARKUP_QUOTE = re.compile(r"<(/?)(blockquote|pre|code|q|quote)>", re.IGNORECASE
 _STRUCK = re.compile(r"~~[^~\n]{1,80}~~")
 _WHOLE_FENCE = re.compile(r"\A(```|~~~)[^\n`~]{0,40}\n(.*)\n\1\Z", re.DOTALL)
 _CLOSING_OBJECT = re.compile(r"\n(?:```|~~~)(?:json|JSON)? ?\n(\{[^`~]*\})\n(?:```|~~~)\Z")
+LONGEST_READ_WHOLE = 10_000
+"""Of a longer reply, in characters and without quotations and reasoning in tags, only the ends are read."""
+_HEAD, _TAIL = 2_000, 6_000
 _ESCAPES = {r"\n": "\n", r"\t": " ", r"\"": '"', r"\'": "'", r"\\": "\\", r"\r": "\n"}
 
 
@@ -111,9 +114,18 @@ def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
     text, closing_object = _split_closing_object(text, keep=keep)
     text = _BLOCK_QUOTE.sub(rf"{GAP}\1{GAP}" if keep else GAP, text)
     text = _without_thoughts(_without_sections(text))
-    text = _without_code(text, answers=answers, keep=keep)
+    text = _both_ends(_without_code(text, answers=answers, keep=keep))
     text = _without_markup_quotes(text, keep=keep)
     return without_quotes(_STRUCK.sub(_PAIR, text), answers=answers, keep=keep) + closing_object
+
+
+def _both_ends(text: str) -> str:
+    """Return the beginning and the end of a text that is longer than replies are, which keep their verdict there."""
+    if len(text) <= LONGEST_READ_WHOLE:
+        return text
+    head, tail = text[:_HEAD], text[-_TAIL:]
+    # An odd number of gaps means that a quotation is open.
+    return f"{head}{GAP * (head.count(GAP) % 2)}\n{GAP * (tail.count(GAP) % 2)}{tail}"
 
 
 def _split_closing_object(text: str, *, keep: bool) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from .json_fields import Field, closing_fields, fields, spelled
 from .lexicon import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, marked, qualifier_of
 from .numbers import NUMBER, ScaleRemover, Statement, ends_phrase, value_at, value_of, written
 from .own_words import own_words, plain, unmarked
-from .reply_errors import contradictory, off_scale, other_scale, repeated, unreadable
+from .reply_errors import bounded, contradictory, off_scale, other_scale, repeated, unreadable
 from .reprints import RepeatedError, own_findings
 from .shown import NOTHING, Shown
 
@@ -109,7 +109,7 @@ _REVISION = re.compile(
 # The keys of a JSON reply that name a text: ``score_1``, ``first``, ``assistant_b_rating``.
 _KEY = re.compile(r"(?:^|_)(?P<side>[12ab]|first|second|one|two)(?:_(?:scores?|ratings?|totals?|final))*$")
 # The last ones count; without a limit, a reply full of tuples would take long for nothing.
-_MOST_TUPLES = 1000
+_MOST_TUPLES = 200
 # Scores of the two texts that are this close are one statement.
 _CLOSE = 20
 _FIRST_SIDES = ("1", "a", "first", "one", "①")
@@ -136,7 +136,7 @@ def read_pair(
     >>> read_pair("Relevance: [18, 15]\\nFinal scores: (95, 87)", low=6, high=120)
     (95.0, 87.0)
     """
-    whole = plain(text)
+    whole = plain(bounded(text))
     entries = fields(whole)
     words = "" if entries is not None else unmarked(own_words(whole, keep=bool(shown)))
     found = _from_fields(entries) if entries is not None else _from_words(text, words, low, high, shown)

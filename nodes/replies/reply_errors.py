@@ -23,6 +23,22 @@ _REFUSAL = re.compile(
 _OPENING = 400
 
 
+LONGEST = 1_000_000
+
+
+def bounded(reply: str) -> str:
+    """Return the reply if it is short enough to be read.
+
+    Raises:
+        ReplyError: it is longer than any agent's reply.
+    """
+    if len(reply) <= LONGEST:
+        return reply
+    problem = f"The reply has {len(reply):,} characters; no more than {LONGEST:,} are read."
+    # As one that ran into a limit: it is asked for again without being sent back.
+    raise ReplyError(problem, reply, "cut_off")
+
+
 def off_scale(reply: str, value: float, low: float, high: float) -> ReplyError:
     """Return the error of a reply that states a value outside the scale."""
     problem = f"The reply states {written(value)}, which is off the scale {written(low)} to {written(high)}."

@@ -62,7 +62,7 @@ class _Origin(NamedTuple):
 
 _OWN = _Origin()
 # Each removal takes every copy of a reprinted statement, so that a reply needs few.
-_MOST_REMOVALS = 40
+_MOST_REMOVALS = 12
 _MOST_COPIES = 200
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from .json_fields import Field, closing_fields, fields, spelled
 from .numbers import ScaleRemover, Statement, Strength, value_of, written
 from .own_words import own_words, plain, unmarked
-from .reply_errors import contradictory, off_scale, other_scale, repeated, unreadable
+from .reply_errors import bounded, contradictory, off_scale, other_scale, repeated, unreadable
 from .reprints import RepeatedError, own_findings
 from .score_statements import counting, merged, stated
 from .shown import NOTHING, Shown
@@ -71,7 +71,7 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
         ...
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
-    whole = plain(text)
+    whole = plain(bounded(text))
     if letters is not None:
         return read_letter(text, whole, low, letters, cut_off=cut_off)
     entries = fields(whole)

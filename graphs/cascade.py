@@ -79,7 +79,7 @@ def cascade(
         gap: two answers whose scores differ by less are too close to each other.
 
     Raises:
-        pydantic.ValidationError: a reason that does not exist, or a ``gap`` below 0.
+        InputError: a reason that does not exist, or a ``gap`` below 0.
 
     >>> from jurygraph.graphs import debate, single
     >>> graph = cascade(single.build(), debate.build(n=1), gap=0.5).compile()

@@ -134,7 +134,7 @@ def build(
         **fields: single settings, such as ``turns=3`` or ``roles="coding"``; they win over ``settings``.
 
     Raises:
-        pydantic.ValidationError: a setting that does not exist or cannot be so.
+        InputError: a setting that does not exist or cannot be so.
         UsageError: a role that the protocol does not have, or a file of roles that cannot be read.
 
     >>> graph = build(roles=["critic", "scientist"], turns=1).compile()

@@ -178,7 +178,7 @@ def build(
         **fields: single settings, such as ``n=2`` or ``persona="plain"``; they win over ``settings``.
 
     Raises:
-        pydantic.ValidationError: a setting that does not exist or cannot be so.
+        InputError: a setting that does not exist or cannot be so.
         UsageError: a role that the protocol does not have.
 
     >>> graph = build(n=2, persona="moderate").compile()

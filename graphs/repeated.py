@@ -76,7 +76,7 @@ def repeated(
         by: the mean of the runs' scores, or what more than half of them say (else the mean).
 
     Raises:
-        pydantic.ValidationError: a ``k`` below 1, or a ``by`` that does not exist.
+        InputError: a ``k`` below 1, or a ``by`` that does not exist.
 
     >>> from jurygraph.graphs import debate
     >>> graph = repeated(debate.build(n=1), k=2).compile()
@@ -310,7 +310,7 @@ def build(
         **fields: single settings, such as ``of="chateval"``, ``inner={"turns": 1}`` or ``k=5``.
 
     Raises:
-        pydantic.ValidationError: a setting that does not exist or cannot be so, here or in the protocol inside.
+        InputError: a setting that does not exist or cannot be so, here or in the protocol inside.
         UsageError: a protocol that does not exist, or a role that it does not have.
 
     >>> graph = build(of="single", k=2).compile()

@@ -182,6 +182,26 @@ def test_bad_usage_is_exit_code_2_and_a_clear_line(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_warning_is_one_line_before_any_call(tmp_path: Path) -> None:
+    item = {"id": "a", "source": "Do fish sleep?", "candidate": "They rest.", "fact": "Fish rest."}
+    (tmp_path / "own.jsonl").write_text(json.dumps(item) + "\n")
+    command = ("run", "debate", "--data", "own.jsonl", "--aspect", "coherence", "--dry-run")
+    done = jurygraph(*command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    [line] = done.stderr.splitlines()
+    assert line.startswith("Warning: ")
+    assert "coherence is rated as topical-chat/coherence" in line
+
+
+def test_lists_and_objects_may_be_set_as_json(tmp_path: Path) -> None:
+    roles = 'roles=["critic", {"name": "Nurse", "description": "You look for harm."}]'
+    command = ("run", "chateval", "--data", "demo", "--limit", "1", "--aspect", "fluency", "--out", "out")
+    done = in_this_process(*command, "--set", roles, "--set", "turns=1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    [line] = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    assert len(json.loads(line)["transcript"]) == 2
+
+
 def test_an_item_that_is_not_there(finished: Path) -> None:
     done = in_this_process("show", "out", "nobody", cwd=finished)
     assert (done.returncode, "its items are lighthouse-good" in done.stderr) == (2, True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
@@ -184,7 +185,9 @@ def _about(
 def main() -> NoReturn:
     """Run the program; an error that the user can fix is printed in one line, without a traceback."""
     try:
-        app(prog_name="jurygraph")
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app(prog_name="jurygraph")
     except JurygraphError as error:
         _fail(str(error))
     except ValidationError as error:
@@ -200,5 +203,14 @@ def main() -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
-    Console(stderr=True).print(Text.assemble(("error: ", "bold red"), redact(message)), soft_wrap=True)
+    _tell("error: ", "bold red", message)
     sys.exit(BAD_USAGE)
+
+
+def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    """Print a warning in one line, without the place in the code that gave it."""
+    _tell("Warning: ", "yellow", str(message))
+
+
+def _tell(what: str, style: str, message: str) -> None:
+    Console(stderr=True).print(Text.assemble((what, style), redact(message)), soft_wrap=True)

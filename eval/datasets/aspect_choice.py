@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
+import warnings
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -15,8 +14,6 @@ from ...state.errors import DataError, UsageError
 from .dataset import Dataset
 from .files import read_bytes
 from .items import ScoreItem
-
-log = logging.getLogger("jurygraph.data")
 
 
 def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspect]:
@@ -43,25 +40,20 @@ def choose_aspects(dataset: Dataset, names: Sequence[str | Aspect]) -> list[Aspe
 
 
 def warn_of_shared_names(dataset: Dataset, names: Sequence[str | Aspect]) -> None:
-    """Log which wording a judge will be given for each bare name that several benchmarks have for different things."""
+    """Warn which wording a judge will be given for each bare name that several benchmarks have for different things."""
     if dataset.kind == "compare" or dataset.family is not None:
         return
     for name in names or dataset.aspect_names():
         if isinstance(name, str) and len(shared := full_names(name)) > 1:
-            chosen = next(full for full in shared if ASPECTS[full] == _aspect(dataset, name))
-            _warn(dataset.location, name, chosen, tuple(full for full in shared if full != chosen))
-
-
-# Once for each dataset: a sweep plans many runs over the same one.
-@lru_cache
-def _warn(location: str, name: str, chosen: str, others: tuple[str, ...]) -> None:
-    aspect = ASPECTS[chosen]
-    log.warning(
-        "%s: the aspect %s is rated as %s (a %s and its %s, on a scale from %g to %g); for another wording, name it in "
-        "full: %s",
-        *(location, name, chosen, aspect.source_name, aspect.candidate_name, aspect.low, aspect.high),
-        " or ".join(f"--aspect {other}" for other in others),
-    )
+            aspect = _aspect(dataset, name)
+            others = [f"--aspect {full}" for full in shared if ASPECTS[full] != aspect]
+            chosen = next(full for full in shared if ASPECTS[full] == aspect)
+            warnings.warn(
+                f"{dataset.location}: the aspect {name} is rated as {chosen} (a {aspect.source_name} and its "
+                f"{aspect.candidate_name}, on a scale from {aspect.low:g} to {aspect.high:g}); for another wording, "
+                f"name it in full: {' or '.join(others)}",
+                stacklevel=2,
+            )
 
 
 def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:

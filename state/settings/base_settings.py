@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from ..checked import Checked, shortened
 from ..errors import Fault, InputError
@@ -161,6 +161,13 @@ class Settings(Checked):
     def names(cls) -> list[str]:
         """Return the names of the settings, those that every protocol has at the end."""
         return sorted(cls.model_fields, key=lambda name: name in Settings.model_fields)
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _one_for_all(cls, models: Any) -> Any:
+        """Take one model alone, a name or one with parameters, as that of all roles."""
+        alone = isinstance(models, str | ModelSpec) or (isinstance(models, Mapping) and "name" in models)
+        return {"*": models} if alone else models
 
     def over(self, base: Self) -> Self:
         """Return ``base`` with the fields that were set explicitly here; ``models`` are combined role by role."""

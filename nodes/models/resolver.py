@@ -26,6 +26,7 @@ from .loaded_model import Connections, LoadedModel, identity_of_name, label_of
 from .loop_clients import close as close_connections
 from .loop_clients import stop_redirects
 from .model_chains import Chain, chats_in, check_chain, choices, resolved
+from .provider_errors import shown_cause
 from .redirects import HOOKS
 
 OFFLINE = ModelSpec(name="offline")
@@ -159,7 +160,7 @@ def _registered(spec: ModelSpec) -> BaseChatModel:
     except Exception as error:  # whatever somebody else's client raises about a name or a key
         raise UsageError(
             f"the provider {provider!r} cannot make {spec}: {type(error).__name__}: {error}"
-        ) from error
+        ) from shown_cause(error)
     if not isinstance(chat, BaseChatModel):
         raise UsageError(
             f"the provider {provider!r} made a {type(chat).__name__}, not a LangChain chat model (BaseChatModel)"

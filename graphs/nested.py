@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Generic, NamedTuple, NotRequired, TypeVar
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph import StateGraph
@@ -22,8 +21,9 @@ from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import Runtime, get_runtime
 from typing_extensions import TypedDict
 
-from ..nodes.bound_judge import BoundJudge, Models
+from ..nodes.bound_judge import BoundJudge, Models, split_models
 from ..nodes.models.loaded_model import LoadedModel
+from ..nodes.models.resolver import OwnModel
 from ..nodes.prompt_templates import Prompts
 from ..state.call_counts import CallsByRole, Can
 from ..state.errors import InputError, UsageError
@@ -155,6 +155,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
     Attributes:
         bound_judge: the judge as bound: its settings and models.
         kinds: kinds of task that it takes, as bound.
+        graph: its graph, as bound.
         slot: for the wrapper's node.
     """
 
@@ -162,13 +163,13 @@ class NestedJudge(Generic[WrapperSettingsT]):
         self,
         bound: WrapperSettingsT,
         place: str,
-        chats: Mapping[str, BaseChatModel],
+        own: Mapping[str, OwnModel],
     ) -> None:
-        self._bound, self._place, self._chats = bound, place, chats
+        self._bound, self._place, self._own = bound, place, own
         roles = roles_by_place(bound)
         self._roles, self._all_roles = roles[place], [role for of_one in roles.values() for role in of_one]
         name = self._named(bound)
-        graph = self._build(name, bound.handed_to(place))
+        self.graph = graph = self._build(name, bound.handed_to(place))
         self.bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
         self.kinds = kinds_of(graph)
         self._graphs = {name: graph}
@@ -213,10 +214,10 @@ class NestedJudge(Generic[WrapperSettingsT]):
         """Build the graph with the caller's chat models; models in the judge's own settings win."""
         own = getattr(self._bound, self._bound.places[self._place]).get("models") or {}
         # A chat model object would win over a name that the judge's settings give for the same role.
-        chats = {
-            role: chat for role, chat in self._chats.items() if role not in own and self._has(name, role)
+        models = {
+            role: one.model for role, one in self._own.items() if role not in own and self._has(name, role)
         }
-        graph: Compiled = find_protocol(name).build(self._settings(name, given), chats).compile(name=name)
+        graph: Compiled = find_protocol(name).build(self._settings(name, given), models).compile(name=name)
         return graph
 
     def _settings(self, name: str, given: Mapping[str, Any]) -> Settings:
@@ -248,13 +249,12 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
         models: Models | None,
         fields: Mapping[str, Any],
     ) -> None:
-        chats = {role: model for role, model in (models or {}).items() if isinstance(model, BaseChatModel)}
-        names = {role: model for role, model in (models or {}).items() if role not in chats}
-        # Names of models are settings and go into the settings; chat model objects cannot be, and are kept apart.
-        given = make_settings(settings_class, settings, {**fields, **({"models": names} if names else {})})
+        # Names of models are settings and go into the settings; model objects cannot be, and are kept apart.
+        named, own = split_models(models, fields)
+        given = make_settings(settings_class, settings, named)
         roles = dict.fromkeys(role for of_one in roles_by_place(given).values() for role in of_one)
-        super().__init__(protocol.name, tuple(roles), given, chats)
-        self.inside = {place: NestedJudge(given, place, chats) for place in given.places}
+        super().__init__(protocol.name, tuple(roles), given, own)
+        self.inside = {place: NestedJudge(given, place, own) for place in given.places}
         held = {given.places[place]: judge.described() for place, judge in self.inside.items()}
         self.bound = given.model_copy(update=held)
 

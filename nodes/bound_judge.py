@@ -11,21 +11,61 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 
 from ..state.errors import UsageError
 from ..state.settings import ModelSpec, Settings, SettingsT, resolve_settings
 from .agent_runtime import AgentRuntime
 from .models import prices, resolver
 from .models.loaded_model import LoadedModel
+from .models.resolver import OwnModel
 from .prompt_templates import Prompts
 from .server_rules import check_caller
 
 DEFAULT_TEMPERATURE = 0.0
 """Used with a model chosen by name, where neither it nor the settings say otherwise (DEBATE, E.1; ChatEval, 3.1)."""
 
-Models = Mapping[str, "str | dict[str, Any] | ModelSpec | BaseChatModel"]
-"""From a role, one agent's name, or ``"*"`` for all others, to a chat model or the name of one."""
+Model = str | dict[str, Any] | ModelSpec | Runnable[Any, Any]
+"""The name of a chat model, a chat model, or a runnable made of chat models."""
+
+Models = Model | Mapping[str, Model]
+"""One model for all, or from a role, one agent's name, or ``"*"`` for all others, to a model."""
+
+
+def split_models(
+    models: Models | None, fields: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, OwnModel]]:
+    """Split the models given to ``build`` into names, which are settings, and objects, which cannot be.
+
+    Args:
+        models: as given.
+        fields: the settings given by name; a model for all may be among them as ``model``.
+
+    Returns:
+        The fields with the names as ``models``; and the objects by role.
+
+    Raises:
+        UsageError: something that is no model.
+    """
+    given = {**fields}
+    roles = {"*": given.pop("model")} if "model" in given else {}
+    roles.update(by_role(models))
+    own = {role: OwnModel(model) for role, model in roles.items() if not _is_name(model)}
+    if names := {role: model for role, model in roles.items() if role not in own}:
+        given["models"] = names
+    return given, own
+
+
+def by_role(models: Models | None) -> Mapping[str, Any]:
+    """Return the model of each role; one model alone is that of all."""
+    if models is None:
+        return {}
+    # A name with its parameters is a mapping, too; no role is called ``name``.
+    return models if isinstance(models, Mapping) and "name" not in models else {"*": models}
+
+
+def _is_name(model: object) -> bool:
+    return isinstance(model, str | Mapping | ModelSpec)
 
 
 class BoundJudge(Generic[SettingsT]):
@@ -42,16 +82,16 @@ class BoundJudge(Generic[SettingsT]):
         protocol: str,
         roles: Sequence[str],
         bound: SettingsT,
-        chats: Mapping[str, BaseChatModel],
+        own: Mapping[str, OwnModel],
         templates: Path | None = None,
     ):
         self.protocol = protocol
         self.roles = roles
         self.bound = bound
         self.templates = templates
-        self._own = {role: resolver.wrap(chat) for role, chat in chats.items()}
+        self._own = own
         self._prompts: dict[str | None, Prompts] = {None: Prompts.bundled(templates)}
-        self._check_roles([*bound.models, *chats])
+        self._check_roles([*bound.models, *own])
 
     def settings(self, context: object) -> SettingsT:
         """Return the settings of a run with this context; see ``resolve_settings``."""
@@ -98,7 +138,8 @@ class BoundJudge(Generic[SettingsT]):
         self._check_roles(of_run)
         # Later entries win: the offline judge, the settings' names, chat model objects, the run's own names.
         chosen: dict[str, ModelSpec | LoadedModel] = {"*": resolver.OFFLINE}
-        chosen.update({**settings.models, **self._own, **of_run})
+        own = {role: model.loaded() for role, model in self._own.items()}
+        chosen.update({**settings.models, **own, **of_run})
         return {role: _with_parameters(model, settings) for role, model in chosen.items()}
 
     def _load(

@@ -14,30 +14,33 @@ from typing import Any
 import pytest
 from jurygraph.graphs import ensemble, single
 from jurygraph.graphs.repeated import build as build_repeated
-from jurygraph.state import Verdict
-from langchain_anthropic import ChatAnthropic
+from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models.prices import cost_usd
+from jurygraph.state import ModelSpec, UsageError, Verdict
+from langchain.chat_models import init_chat_model
 from langchain_core.caches import InMemoryCache
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_groq import ChatGroq
 from langchain_mistralai import ChatMistralAI
 from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from .loopback import Answer, Provider, Request
+from .loopback import Answer, Failure, Provider, Request
 from .loopback_chats import Chats, chats_server
 from .loopback_debate import OPENAI, SCORE_TASK
 from .processes import HANG_GUARD
 
+KEY = SecretStr("test-key")
+
 
 def openai_chat(provider: Provider, **fields: Any) -> ChatOpenAI:
-    return ChatOpenAI(
-        model="gpt-4o-mini", base_url=provider.openai_url, api_key=SecretStr("test-key"), **fields
-    )
+    return ChatOpenAI(model="gpt-4o-mini", base_url=provider.openai_url, api_key=KEY, **fields)
 
 
 def scoring(*scores: float) -> Any:
@@ -107,9 +110,6 @@ def chats() -> Iterator[Chats]:
         yield server
 
 
-KEY = SecretStr("test-key")
-
-
 @pytest.fixture
 def left_open() -> Iterator[None]:
     """Collect what a test leaves: connections of an object's own async client are its owner's to close."""
@@ -120,9 +120,7 @@ def left_open() -> Iterator[None]:
 
 
 def anthropic_chat(server: Chats) -> BaseChatModel:
-    return ChatAnthropic(
-        model_name="claude-haiku-4-5", base_url=server.url, api_key=KEY, timeout=None, stop=None
-    )
+    return init_chat_model("anthropic:claude-haiku-4-5", base_url=server.url, api_key=KEY)
 
 
 def google_chat(server: Chats) -> BaseChatModel:
@@ -132,7 +130,7 @@ def google_chat(server: Chats) -> BaseChatModel:
 CHATS: dict[str, Callable[[Chats], BaseChatModel]] = {
     "openai": lambda server: ChatOpenAI(model="gpt-4o-mini", base_url=f"{server.url}/v1", api_key=KEY),
     "anthropic": anthropic_chat,
-    "groq": lambda server: ChatGroq(model="llama-3.3-70b-versatile", base_url=server.url, api_key=KEY),
+    "groq": lambda server: init_chat_model("groq:llama-3.3-70b-versatile", base_url=server.url, api_key=KEY),
     "mistral": lambda server: ChatMistralAI(model_name="mistral-small", base_url=server.url, api_key=KEY),
     "ollama": lambda server: ChatOllama(model="llama3.2", base_url=server.url),
     "google": google_chat,
@@ -246,3 +244,146 @@ def test_calls_in_threads_do_not_queue(how: str) -> None:
     given: Any = {"task": SCORE_TASK}
     result = graph.invoke(given) if how == "sync" else asyncio.run(graph.ainvoke(given))
     assert Verdict.of(result).calls == 40
+
+
+def test_a_model_that_counts_its_calls_goes_on_counting() -> None:
+    chat = FakeListChatModel(responses=["Score: 2", "Score: 5", "Score: 3"])
+    graph = single.build(models=chat, structured="off").compile()
+    assert [scored(graph.invoke({"task": SCORE_TASK})) for _ in range(3)] == [2, 5, 3]
+
+
+# Runnables made of chat models
+
+
+def judged(models: Any, config: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    given: Any = {"task": SCORE_TASK}
+    graph = single.build(models=models, **settings).compile()
+    result: dict[str, Any] = graph.invoke(given, config)  # type: ignore[arg-type]
+    assert scored(result) == 4
+    return result
+
+
+def writer(result: dict[str, Any]) -> str:
+    (model,) = {turn["model"] for turn in result["transcript"] if turn["calls"]}
+    return str(model)
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        OPENAI,
+        {"*": OPENAI},
+        {"name": OPENAI, "temperature": 0.0},
+        ModelSpec(name=OPENAI),
+        {"scorer": {"name": OPENAI}},
+    ],
+    ids=str,
+)
+def test_forms_in_which_a_name_is_given(provider: Provider, models: Any) -> None:
+    provider.play(by=scoring(4))
+    assert writer(judged(models)) == OPENAI
+    assert writer(judged(None, settings={"models": models})) == OPENAI
+
+
+def test_one_model_for_all(provider: Provider) -> None:
+    provider.play(by=scoring(4))
+    chat = openai_chat(provider)
+    assert writer(judged(chat)) == OPENAI
+    assert writer(judged(None, model=chat)) == OPENAI
+    assert writer(judged(None, model=OPENAI)) == OPENAI
+    graph = build_repeated(of="single", k=2, model=chat).compile()
+    assert scored(graph.invoke({"task": SCORE_TASK})) == 4
+
+
+@pytest.mark.parametrize("models", [5, {"*": print}, {"scorer": RunnableLambda(print)}], ids=str)
+def test_what_is_no_model_is_refused(models: Any) -> None:
+    with pytest.raises(UsageError, match="is no model; a model is a name such as"):
+        single.build(models=models)
+
+
+def test_bound_parameters_are_sent_beside_the_form_of_the_reply(provider: Provider) -> None:
+    provider.play(by=scoring(4))
+    result = judged(openai_chat(provider).bind(service_tier="flex", extra_body={"verbosity": "low"}))
+    sent = provider.requests[0].parameters
+    assert (sent["service_tier"], sent["verbosity"]) == ("flex", "low")
+    assert provider.requests[0].form == "score_reply"
+    assert writer(result) == OPENAI
+
+
+def test_a_model_with_retries(provider: Provider) -> None:
+    provider.play(Failure(503, "Overloaded."), {"reasoning": "All claims hold.", "score": 4})
+    chat = openai_chat(provider, max_retries=0).with_retry(
+        stop_after_attempt=2, wait_exponential_jitter=False
+    )
+    assert writer(judged(chat, temperature=0.3)) == OPENAI
+    assert [request.parameters["temperature"] for request in provider.requests] == [0.3, 0.3]
+
+
+@pytest.mark.usefixtures("one_attempt")
+def test_a_fallback_that_answers_is_named_and_priced(provider: Provider) -> None:
+    def by(request: Request) -> Answer:
+        if request.model == "gpt-4o-mini":
+            return Failure(503, "Overloaded.")
+        return {"reasoning": "All claims hold.", "score": 4}
+
+    provider.play(by=by)
+    fallback = ChatOpenAI(model="gpt-4o", base_url=provider.openai_url, api_key=KEY)
+    result = judged(openai_chat(provider, max_retries=0).with_fallbacks([fallback]))
+    assert provider.models == ["gpt-4o-mini", "gpt-4o"]
+    assert writer(result) == "openai:gpt-4o"
+    assert Verdict.of(result).cost_usd == cost_usd("openai:gpt-4o", 100, 0, 20)
+
+
+def test_a_refused_parameter_is_dropped_inside_of_a_chain(provider: Provider) -> None:
+    refusal = "Unsupported value: 'temperature' does not support 0.3 with this model."
+
+    def by(request: Request) -> Answer:
+        if "temperature" in request.parameters:
+            return Failure(400, refusal, "temperature", "unsupported_value")
+        return {"reasoning": "All claims hold.", "score": 4}
+
+    provider.play(by=by)
+    chain = openai_chat(provider).with_retry(stop_after_attempt=1).bind(service_tier="flex")
+    assert "takes no temperature" in Verdict.of(judged(chain, temperature=0.3)).warnings[0]
+    assert len(provider.requests) == 2
+
+
+def test_a_config_chooses_parameters(provider: Provider) -> None:
+    provider.play(by=scoring(4))
+    chat = openai_chat(provider, temperature=0.1).configurable_fields(
+        temperature=ConfigurableField(id="heat")
+    )
+    for config in ({}, {"configurable": {"heat": 0.9}}, {"configurable": {"heat": 0.9}}, None):
+        judged(chat, config)
+    assert [request.parameters["temperature"] for request in provider.requests] == [0.1, 0.9, 0.9, 0.1]
+
+
+def test_a_config_chooses_among_models(provider: Provider) -> None:
+    provider.play(by=scoring(4))
+    other = ChatOpenAI(model="gpt-4o", base_url=provider.openai_url, api_key=KEY)
+    chat = openai_chat(provider).configurable_alternatives(ConfigurableField(id="judge"), other=other)
+    assert writer(judged(chat)) == OPENAI
+    assert writer(judged(chat, {"configurable": {"judge": "other"}})) == "openai:gpt-4o"
+    assert provider.models == ["gpt-4o-mini", "gpt-4o"]
+
+
+def test_a_config_names_the_model(provider: Provider) -> None:
+    provider.play(by=scoring(4))
+    chat: Any = init_chat_model()
+    assert (
+        writer(judged(chat, {"configurable": {"model": "gpt-4o", "model_provider": "openai"}}))
+        == "openai:gpt-4o"
+    )
+    with pytest.raises(UsageError, match="the run's config chooses no model"):
+        judged(chat)
+
+
+def test_what_identifies_a_chain(provider: Provider) -> None:
+    def identity(model: Any) -> Any:
+        return resolver.OwnModel(model).loaded().identity
+
+    chat = openai_chat(provider)
+    assert identity(chat.with_retry()) == identity(chat)
+    assert identity(chat.bind()) == identity(chat)
+    different = [chat, chat.bind(service_tier="flex"), chat.with_fallbacks([chat.bind(stop=["END"])])]
+    assert len({str(identity(one)) for one in different}) == 3

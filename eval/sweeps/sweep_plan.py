@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self, Unpack
 from uuid import uuid4
 
+from ...nodes.bound_judge import by_role
 from ...state.errors import DataError, UsageError
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Data, Dataset, load_dataset
@@ -209,7 +210,7 @@ def _planned(
     What is set for one of the ``others``, the sweep's protocols, alone is none of its concern.
     """
     protocol = cell.change.get(PROTOCOL, protocol)
-    common, models = dict(options.get("settings") or {}), dict(options.get("models") or {})
+    common, models = dict(options.get("settings") or {}), dict(by_role(options.get("models")))
     settings = {key: value for key, value in common.items() if key not in others}
     settings |= _own(protocol, common)
     for key, value in cell.change.items():

@@ -147,7 +147,8 @@ def _typed(spec: ModelSpec, name: str, value: Any, field: FieldInfo) -> Any:
     """Check a value by the type of the class's field; text that looked like a number may have been meant as text."""
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(
-            field.annotation, config=ConfigDict(arbitrary_types_allowed=True)
+            Any if field.annotation is None else field.annotation,
+            config=ConfigDict(arbitrary_types_allowed=True),
         )
     except PydanticUserError:
         return value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableBinding
 from pydantic import BaseModel
 
 from ...state.redaction import remember_secrets
@@ -25,6 +25,7 @@ from .capabilities import LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
 from .chat_classes import field_of
 from .event_loop import on_loop_end
 from .loop_clients import for_running_loop, hold_connections
+from .model_chains import Chain, chats_in, fallbacks_in, naming_writer, parameters_in, with_each
 from .reply_forms import FORM_WORDS, FORMS, Form, asked_in_form, forms_of, speaks_chat_completions
 from .scripted_model import ScriptedModel
 
@@ -40,6 +41,16 @@ def identity_of_name(spec: ModelSpec) -> Identity:
     """
     known = spec.model_dump(mode="json", exclude_none=True, exclude={"key_env", "price_in", "price_out"})
     return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
+
+
+def identity_of_chain(label: str, chain: Chain) -> Identity:
+    """Return the identity of a chat model, with the parameters bound to it, and of its fallbacks."""
+    identity = dict(identity_of_chat(label, next(chats_in(chain))))
+    if bound := _plain(parameters_in(chain)):
+        identity["bound"] = bound
+    if others := fallbacks_in(chain):
+        identity["fallbacks"] = [identity_of_chain(label_of(next(chats_in(one))), one) for one in others]
+    return identity
 
 
 def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
@@ -130,17 +141,18 @@ class LoadedModel:
     def __init__(
         self,
         label: str,
-        chat: BaseChatModel,
+        chain: Chain,
         identity: Identity | None = None,
         connections: Connections | None = None,
         shared: bool = False,
     ) -> None:
-        remember_secrets(chat)
+        self._chain = chain
+        remember_secrets([*chats_in(chain)])
         self.label = label
-        self.chat = chat
-        self.identity = identity or identity_of_chat(label, chat)
+        self.identity = identity or identity_of_chain(label, chain)
+        chat = self.chat
         self.plays_roles = isinstance(chat, OfflineJudge | ScriptedModel)
-        self.form: Form = next(forms_of(chat))
+        self.form: Form = self._forms()[0]
         self.folds_system = False
         self.misformed = 0
         self.warnings: list[str] = [DISCLOSURE] if isinstance(chat, OfflineJudge) else []
@@ -148,6 +160,11 @@ class LoadedModel:
         self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
         self._connections = connections
         self._shared = shared
+
+    @property
+    def chat(self) -> BaseChatModel:
+        """The chat model that is asked, before any fallbacks."""
+        return next(chats_in(self._chain))
 
     def runnable(
         self,
@@ -163,19 +180,28 @@ class LoadedModel:
             may_be_cached: whether LangChain's cache, or the model's own, may answer.
         """
         given = dict(parameters or {})
-        chat = self._adjusted({name: given.pop(name) for name in ("temperature", "seed") if name in given})
-        # A copy is made only where a cache would answer: a model of the caller's own may hold state.
-        if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
-            chat = chat.model_copy(update={"cache": False})
-        if not isinstance(chat, OfflineJudge | ScriptedModel):
-            chat = for_running_loop(chat, made_for_it=not self._shared)
-        asked = chat if schema is None else asked_in_form(chat, schema, self.form)
+        own: dict[str, Any] = {name: given.pop(name) for name in ("temperature", "seed") if name in given}
+        several = len([*chats_in(self._chain)]) > 1
+
+        def ready(chat: BaseChatModel) -> Chain:
+            chat = self._adjusted(chat, own)
+            # A copy is made only where a cache would answer: a model of the caller's own may hold state.
+            if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
+                chat = chat.model_copy(update={"cache": False})
+            if not self.plays_roles:
+                chat = for_running_loop(chat, made_for_it=not self._shared)
+            asked = chat if schema is None else asked_in_form(chat, schema, self.form)
+            return naming_writer(asked, label_of(chat)) if several else asked
+
+        asked = with_each(self._chain, ready)
         # LangChain streams where a callback listens for tokens, and a streamed request gives one reply alone.
         return asked.bind(**given, stream=False) if given else asked
 
     def gives(self, what: str) -> bool:
         """Tell whether it can be asked for several replies at once (``n``) or for log-probabilities (``logprobs``)."""
-        if what in self._dropped:
+        # Through retries and fallbacks comes one message.
+        direct = isinstance(self._chain, BaseChatModel | RunnableBinding) and not fallbacks_in(self._chain)
+        if what in self._dropped or not direct:
             return False
         if not speaks_chat_completions(self.chat):
             return False
@@ -201,8 +227,13 @@ class LoadedModel:
 
     def next_form(self, refused: Form) -> str:
         """Return what ``drop`` is to be told when a form was refused: the next one that the client has."""
-        later = (form for form in forms_of(self.chat) if FORMS.index(form) > FORMS.index(refused))
+        later = (form for form in self._forms() if FORMS.index(form) > FORMS.index(refused))
         return f"{STRUCTURE}:{next(later, 'text')}"
+
+    def _forms(self) -> list[Form]:
+        """Return the forms that the client has, and the clients of all fallbacks; strictest first."""
+        first, *others = ([*forms_of(chat)] for chat in chats_in(self._chain))
+        return [form for form in first if all(form in forms for forms in others)]
 
     def drop(self, parameter: str, sent: Mapping[str, Any] | None = None) -> bool:
         """Stop sending a parameter; return False where neither every call nor this one (``sent``) had it.
@@ -223,7 +254,7 @@ class LoadedModel:
             self.folds_system = True
             what = "system message: it was put at the head of the user's"
         elif field is not None and (with_call or getattr(self.chat, field) is not None):
-            self.chat = self.chat.model_copy(update={field: None})
+            self._chain = with_each(self._chain, lambda chat: _with(chat, {parameter: None}))
         else:
             return False
         self._dropped.add(parameter)
@@ -233,12 +264,24 @@ class LoadedModel:
     def _ask_in(self, form: Form) -> bool:
         """Ask for JSON in this form from now on, unless a looser one is in use already; return True."""
         if FORMS.index(form) > FORMS.index(self.form):
-            refused = f"{self.label} takes no reply schema: replies were asked for as "
             # One warning, of the form in use: those on the way to it say nothing more.
-            self.warnings = [told for told in self.warnings if not told.startswith(refused)]
-            self.warn(f"{refused}{FORM_WORDS[form]}")
+            self._forget_form()
+            self.warn(f"{self._no_schema}{FORM_WORDS[form]}")
             self.form = form
         return True
+
+    def take_back(self, dropped: Sequence[str]) -> None:
+        """Ask for JSON as at first if this call has eased the form and failed all the same: that was not the cause."""
+        if any(parameter.startswith(STRUCTURE) for parameter in dropped):
+            self._forget_form()
+            self.form = next(forms_of(self.chat))
+
+    @property
+    def _no_schema(self) -> str:
+        return f"{self.label} takes no reply schema: replies were asked for as "
+
+    def _forget_form(self) -> None:
+        self.warnings = [told for told in self.warnings if not told.startswith(self._no_schema)]
 
     def _do_without(self, parameter: str) -> bool:
         """Note that a parameter is not to be sent again; return True."""
@@ -260,15 +303,14 @@ class LoadedModel:
             self._tuned[key] = _tuned(self, given)
         return self._tuned[key]
 
-    def _adjusted(self, given: Mapping[str, Any]) -> BaseChatModel:
-        """Return the chat model with the parameters of one call, as far as it has them to set."""
-        if isinstance(self.chat, OfflineJudge):
-            return self.chat
-        wanted = {name: _field(self.chat, name) for name in given if name not in self._dropped}
-        for name in (name for name, field in wanted.items() if field is None):
+    def _adjusted(self, chat: BaseChatModel, given: Mapping[str, Any]) -> BaseChatModel:
+        """Return a chat model with the parameters of one call, as far as it has them to set."""
+        if isinstance(chat, OfflineJudge):
+            return chat
+        wanted = {name: value for name, value in given.items() if name not in self._dropped}
+        for name in (name for name in wanted if _field(chat, name) is None):
             self.warn(f"{self.label} has no {name} to set: it was used as it is")
-        update = {field: given[name] for name, field in wanted.items() if field is not None}
-        return self.chat.model_copy(update=update) if update else self.chat
+        return _with(chat, wanted)
 
     def warn(self, warning: str) -> None:
         """Add a warning that every verdict from now on carries; the same warning is added once."""
@@ -301,17 +343,23 @@ def _field(chat: BaseChatModel, parameter: str) -> str | None:
     return field_of(parameter, type(chat).model_fields)
 
 
-def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
-    fields = {name: _field(model.chat, name) for name in given}
+def _with(chat: BaseChatModel, given: Mapping[str, Any]) -> BaseChatModel:
+    """Return a chat model with these parameters, as far as its class has them."""
+    fields = {name: _field(chat, name) for name in given}
     update = {field: given[name] for name, field in fields.items() if field is not None}
-    chat = model.chat.model_copy(update=update)
-    tuned = LoadedModel(model.label, chat, {**model.identity, **given}, model._connections, model._shared)
-    missing = [name for name, field in fields.items() if field is None]
+    return chat.model_copy(update=update) if update else chat
+
+
+def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
+    chain = with_each(model._chain, lambda chat: _with(chat, given))
+    tuned = LoadedModel(model.label, chain, {**model.identity, **given}, model._connections, model._shared)
+    missing = [name for name in given if _field(model.chat, name) is None]
     tuned.warnings += [f"{model.label} has no {name} to set: it was used as it is" for name in missing]
     return tuned
 
 
-def _label(chat: BaseChatModel) -> str:
+def label_of(chat: BaseChatModel) -> str:
+    """Return the name of a chat model object: its provider's and its own."""
     if isinstance(chat, OfflineJudge):
         return "offline"
     # The names under which LangSmith's traces know provider and model, which every client gives in one form.

@@ -14,8 +14,9 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import lru_cache
 from importlib import import_module
+from types import new_class
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -111,7 +112,15 @@ def _own_client(client: Any, loop: asyncio.AbstractEventLoop, proxy: str | None)
             http = package.DefaultAsyncHttpxClient(timeout=client.timeout, event_hooks=HOOKS, **options)
             kept[loop] = client.copy(http_client=http)
             _TO_CLOSE.setdefault(loop, WeakSet()).add(http)
+            finalize(client, _close_later, ref(loop), http).atexit = False
         return kept[loop]
+
+
+def _close_later(loop: ref[asyncio.AbstractEventLoop], http: Any) -> None:
+    """Close connections whose chat model is gone, on the loop that they belong to, if it still runs."""
+    running = loop()
+    if running is not None and running.is_running():
+        asyncio.run_coroutine_threadsafe(http.aclose(), running)
 
 
 _CLOSING: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
@@ -133,7 +142,12 @@ async def _close_own() -> None:
 def _in_threads(chat: BaseChatModel) -> BaseChatModel:
     copied = chat.model_copy()
     object.__setattr__(copied, "__class__", _threaded(type(chat)))
+    # What answers is the object itself, which may count its calls or hold other state.
+    object.__setattr__(copied, _ORIGINAL, chat)
     return copied
+
+
+_ORIGINAL = "_original"
 
 
 @lru_cache
@@ -147,15 +161,17 @@ def _threaded(kind: type[BaseChatModel]) -> type[BaseChatModel]:
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        chat: BaseChatModel = vars(self)[_ORIGINAL]
         told = run_manager.get_sync() if run_manager else None
         try:
-            return await _in_thread(lambda: self._generate(messages, stop=stop, run_manager=told, **kwargs))
+            return await _in_thread(lambda: chat._generate(messages, stop=stop, run_manager=told, **kwargs))
         except NotImplementedError:  # a class that can be called asynchronously alone
-            return await kind._agenerate(self, messages, stop=stop, run_manager=run_manager, **kwargs)
+            return await chat._agenerate(messages, stop=stop, run_manager=run_manager, **kwargs)
 
     # LangChain's own ``_astream`` takes the sync stream in a thread.
     members = {"_agenerate": _agenerate, "_astream": BaseChatModel._astream, "__module__": kind.__module__}
-    return type(kind)(kind.__name__, (kind,), members)
+    made: type[BaseChatModel] = new_class(kind.__name__, (kind,), exec_body=lambda body: body.update(members))
+    return made
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import ensure_config
 
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
@@ -21,9 +22,10 @@ from ..offline import OfflineJudge
 from ..plugins import Group, load_plugin, plugins
 from . import chat_classes, prices
 from .chat_classes import class_parameters, further_parameters
-from .loaded_model import Connections, LoadedModel, _label, identity_of_name
+from .loaded_model import Connections, LoadedModel, identity_of_name, label_of
 from .loop_clients import close as close_connections
 from .loop_clients import stop_redirects
+from .model_chains import Chain, chats_in, check_chain, choices, resolved
 from .redirects import HOOKS
 
 OFFLINE = ModelSpec(name="offline")
@@ -61,9 +63,34 @@ def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
     return _LOADED.get(loop, {}).get(_key(spec))
 
 
-def wrap(chat: BaseChatModel) -> LoadedModel:
-    """Make a loaded model of a chat model object of the caller's own, to be called on any event loop."""
-    return LoadedModel(_label(chat), chat, shared=True)
+def wrap(model: Chain) -> LoadedModel:
+    """Make a loaded model of a model object of the caller's own, to be called on any event loop."""
+    return LoadedModel(label_of(next(chats_in(model))), model, shared=True)
+
+
+class OwnModel:
+    """Hold a model object of the caller's own: a chat model, or a runnable made of chat models."""
+
+    def __init__(self, model: object) -> None:
+        """Take the object.
+
+        Raises:
+            UsageError: it is no model.
+        """
+        self.model = check_chain(model)
+        self._loaded: dict[str, LoadedModel] = {}
+
+    def loaded(self) -> LoadedModel:
+        """Return the model as the running config chooses it; the same choice is the same loaded model.
+
+        Raises:
+            UsageError: the config chooses no model that can be made.
+        """
+        config = ensure_config()
+        key = choices(self.model, config)
+        if key not in self._loaded:
+            self._loaded[key] = wrap(resolved(self.model, config))
+        return self._loaded[key]
 
 
 def check(spec: ModelSpec) -> None:

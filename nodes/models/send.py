@@ -20,6 +20,7 @@ from ...state.redaction import redact
 from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
 from .capabilities import SHAPING, STRUCTURE
 from .loaded_model import LoadedModel
+from .model_chains import WRITER
 from .provider_errors import ProviderFault, ResponseError, shown_cause
 from .reply_forms import Form, adapted, is_gemini
 from .response_parsing import is_empty, replies
@@ -90,8 +91,11 @@ def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -
         ResponseError: it holds no reply, by the provider's own word.
         UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
     """
+    # A fallback may have written the reply.
+    writer = messages[0].response_metadata.pop(WRITER, label)
     try:
-        return replies(messages, label, seconds)
+        reply = replies(messages, writer, seconds)
+        return reply if writer == label else replace(reply, model=writer)
     except ResponseError:
         raise
     except Exception as error:
@@ -119,6 +123,8 @@ def _parameter_to_drop(call: Call, error: Exception, form: Form, dropped: list[s
     problem = f"{_who(call)}{model.label}: {fault.summary()}"
     # A parameter that is refused again after it was left out would be asked without for ever.
     if parameter is None or parameter in dropped or not model.drop(parameter, call.parameters):
+        if not fault.retryable:
+            model.take_back(dropped)
         kind = TransientCallError if fault.retryable else ModelCallError
         raise kind(problem, rate_limited=fault.rate_limited, retry_after=fault.retry_after) from shown_cause(
             error, fault

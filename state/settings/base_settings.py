@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from ..checked import Checked, shortened
 from ..errors import Fault, InputError
@@ -117,8 +117,8 @@ Layout = Literal["shared_prefix", "papers"]
 class Settings(Checked):
     """Settings that every protocol has; a protocol's own class adds to them.
 
-    For each field the run's context wins over what was given to ``build``, and that over the default. Messages call
-    the protocol by the name of its class: ``DebateSettings`` are those of debate.
+    For each field the run's context wins over what was given to ``build``, and that over the default. In messages
+    the settings are those of ``called``: the protocol, or until there is one the name of the class.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)
@@ -161,6 +161,13 @@ class Settings(Checked):
     def names(cls) -> list[str]:
         """Return the names of the settings, those that every protocol has at the end."""
         return sorted(cls.model_fields, key=lambda name: name in Settings.model_fields)
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _one_for_all(cls, models: Any) -> Any:
+        """Take one model alone, a name or one with parameters, as that of all roles."""
+        alone = isinstance(models, str | ModelSpec) or (isinstance(models, Mapping) and "name" in models)
+        return {"*": models} if alone else models
 
     def over(self, base: Self) -> Self:
         """Return ``base`` with the fields that were set explicitly here; ``models`` are combined role by role."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from jurygraph.graphs import single
 from jurygraph.state import ReplyError, Verdict
+from jurygraph.state.errors import ModelCallError
 
 from .loopback_debate import SCORE_TASK
 from .loopback_dialects import DIALECTS, Asked, Ending, Form, Refusal, Said, Script, close, serving
@@ -101,6 +102,23 @@ def test_reasoning_is_not_the_verdict(name: str, structured: str) -> None:
 def test_words_where_a_tool_was_wanted_are_read(name: str) -> None:
     said = Said(WORDS, reasoning="It is thin.\nScore: 1")
     assert judged(name, taking(name, "tool", said))[0].score == 4
+
+
+async def test_a_form_that_was_not_the_cause_is_asked_for_again() -> None:
+    unexplained = Refusal(400, "Request contains an invalid argument.")
+    broken = True
+
+    def by(asked: Asked) -> Said | Refusal:
+        return unexplained if broken else Said(fields=FIELDS)
+
+    with serving(DIALECTS["gemini"], by) as server:
+        graph = single.build(models={"*": DIALECTS["gemini"].chat(server.url)}).compile()
+        with pytest.raises(ModelCallError, match="invalid argument"):
+            await graph.ainvoke({"task": SCORE_TASK})
+        assert [one.form for one in server.asked] == list(FORMS)
+        broken = False
+        verdict = Verdict.of(await graph.ainvoke({"task": SCORE_TASK}))
+        assert (verdict.score, verdict.warnings, server.asked[-1].form) == (4, (), "schema")
 
 
 def test_groqs_own_failure_to_make_json_passes_and_then_eases_the_form(

@@ -48,6 +48,8 @@ FORM = [
     (500, "tools param requires --jinja flag"),
     (501, "response_format is not implemented"),
     (400, "Structured outputs are not available for this deployment"),
+    (400, "Request contains an invalid argument."),
+    (400, "Provider returned error"),
 ]
 ROLE = [
     (500, "System role not supported"),

@@ -59,6 +59,9 @@ def _is_about_form(status: int | None, said: str) -> bool:
     """Tell whether a refusal is about the form that the reply was to have."""
     if status not in _REFUSALS or _NO_FORM.search(said):
         return False
+    # The form is the likeliest cause where none is told: schemas are what models differ in most.
+    if status in {400, 422} and _UNEXPLAINED.search(said):
+        return True
     refuses = _UNSUPPORTED.search(said) or _NOT_BUILT.search(said)
     # An error of the server's own may pass, unless it says that it will not.
     if status < 500 and _FORM_PARAMETER.search(said):
@@ -93,6 +96,8 @@ _NOT_BUILT = re.compile(
     r"requires? |failed to parse|conversion failed|not implemented|invalid (?:json )?(?:grammar|schema)"
     r"|no endpoints found"
 )
+_UNEXPLAINED = re.compile(r"request contains an invalid argument|provider returned error")
+"""Finds refusals of Google and of OpenRouter that say nothing."""
 _FORM_PARAMETER = re.compile(
     r"response[_ ]?format|json_schema|json_object|tool_?choice|tool_?config|output[_ ](?:config|format)|text_?format"
     r"|response_(?:mime_type|schema|json_schema)|guided_"

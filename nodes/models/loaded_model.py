@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -264,12 +264,24 @@ class LoadedModel:
     def _ask_in(self, form: Form) -> bool:
         """Ask for JSON in this form from now on, unless a looser one is in use already; return True."""
         if FORMS.index(form) > FORMS.index(self.form):
-            refused = f"{self.label} takes no reply schema: replies were asked for as "
             # One warning, of the form in use: those on the way to it say nothing more.
-            self.warnings = [told for told in self.warnings if not told.startswith(refused)]
-            self.warn(f"{refused}{FORM_WORDS[form]}")
+            self._forget_form()
+            self.warn(f"{self._no_schema}{FORM_WORDS[form]}")
             self.form = form
         return True
+
+    def take_back(self, dropped: Sequence[str]) -> None:
+        """Ask for JSON as at first if this call has eased the form and failed all the same: that was not the cause."""
+        if any(parameter.startswith(STRUCTURE) for parameter in dropped):
+            self._forget_form()
+            self.form = next(forms_of(self.chat))
+
+    @property
+    def _no_schema(self) -> str:
+        return f"{self.label} takes no reply schema: replies were asked for as "
+
+    def _forget_form(self) -> None:
+        self.warnings = [told for told in self.warnings if not told.startswith(self._no_schema)]
 
     def _do_without(self, parameter: str) -> bool:
         """Note that a parameter is not to be sent again; return True."""

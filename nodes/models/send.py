@@ -123,6 +123,8 @@ def _parameter_to_drop(call: Call, error: Exception, form: Form, dropped: list[s
     problem = f"{_who(call)}{model.label}: {fault.summary()}"
     # A parameter that is refused again after it was left out would be asked without for ever.
     if parameter is None or parameter in dropped or not model.drop(parameter, call.parameters):
+        if not fault.retryable:
+            model.take_back(dropped)
         kind = TransientCallError if fault.retryable else ModelCallError
         raise kind(problem, rate_limited=fault.rate_limited, retry_after=fault.retry_after) from shown_cause(
             error, fault

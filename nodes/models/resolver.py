@@ -103,14 +103,14 @@ def check(spec: ModelSpec) -> None:
     provider, _, name = spec.name.partition(":")
     if spec.price_in is not None and spec.price_out is not None:
         prices.give(spec.name, spec.price_in, spec.price_out)
-    if provider in plugins(_GROUP) and name:
-        _registered(spec)
-    elif spec.name == "offline":
+    if spec.name == "offline":
         _check_no_parameters(spec)
     elif provider in _PROVIDERS and name:
         _check_key(spec, _PROVIDERS[provider].keys)
         if spec.more:
             further_parameters(spec, _PROVIDERS[provider].kind())
+    elif provider in plugins(_GROUP) and name:
+        _registered(spec)
     elif provider in chat_classes.known_providers() and name:
         chat_classes.make_chat_model(spec)
     else:
@@ -137,7 +137,7 @@ def _check_key(spec: ModelSpec, keys: Sequence[str]) -> None:
 
 
 def provider_names() -> tuple[str, ...]:
-    """Give the names that may stand before the colon of a model: built-in ones, registered ones, LangChain's.
+    """Give the names that may stand before the colon of a model: built-in, registered and LangChain's, in this order.
 
     >>> provider_names()[:2]
     ('openai', 'google_genai')
@@ -208,11 +208,11 @@ def _make(spec: ModelSpec) -> LoadedModel:
     if spec.name == "offline":
         return LoadedModel("offline", OfflineJudge(), identity)
     provider, _, name = spec.name.partition(":")
-    if provider in plugins(_GROUP):
-        return LoadedModel(spec.name, _registered(spec), identity)
     if provider in _PROVIDERS:
         chat, close = _PROVIDERS[provider].make(spec, name)
         return LoadedModel(spec.name, chat, identity, Connections(close))
+    if provider in plugins(_GROUP):
+        return LoadedModel(spec.name, _registered(spec), identity)
     chat = chat_classes.make_chat_model(spec)
     stop_redirects(chat)
     return LoadedModel(spec.name, chat, identity, Connections(partial(close_connections, chat)))

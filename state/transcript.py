@@ -158,7 +158,8 @@ def check_value(turn: Turn, before: Any) -> None:
     Raises:
         ValueError: names the turn, the value, and what it can be.
     """
-    value, scale = turn["value"], turn.get("scale")
+    value: Any = turn["value"]
+    scale = turn.get("scale")
     kind = _kind_of(value)
     # A reply that could not be read has no value; a person may give the one that it should have had.
     fits = kind == _kind_of(before) or (before is None and (scale is not None or value in ("1", "2", "tie")))

@@ -16,7 +16,7 @@ from .journal_locations import entry, key, somewhere
 from .processes import HANG_GUARD, child, reached
 
 FREEZES = """
-import asyncio, os, signal, sys
+import asyncio, os, signal, sys, time
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from jurygraph.eval.journal import Entry, Journal, database
@@ -32,6 +32,7 @@ def freeze(connection, cursor, said, *_):
         seen.append(said)
         os.write(1, b"stopped\\n")
         os.kill(os.getpid(), number)
+        time.sleep(0.2)  # the signal may come to another thread first
 
 async def main():
     journal = await Journal.open(where, run="a", shared=True, lease=2, retry_seconds=0.5)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval.analysis import Comparison, Leaderboard, Study
+from jurygraph.eval.cli import report as report_command
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.report import debates
 from jurygraph.eval.report.debates import Debates, ReportedRun, run_folders
@@ -285,6 +286,32 @@ def test_bad_input_is_told(demo: Path, arguments: Sequence[str], told: str) -> N
     done = invoke(demo, *arguments)
     assert isinstance(done.exception, JurygraphError)
     assert told in str(done.exception)
+
+
+def test_tables_of_two_reports_are_not_mixed_in_one_folder(demo: Path, tmp_path: Path) -> None:
+    folder, page = tmp_path / "csv", tmp_path / "r.md"
+    folder.mkdir()
+    old = folder / "01-another.csv"
+    old.write_text("judge\n")
+    (folder / "mine.csv").write_text("not ours\n")
+    done = invoke(demo, "--csv", folder, "--markdown", page)
+    assert isinstance(done.exception, JurygraphError)
+    assert "01-another.csv" in str(done.exception)
+    assert sorted(path.name for path in folder.iterdir()) == ["01-another.csv", "mine.csv"]
+    assert not page.exists()
+    old.unlink()
+    for _ in range(2):
+        assert invoke(demo, "--csv", folder).exit_code == 0
+    assert len(list(folder.glob("*.csv"))) > 5
+
+
+def test_figures_without_their_package_are_refused_before_anything_is_written(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_command, "find_spec", lambda _name: None)
+    done = invoke(demo, "--figures", tmp_path / "figures", "--markdown", tmp_path / "r.md")
+    assert "--figures needs matplotlib" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_run_and_one_that_failed_wholly_have_reports(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import random
+import re
 
 import pytest
 from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.eval.tables import Column, Grid, text_column, to_csv, to_latex, to_markdown, to_rich
+from jurygraph.eval.tables.formats import to_lines
 from jurygraph.eval.tables.grid import figure, printable, short
 from rich.console import Console
 
@@ -153,3 +156,71 @@ def test_counts_in_three_figures() -> None:
 
 def test_half_a_character_can_be_printed() -> None:
     assert printable("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"
+
+
+@pytest.mark.parametrize("width", [20, 24, 30, 36, 40, 50, 60, 70, 80, 100, 120, 160])
+def test_at_any_width_all_numbers_and_names_stand_whole(width: int) -> None:
+    draw = random.Random(width)
+    for _ in range(25):
+        grid = any_grid(draw)
+        text = laid_out(grid, width)
+        assert "…" not in text
+        assert max(map(len, text.splitlines())) <= width
+        together = re.sub(r"\s", "", text)
+        for row in grid.written():
+            for cell, column in zip(row, grid.columns, strict=True):
+                if column.align == "right":
+                    assert re.search(rf"(?<![\d.,$-]){re.escape(cell.text)}(?![\d.,])", text), (cell, text)
+                else:
+                    assert all(part in together for part in re.split(r"[\s,]+", cell.text)), (cell, text)
+
+
+def laid_out(grid: Grid, width: int) -> str:
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(to_lines(grid, width))
+    return captured.get()
+
+
+def any_grid(draw: random.Random) -> Grid:
+    """A table of names of any length and numbers of any size."""
+    names = draw.randint(1, 2)
+    numbers = [Column(f"{draw.choice(['rho', 'tokens in', 'Δ'])} {n}") for n in range(draw.randint(1, 9))]
+    called = [
+        "debate",
+        "single (openai:gpt-4o-mini)",
+        "debate n=2,persona=plain,commander=relay,temperature=0.5",
+    ]
+    rows = []
+    for number in range(draw.randint(1, 4)):
+        values = [draw.choice([draw.random(), draw.random() * 1e6, -draw.random()]) for _ in numbers]
+        cells = [draw.choice([value, Statistic(value, value - 1, value + 1), 12_345_678]) for value in values]
+        rows.append((*(f"{draw.choice(called)} {number}" for _ in range(names)), *cells))
+    return Grid(
+        "A table", (*(text_column(f"name {n}") for n in range(names)), *numbers), tuple(rows), ("Why.",)
+    )
+
+
+def test_what_a_narrow_terminal_makes_of_a_table_is_said() -> None:
+    figures = [Column(f"figure {n}") for n in range(6)]
+    rows = (("debate n=2,persona=plain", *(number / 7 for number in range(6))),)
+    grid = Grid("A table", (text_column("judge"), *figures), rows)
+    assert "too narrow" not in laid_out(grid, 120)
+    assert "the columns stand in several tables" in " ".join(laid_out(grid, 60).split())
+    assert "each value stands on a line of its own" in " ".join(laid_out(grid, 24).split())
+    assert "figure 5: 0.714" in laid_out(grid, 24)
+
+
+@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\n=", "\uff1d"])
+def test_no_text_begins_a_formula_where_a_spreadsheet_opens_a_csv(begins: str) -> None:
+    text = f"{begins}cmd|' /C calc'!A0"
+    grid = Grid("A table", (text_column(text), Column("value")), ((text, -0.5),))
+    [head, _], [name, value] = csv.reader(io.StringIO(to_csv(grid)))
+    assert head == name == f"'{text}"
+    assert float(value) == -0.5
+
+
+def test_what_is_no_formula_stays_as_it_is_in_a_csv() -> None:
+    values = ("-", "debate", "n=2", "-0.25", "+1e3", "a@b")
+    grid = Grid("A table", tuple(text_column(value) for value in values), (values,))
+    assert list(csv.reader(io.StringIO(to_csv(grid)))) == [list(values)] * 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -135,6 +136,8 @@ def report(
         raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
     if open_page and html is None:
         raise UsageError("--open needs a page to open: write one with --html FILE")
+    if figures is not None and find_spec("matplotlib") is None:
+        raise UsageError('--figures needs matplotlib: pip install "jurygraph[report]"')
     chosen = list(dict.fromkeys(folders))  # a folder that was named twice counts once
     people = (
         People(human_price, human_minutes, annotators)
@@ -150,6 +153,8 @@ def report(
         votes=votes,
     )
     writing = _Writing(study, metric)
+    if csv is not None:
+        writing.check_csv(csv)
     for path, write in (
         (markdown, writing.markdown),
         (csv, writing.csv),
@@ -232,21 +237,38 @@ class _Writing:
         self._write(path, head + "\n" + "\n".join(map(to_latex, self._grids(full=True))))
 
     def csv(self, folder: Path) -> None:
-        """Write each table to a CSV file of its own.
+        """Write each table to a CSV file of its own."""
+        from ..tables import to_csv
+
+        for name, grid in self._csv_files().items():
+            self._write(folder / name, to_csv(grid), listed=False)
+        self._written.append(f"wrote {folder}/*.csv")
+
+    def check_csv(self, folder: Path) -> None:
+        """Check that the tables will be the only ones in their folder.
 
         Raises:
-            UsageError: ``folder`` is named like a file.
+            UsageError: ``folder`` is named like a file, or holds tables of another report.
         """
         if folder.suffix == ".csv":
             raise UsageError(
                 f"--csv {folder} names a file; name a folder, since each table gets a file of its own"
             )
-        from ..report.sections import file_name
-        from ..tables import to_csv
+        others = sorted({path.name for path in folder.glob("[0-9][0-9]-*.csv")} - self._csv_files().keys())
+        if others:
+            raise UsageError(
+                f"--csv {folder}: there are tables of another report, such as {others[0]}, which nobody could tell "
+                "from the new ones; choose another folder, or delete them"
+            )
 
-        for number, grid in enumerate(self._grids(), start=1):
-            self._write(folder / f"{number:02d}-{file_name(grid.title)}.csv", to_csv(grid), listed=False)
-        self._written.append(f"wrote {folder}/*.csv")
+    def _csv_files(self) -> dict[str, Grid]:
+        """Return the tables by the names of their files."""
+        from ..report.sections import file_name
+
+        return {
+            f"{number:02d}-{file_name(grid.title)}.csv": grid
+            for number, grid in enumerate(self._grids(), start=1)
+        }
 
     def figures(self, folder: Path) -> None:
         """Write every chart as SVG and PDF."""

@@ -21,9 +21,13 @@ def to_lines(grid: Grid, width: int | None = None) -> Group:
     """Lay out a table for a terminal of this width, its title and notes as wide as the terminal.
 
     A table that is too wide loses its intervals first; if that is not enough, it is split into several tables that
-    repeat the first columns. No value is ever cut.
+    repeat the first columns; and where not even these and one value fit, every value gets a line of its own. A note
+    says so. No value and no name is ever cut.
     """
-    tables = [to_rich(part, width) for part in ([grid] if width is None else _fitting(grid, width))]
+    parts = [grid] if width is None else _fitting(grid, width)
+    if not parts:
+        return _stacked(grid)
+    tables = [to_rich(part, width) for part in parts]
     # Taken out of the tables, since rich breaks a title and a caption at the width of their table.
     title, notes = tables[0].title, tables[-1].caption
     for table in tables:
@@ -38,7 +42,8 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
     if width is not None and _width(grid, rows, gap) > width:
         if any(cell.interval for row in rows for cell in row):
             rows = [tuple(cell._replace(interval="") for cell in row) for row in rows]
-            notes = (*(note for note in notes if not note.startswith("[ ]")), _NO_ROOM)
+            kept = (note for note in notes if not note.startswith("[ ]") and note != _NO_ROOM)
+            notes = (*kept, _NO_ROOM)
         gap = 2 if _width(grid, rows, 2) <= width else 1
         if _width(grid, rows, gap) > width:
             rows = [tuple(cell._replace(text=_with_breaks(cell.text)) for cell in row) for row in rows]
@@ -51,6 +56,7 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
         caption=Text("\n".join(map(printable, notes)), "dim") if notes else None,
         caption_justify="left",
     )
+    folded = _folded_widths(grid, rows, gap, width)
     for place, column in enumerate(grid.columns):
         longest = max((len(row[place].text) for row in rows), default=0)
         table.add_column(
@@ -58,29 +64,77 @@ def to_rich(grid: Grid, width: int | None = None) -> Table:
             justify=column.align,
             no_wrap=column.align == "right" or longest <= _SHORT,
             overflow="fold",
+            width=folded.get(place),
         )
     for row in rows:
         table.add_row(*map(_rich_cell, row, grid.columns))
     return table
 
 
+def _folded_widths(
+    grid: Grid, rows: list[tuple[Written, ...]], gap: int, width: int | None
+) -> dict[int, int]:
+    """Return the widths of the columns whose long texts are folded, so that no word is broken; empty where all fit."""
+    # Left to itself, rich takes as much from a column of short words as from one of long words, and breaks them.
+    if width is None or _width(grid, rows, gap) <= width:
+        return {}
+    texts = [[row[place].text for row in rows] for place in range(len(grid.columns))]
+    least = [_least_width(column, of_one) - 1 for column, of_one in zip(grid.columns, texts, strict=True)]
+    whole = [
+        max([len(column.name), *map(len, of_one)]) for column, of_one in zip(grid.columns, texts, strict=True)
+    ]
+    free = width - 1 - sum(least) - gap * len(least)
+    folded = {}
+    for place in (place for place, wanted in enumerate(whole) if wanted > least[place]):
+        more = max(0, min(whole[place] - least[place], free))
+        folded[place], free = least[place] + more, free - more
+    return folded
+
+
 _SHORT = 28
 """The most characters of a text that is kept on one line."""
 _NO_ROOM = "intervals are left out: the terminal is too narrow for them"
+_SPLIT = "the columns stand in several tables: the terminal is too narrow for one"
+_STACKED = "each value stands on a line of its own: the terminal is too narrow for a table"
+
+
+def _stacked(grid: Grid) -> Group:
+    """Lay out a table with a line for each value, below the names of its row."""
+    names = _names(grid)
+    lines = [Text(printable(grid.title), "bold")]
+    for row in grid.written():
+        called = " · ".join(cell.text for cell in row[:names])
+        lines.append(Text(f"\n{_with_breaks(called)}", "bold", overflow="fold"))
+        for column, cell in zip(grid.columns[names:], row[names:], strict=True):
+            # Rich breaks a line that is too long at its spaces, and a word without any only where it must.
+            line = Text(f"{printable(column.name)}: ", overflow="fold")
+            lines.append(line + _rich_cell(cell, column))
+    notes = "\n".join(map(printable, (*grid.notes, _STACKED)))
+    return Group(*lines, Text(f"\n{notes}", "dim"))
+
+
+def _names(grid: Grid) -> int:
+    """Count the columns that name a row: those of text before the first number, or the first of all."""
+    return next((place for place, column in enumerate(grid.columns) if column.align == "right"), 1) or 1
 
 
 def _fitting(grid: Grid, width: int) -> list[Grid]:
-    """Split a table that is too wide even without intervals into several, each with the first columns of text."""
+    """Split a table that is too wide even without intervals into several, each with the first columns of text.
+
+    Returns:
+        the tables; none where not even the first columns and one more fit.
+    """
     rows = [tuple(cell._replace(interval="") for cell in row) for row in grid.written()]
     widths = [
         _least_width(column, [row[place].text for row in rows]) for place, column in enumerate(grid.columns)
     ]
-    # The columns of text before the first number name a row, or the first of all: every part repeats them.
-    names = next((place for place, column in enumerate(grid.columns) if column.align == "right"), 1)
+    names = _names(grid)
     # A terminal's table has one character more than its columns: its left edge.
     room = width - 1 - sum(widths[:names])
-    if sum(widths[names:]) <= room or names >= len(widths):
+    if sum(widths[names:]) <= room:
         return [grid]
+    if max(widths[names:], default=0) > room:
+        return []
     parts: list[list[int]] = [[]]
     free = room
     for place in range(names, len(widths)):
@@ -98,6 +152,7 @@ def _with_columns(grid: Grid, places: list[int], last: bool) -> Grid:
     notes = (
         *(note for note in grid.notes if not note.startswith("[ ]")),
         *([_NO_ROOM] if had_intervals else []),
+        _SPLIT,
     )
     return Grid(
         grid.title,
@@ -180,7 +235,9 @@ def to_csv(grid: Grid) -> str:
         name
         for column, statistic in zip(grid.columns, wide, strict=True)
         for name in (
-            [column.name, f"{column.name} low", f"{column.name} high"] if statistic else [column.name]
+            [_inert(name) for name in (column.name, f"{column.name} low", f"{column.name} high")]
+            if statistic
+            else [_inert(column.name)]
         )
     )
     for row in grid.rows:
@@ -194,9 +251,25 @@ def _values(cell: CellValue, wide: bool) -> Iterator[str | int | float | None]:
     if isinstance(cell, Statistic):
         yield from (cell.value, cell.low, cell.high)
     else:
-        # Some readers of CSV refuse a NUL, Python's own module before 3.11 among them.
-        yield cell.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(cell, str) else cell
+        yield _inert(cell) if isinstance(cell, str) else cell
         yield from (None, None) if wide else ()
+
+
+# A spreadsheet takes a cell that begins with one of these, also in full width, for a formula, and runs it.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20].|\t", re.DOTALL)
+
+
+def _inert(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would run as a formula; a number stays a number."""
+    # Some readers of CSV refuse a NUL, and Python's writer does not quote a lone carriage return.
+    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\r\n", "\n").replace("\r", "\n")
+    if not _FORMULA.match(text):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
 
 
 def to_latex(grid: Grid) -> str:

@@ -125,7 +125,7 @@ def conclude(
         return JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=alone["transcript"])
 
     async def build_verdict(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
-        if weigh is None or len(state.get("orders") or ()) < 2:
+        if weigh is None or len(state["orders"]) < 2:
             verdict = verdict_of(state, runtime.settings)
         else:
             verdict = weigh(*(outcome_of_order(state, order, runtime.settings) for order in (1, 2)))

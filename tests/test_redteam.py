@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import cycle
+from typing import Any
 
 import pytest
+from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies import ReplyError, Shown
 
 from .hostile_texts import FRAMES, HONEST, KINDS, ORDERS, Text, repeated, texts
@@ -102,3 +105,67 @@ def test_one_agent_that_repeats_another_is_told_from_one_that_agrees() -> None:
     assert value("score", "The scorer wrote:\nScore: 4\nThat is too high.\n\nScore: 2", shown) == 2
     assert value("score", "It is fluent.\nScore: 4", shown) == 4
     assert value("score", "I keep to it.\n\nScore: 4", shown) == 4
+
+
+# --- whole protocols ----------------------------------------------------------------------------------------------
+
+TASKS: dict[str, dict[str, Any]] = {
+    "score": {"kind": "score", "source": "Bees leave at dawn.", "candidate": "{}", "aspect": "relevance"},
+    "compare": {
+        "kind": "compare",
+        "question": "When do bees leave?",
+        "answer_1": "{}",
+        "answer_2": "At dawn.",
+    },
+}
+KINDS_OF = {"score": ("score", "critique"), "compare": ("pair", "vote", "critique")}
+CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
+
+
+def judge(remark: str, *, structured: bool) -> ScriptedModel:
+    """Return a model whose agents make a remark, and then give the second-lowest verdict or object."""
+
+    def reply(metadata: Mapping[str, Any], _: str) -> str | dict[str, Any]:
+        low = metadata.get("low", 1)
+        verdicts: dict[str, tuple[str, dict[str, Any]]] = {
+            "score": (f"Score: {low + 1:g}", {"reasoning": remark, "score": low + 1}),
+            "pair": (
+                f"Score of answer 1: {low + 1:g}\nScore of answer 2: {low + 2:g}",
+                {"reasoning": remark, "score_1": low + 1, "score_2": low + 2},
+            ),
+            "vote": ("Vote: 2", {"reasoning": remark, "winner": "2"}),
+            "critique": (
+                "The verdict is too high.",
+                {"feedback": f"{remark}\nThe verdict is too high.", "no_issue": False},
+            ),
+        }
+        if metadata["form"] not in verdicts:
+            return f"{remark}\n1. Read both texts.\n2. Give a score."
+        text, fields = verdicts[metadata["form"]]
+        # Some forms are plain text always, so that log-probabilities can be had.
+        return fields if structured and metadata["role"] != "geval_scorer" else f"{remark}\n\n{text}"
+
+    return ScriptedModel(script=reply)
+
+
+def outcome(name: str, kind: str, candidate: str, remark: str, *, structured: bool) -> tuple[Any, ...]:
+    task = {key: part.format(candidate) for key, part in TASKS[kind].items()}
+    module = find_protocol(name)
+    graph = module.build(
+        models={"*": judge(remark, structured=structured)}, structured="auto" if structured else "off"
+    )
+    verdict = graph.compile().invoke({"task": task})["verdict"]
+    return tuple(verdict.get(key) for key in ("score", "scores", "winner", "rounds", "stop_reason", "calls"))
+
+
+@pytest.mark.parametrize("structured", [True, False], ids=["structured", "plain"])
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_what_its_agents_repeat_changes_no_protocol(name: str, kind: str, structured: bool) -> None:
+    hostile = [text for text in texts() if text.kind in KINDS_OF[kind]]
+    # Each protocol meets other texts and frames than the one before; a prime step goes through all of both.
+    start = 101 * CASES.index((name, kind))
+    for at in range(4):
+        text = hostile[(start + 37 * at) % len(hostile)]
+        frame = FRAMES[(start + at) % len(FRAMES)].format(text.statement, text.text)
+        expected = outcome(name, kind, text.text, "I have read it.", structured=structured)
+        assert outcome(name, kind, text.text, frame, structured=structured) == expected, (text, frame)

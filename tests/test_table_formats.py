@@ -194,9 +194,10 @@ def any_grid(draw: random.Random) -> Grid:
     rows: list[tuple[CellValue, ...]] = []
     for number in range(draw.randint(1, 4)):
         values = [draw.choice([draw.random(), draw.random() * 1e6, -draw.random()]) for _ in numbers]
-        cells: list[CellValue] = [
-            draw.choice([value, Statistic(value, value - 1, value + 1), 12_345_678]) for value in values
-        ]
+        cells: list[CellValue] = []
+        for value in values:
+            forms: list[CellValue] = [value, Statistic(value, value - 1, value + 1), 12_345_678]
+            cells.append(draw.choice(forms))
         rows.append((*(f"{draw.choice(called)} {number}" for _ in range(names)), *cells))
     return Grid(
         "A table", (*(text_column(f"name {n}") for n in range(names)), *numbers), tuple(rows), ("Why.",)

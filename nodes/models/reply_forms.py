@@ -59,6 +59,25 @@ def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form) -> Runnable[A
     return chat if form == "text" else chat.with_structured_output(dict(schema), include_raw=True) | _raw
 
 
+_BOUNDS = {
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern", "minItems", "maxItems"),
+}
+
+
+def without_bounds(schema: Schema) -> dict[str, Any]:
+    """Return a schema without the bounds of its fields, which several providers refuse.
+
+    >>> without_bounds({"properties": {"score": {"type": "integer", "minimum": 1}}})
+    {'properties': {'score': {'type': 'integer'}}}
+    """
+    free = {
+        name: {key: value for key, value in about.items() if key not in _BOUNDS}
+        for name, about in schema["properties"].items()
+    }
+    return {**schema, "properties": free}
+
+
 def adapted(
     messages: Sequence[BaseMessage], schema: Schema | None, form: Form, *, folded: bool
 ) -> list[BaseMessage]:

@@ -123,6 +123,9 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
 
 def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
     """Number the turns that have no id, as those of agents which made their turns themselves."""
+    turns = list(turns)
+    if all("id" in turn for turn in turns):
+        return turns
     said = Counter((turn["agent"], turn.get("order")) for turn in before)
     found: list[Turn] = []
     for turn in turns:

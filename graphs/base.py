@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from typing import Any, Generic, NamedTuple
 
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
-from langchain_core.runnables.config import set_config_context
+from langchain_core.runnables.config import patch_config, set_config_context
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
@@ -160,10 +160,10 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
     def _sends(self, target: FanOut, state: JudgeState, settings: SettingsT) -> list[Send]:
         """Send each agent what it is shown of the state, in every order of the answers."""
         agents, sends = target.agents(state, settings), []
-        for order in state.get("orders") or [1]:
+        for order in state["orders"]:
             shown = self._current(as_shown(state, order))
             payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
-            if len(state.get("orders") or ()) > 1:
+            if len(state["orders"]) > 1:
                 payload["order"] = order
             sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
         return sends
@@ -190,8 +190,9 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
     def _with_scores(self, state: JudgeState, update: Update) -> Update:
         """Complete the update of a node by the scores and the round that the turns lead to."""
-        turns = merge_turns(state.get("transcript"), update.get("transcript") or ())
-        if not turns or ("transcript" in update and update["transcript"] is None):
+        before, new = state.get("transcript"), update.get("transcript")
+        turns = merge_turns(before, new) if new else before
+        if not turns:
             return update
         details = {**(state.get("details") or {}), **(update.get("details") or {})}
         current = self._current({**state, **update, "transcript": turns, "details": details})
@@ -272,8 +273,9 @@ class SyncFunction(Runnable[Any, Any]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         given = ensure_config(config)
         # Most runs have a callback manager to which nobody listens.
-        if self._traced and getattr(given.get("callbacks"), "handlers", given.get("callbacks")):
-            return self._call_with_config(self._work, input, {**given, "run_name": self.name})
+        callbacks: Any = given.get("callbacks")
+        if self._traced and getattr(callbacks, "handlers", callbacks):
+            return self._call_with_config(self._work, input, patch_config(given, run_name=self.name))
         with set_config_context(given) as context:
             return context.run(self._work, input)
 

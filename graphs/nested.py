@@ -158,6 +158,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
     Attributes:
         bound_judge: the judge as bound: its settings and models.
         kinds: kinds of task that it takes, as bound.
+        graph: its graph, as bound.
         slot: for the wrapper's node.
     """
 
@@ -171,7 +172,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
         roles = roles_by_place(bound)
         self._roles, self._all_roles = roles[place], [role for of_one in roles.values() for role in of_one]
         name = self._named(bound)
-        graph = self._build(name, bound.handed_to(place))
+        self.graph = graph = self._build(name, bound.handed_to(place))
         self.bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
         self.kinds = kinds_of(graph)
         self._graphs = {name: graph}

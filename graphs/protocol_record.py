@@ -130,3 +130,8 @@ class Protocol(Generic[SettingsT]):
     is_baseline: bool = False
     score_gaps: Literal["none", "once", "by_round"] = "none"
     ablations: tuple[Ablation, ...] = ()
+
+    def __post_init__(self) -> None:
+        # What is wrong with a setting is told where the class alone is known, in the protocol's name.
+        if self.settings is not Settings:
+            self.settings.called = self.name

@@ -125,7 +125,7 @@ async def mean_scores(state: JudgeState, _runtime: AgentRuntime[SamreSettings]) 
 
 def decide(state: JudgeState, settings: SamreSettings) -> Decision:
     """The jury's majority wins; equal votes, or no jury: the higher mean."""
-    told = {"criteria": points_by_round(state)}
+    told: dict[str, Any] = {"criteria": points_by_round(state)}
     if settings.jurors:
         told["jurors"] = backgrounds_of(settings)
     return tally({**state, "details": {**state["details"], **told}}, settings)

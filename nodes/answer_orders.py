@@ -35,7 +35,7 @@ def turns_in_order(state: JudgeState, order: int) -> list[Turn]:
 
 def as_shown(state: StateT, order: int) -> StateT:
     """Return the state as agents of this order see it: the answers, the scores and the turns' values in that order."""
-    if len(state.get("orders") or ()) < 2:
+    if len(state["orders"]) < 2:
         return state
     turns = turns_in_order(state, order)
     if order == 1:
@@ -46,4 +46,4 @@ def as_shown(state: StateT, order: int) -> StateT:
 
 def orders_shown(state: JudgeState, _settings: Settings) -> str:
     """Name the outcome of ``prepare`` for protocols that may show two answers in both orders."""
-    return "both_orders" if len(state.get("orders") or ()) > 1 else "one_order"
+    return "both_orders" if len(state["orders"]) > 1 else "one_order"

@@ -60,7 +60,7 @@ class JudgeState(TypedDict):
 
     task: Annotated[dict[str, Any], as_json]
     settings: NotRequired[dict[str, Any]]
-    orders: NotRequired[list[int]]
+    orders: list[int]
     transcript: Annotated[list[Turn], merge_turns]
     scores: list[Score]
     round: Annotated[int, latest]

@@ -128,6 +128,9 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
 
 def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
     """Number the turns that have no id, as those of agents which made their turns themselves."""
+    turns = list(turns)
+    if all("id" in turn for turn in turns):
+        return turns
     said = Counter((turn["agent"], turn.get("order")) for turn in before)
     found: list[Turn] = []
     for turn in turns:
@@ -170,7 +173,8 @@ def check_value(turn: Turn, before: Any) -> None:
     Raises:
         ValueError: names the turn, the value, and what it can be.
     """
-    value, scale = turn["value"], turn.get("scale")
+    value: Any = turn["value"]
+    scale = turn.get("scale")
     kind = _kind_of(value)
     # A reply that could not be read has no value; a person may give the one that it should have had.
     fits = kind == _kind_of(before) or (before is None and (scale is not None or value in ("1", "2", "tie")))

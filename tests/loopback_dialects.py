@@ -106,6 +106,7 @@ class OpenAI(Dialect):
     """Chat completions."""
 
     name = "openai"
+    model = "gpt-4o-mini"
     endings: ClassVar[Mapping[Ending, str]] = {
         **{"complete": "stop", "cut_off": "length", "refused": "stop", "filtered": "content_filter"}
     }
@@ -121,7 +122,7 @@ class OpenAI(Dialect):
     )
 
     def chat(self, url: str) -> BaseChatModel:
-        return ChatOpenAI(model="gpt-4o-mini", base_url=f"{url}/v1", api_key=KEY, max_retries=0)
+        return ChatOpenAI(model=self.model, base_url=f"{url}/v1", api_key=KEY, max_retries=0)
 
     def form(self, body: Mapping[str, Any]) -> Form:
         forms: dict[Any, Form] = {"json_schema": "schema", "json_object": "json"}
@@ -134,7 +135,7 @@ class OpenAI(Dialect):
     def reply(self, said: Said, form: Form) -> Any:
         choice = {"index": 0, "message": self.message(said, form), "finish_reason": self.endings[said.ending]}
         return {
-            **{"id": "1", "object": "chat.completion", "created": 1700000000, "model": "m"},
+            **{"id": "1", "object": "chat.completion", "created": 1700000000, "model": self.model},
             "choices": [choice],
             "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
         }
@@ -156,6 +157,7 @@ class DeepSeek(OpenAI):
     """Chat completions with reasoning beside the text, without schemas."""
 
     name = "deepseek"
+    model = "deepseek-chat"
     endings: ClassVar[Mapping[Ending, str]] = {
         **{"complete": "stop", "cut_off": "length", "filtered": "content_filter"}
     }
@@ -166,13 +168,14 @@ class DeepSeek(OpenAI):
     }
 
     def chat(self, url: str) -> BaseChatModel:
-        return ChatDeepSeek(model="deepseek-chat", api_base=url, api_key=KEY, max_retries=0)
+        return ChatDeepSeek(model_name=self.model, api_base=url, api_key=KEY, max_retries=0)
 
 
 class Groq(OpenAI):
     """Chat completions, with a refusal of its own for words that are no JSON."""
 
     name = "groq"
+    model = "llama-3.3-70b-versatile"
     endings: ClassVar[Mapping[Ending, str]] = {"complete": "stop", "cut_off": "length"}
     refusals: ClassVar[Mapping[Form, Refusal]] = {
         "schema": Refusal(400, "This model does not support response format `json_schema`."),
@@ -181,7 +184,7 @@ class Groq(OpenAI):
     }
 
     def chat(self, url: str) -> BaseChatModel:
-        return ChatGroq(model="llama-3.3-70b-versatile", base_url=url, api_key=KEY, max_retries=0)
+        return ChatGroq(model_name=self.model, base_url=url, api_key=KEY, max_retries=0)
 
     def message(self, said: Said, form: Form) -> dict[str, Any]:
         message = super().message(said, form)
@@ -192,6 +195,7 @@ class Mistral(OpenAI):
     """Chat completions with reasoning in blocks, and errors of a web framework."""
 
     name = "mistral"
+    model = "mistral-small"
     endings: ClassVar[Mapping[Ending, str]] = {"complete": "stop", "cut_off": "model_length"}
     refusals: ClassVar[Mapping[Form, Refusal]] = {
         "schema": Refusal(422, "response_format.json_schema: Extra inputs are not permitted"),
@@ -200,7 +204,7 @@ class Mistral(OpenAI):
     }
 
     def chat(self, url: str) -> BaseChatModel:
-        return ChatMistralAI(model_name="mistral-small", base_url=f"{url}/v1", api_key=KEY, max_retries=1)
+        return ChatMistralAI(model_name=self.model, base_url=f"{url}/v1", api_key=KEY, max_retries=1)
 
     def error(self, refusal: Refusal) -> Any:
         return {"object": "error", "message": refusal.words, "type": refusal.code, "code": None}
@@ -290,7 +294,7 @@ class Anthropic(Dialect):
     system_refusal = Refusal(400, "This model does not support system prompts.")
 
     def chat(self, url: str) -> BaseChatModel:
-        return ChatAnthropic(model_name="claude-opus-4-8", base_url=url, api_key=KEY, max_retries=0)
+        return ChatAnthropic(model="claude-opus-4-8", base_url=url, api_key=KEY, max_retries=0)
 
     def form(self, body: Mapping[str, Any]) -> Form:
         if body.get("tools"):
@@ -440,7 +444,7 @@ class Bedrock(Dialect):
 
     def chat(self, url: str) -> BaseChatModel:
         return ChatBedrockConverse(
-            model="anthropic.claude-3-haiku-20240307-v1:0",
+            model_id="anthropic.claude-3-haiku-20240307-v1:0",
             region_name="us-east-1",
             endpoint_url=url,
             aws_access_key_id=KEY,

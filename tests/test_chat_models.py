@@ -110,7 +110,7 @@ def chats() -> Iterator[Chats]:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def left_open() -> Iterator[None]:
     """Collect what a test leaves: connections of an object's own async client are its owner's to close."""
     yield
@@ -172,7 +172,6 @@ STEPS: dict[str, Callable[[BaseChatModel], Any]] = {
 }
 
 
-@pytest.mark.usefixtures("left_open")
 @pytest.mark.parametrize("steps", ["Gg", "gG", "gg", "oG", "Go", "og", "OGogGOg"])
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "groq", "mistral", "ollama", "google"])
 def test_one_object_in_any_mix_of_sync_and_async(chats: Chats, kind: str, steps: str) -> None:
@@ -182,7 +181,6 @@ def test_one_object_in_any_mix_of_sync_and_async(chats: Chats, kind: str, steps:
     assert len(chats.paths) == len(steps)
 
 
-@pytest.mark.usefixtures("left_open")
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_two_objects_that_share_connections_in_langchain(chats: Chats, kind: str) -> None:
     first, second = CHATS[kind](chats), CHATS[kind](chats)
@@ -192,7 +190,6 @@ def test_two_objects_that_share_connections_in_langchain(chats: Chats, kind: str
     assert len(chats.paths) == 6
 
 
-@pytest.mark.usefixtures("left_open")
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "mistral"])
 async def test_a_notebook(chats: Chats, kind: str) -> None:
     """On a loop that stays, the caller awaits the model, judges with ``.invoke()`` in a cell, and awaits a judge."""
@@ -205,7 +202,6 @@ async def test_a_notebook(chats: Chats, kind: str) -> None:
     assert len(chats.paths) == 5
 
 
-@pytest.mark.usefixtures("left_open")
 @pytest.mark.parametrize("kind", ["openai", "mistral"])
 def test_loops_in_several_threads_at_the_same_time(chats: Chats, kind: str) -> None:
     chat = CHATS[kind](chats)

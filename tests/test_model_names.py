@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.graphs import single
-from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models import prices, resolver
 from jurygraph.nodes.models.loaded_model import identity_of_name
 from jurygraph.state import InputError, UsageError, Verdict
 from jurygraph.state.settings import DebateSettings, ModelSpec
 from langchain.chat_models import base
+from langchain_core.language_models import FakeListChatModel
 
 from .loopback_chats import Chats, chats_server
 from .loopback_debate import SCORE_TASK
@@ -24,6 +27,7 @@ FOREIGN = ("ANTHROPIC_", "AWS_", "AZURE_", "DEEPSEEK_", "GROQ_", "MISTRAL_", "OL
 
 @pytest.fixture
 def chats(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chats]:
+    monkeypatch.setattr(prices, "_GIVEN", {})
     for name in list(os.environ):
         if name.startswith(FOREIGN):
             monkeypatch.delenv(name)
@@ -175,3 +179,29 @@ def test_what_identifies_a_named_model() -> None:
     same = "ollama:llama3.2?num_ctx=4096&price_in=0&price_out=0&key_env=OURS&timeout=5"
     assert identity_of_name(ModelSpec.parse(same)) == plain
     assert identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false")) != plain
+
+
+def test_the_names_in_the_docs_can_be_called(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", "any-value")
+    page = (Path(__file__).parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
+    names = re.findall(r"`([a-z_]+:[^`]+\?[^`]*)`", page)
+    assert len(names) >= 7
+    monkeypatch.setenv("TEAM_KEY", "the-teams-key")
+    for name in names:
+        resolver.check(ModelSpec.parse(name))
+
+
+def test_a_registered_provider_goes_before_langchains(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = FakeListChatModel(responses=["Score: 4"])
+    monkeypatch.setattr(resolver, "plugins", lambda group: {"anthropic": "theirs", "openai": "theirs"})
+    monkeypatch.setattr(resolver, "load_plugin", lambda group, name: lambda spec: theirs)
+    assert resolver.load(ModelSpec(name="anthropic:claude"), Loop()).chat is theirs
+    # But a name that is built in keeps its meaning.
+    with pytest.raises(UsageError, match="OPENAI_API_KEY is not set"):
+        resolver.load(ModelSpec(name="openai:gpt-5"), Loop())
+    with pytest.raises(UsageError, match="'top_k'"):
+        resolver.check(ModelSpec.parse("anthropic:claude?top_k=3"))
+
+
+class Loop:
+    """Stands for an event loop, for which models are kept."""

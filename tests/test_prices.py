@@ -52,6 +52,11 @@ def test_a_price_that_depends_on_the_length_is_looked_up() -> None:
     assert long > 3 * short
 
 
+@pytest.fixture(autouse=True)
+def _none_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prices, "_GIVEN", {})
+
+
 def test_a_price_that_is_given_counts() -> None:
     assert not prices.is_priced("ollama:my-own")
     resolver.check(ModelSpec.parse("ollama:my-own?price_in=0.5&price_out=2"))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from jurygraph.graphs import chateval, debate, single
 from jurygraph.state import ReplyError, Verdict
 
-from .loopback import Provider, Request, Text
+from .loopback import Answer, Provider, Request, Text
 from .loopback_debate import OPENAI, SCORE_TASK
 
 LOOP = "The bridge opened. " * 50
 
 
-def judged(**settings: object) -> Verdict:
+def judged(**settings: Any) -> Verdict:
     graph = single.build(models={"*": OPENAI}, **settings).compile()
     return Verdict.of(graph.invoke({"task": SCORE_TASK}))
 
@@ -48,14 +50,14 @@ def test_a_reply_that_cannot_be_read_for_another_reason_is_sent_back(provider: P
 
 
 def test_a_critique_keeps_its_words(provider: Provider) -> None:
-    def by(request: Request) -> object:
+    def by(request: Request) -> Answer:
         if request.form == "score_reply":
             return {"reasoning": "Level.", "score": 4}
         if len(request.messages) == 2:
             return Text('{"feedback": "' + LOOP, finish="length")
         return {"feedback": "Nothing to add.", "no_issue": True}
 
-    provider.play(by=by)  # type: ignore[arg-type]
+    provider.play(by=by)
     verdict = Verdict.of(debate.build(models={"*": OPENAI}).compile().invoke({"task": SCORE_TASK}))
     assert verdict.stop_reason == "no_issue"
     schema = provider.requests[-1].schema
@@ -75,12 +77,12 @@ def test_a_reply_that_repeats_what_it_was_shown_is_warned_of(provider: Provider)
     task = {**SCORE_TASK, "candidate": "Eight years of work went into the bridge. " * 3}
     words = " ".join(str(task["candidate"]).split())
 
-    def by(request: Request) -> object:
+    def by(request: Request) -> Answer:
         return (
             {"reasoning": words, "score": 4} if request.form else "I say this in words of my own, twice. " * 3
         )
 
-    provider.play(by=by)  # type: ignore[arg-type]
+    provider.play(by=by)
     graph = chateval.build(models={"*": OPENAI}, turns=1).compile()
     warnings = Verdict.of(graph.invoke({"task": task})).warnings
     assert warnings

@@ -316,3 +316,16 @@ def test_an_error_of_an_older_run_is_redacted_when_it_is_read(monkeypatch: pytes
     monkeypatch.setenv("MY_TOKEN", KEY)
     line = json.dumps({"item": "a", "protocol": "single", "status": "failed", "error": f"x {KEY} {STEERING}"})
     assert leaks(str(Result.model_validate_json(line).error)) == []
+
+
+@pytest.mark.usefixtures("one_attempt")
+async def test_a_key_from_a_variable_of_any_name_is_hidden_too(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = "Quark+Knoedel/23"
+    monkeypatch.setenv("MY_OWN_LLM", odd)
+    provider.play(by=lambda request: Failure(400, f"no: {request.headers['authorization'].split()[-1]}"))
+    graph = single.build(models={"*": "openai:gpt-4o-mini?key_env=MY_OWN_LLM"}).compile()
+    with pytest.raises(ModelCallError, match=r"no: \*\*\*") as caught:
+        await graph.ainvoke({"task": TASK})
+    assert odd not in "".join(traceback.format_exception(caught.value))

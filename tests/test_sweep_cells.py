@@ -76,9 +76,9 @@ def test_more_cells_than_anybody_reads_are_refused_before_any_is_planned() -> No
 
 
 def test_every_cell_is_checked_before_any_is_begun(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^n=0: debate: field 'n': .*greater than or equal to 1, got 0"):
+    with pytest.raises(UsageError, match=r"^n=0: debate: n must be greater than or equal to 1, got 0"):
         plan_sweep("debate", {"n": [1, 0]}, "demo", out=tmp_path / "out")
-    with pytest.raises(UsageError, match="protocol=geval, n=1: geval has no setting 'n'"):
+    with pytest.raises(UsageError, match="protocol=geval, n=1: geval: n is no setting of geval"):
         plan_sweep("debate", {"protocol": ["debate", "geval"], "n": [1]}, "demo")
     assert not (tmp_path / "out").exists()
 

@@ -166,7 +166,10 @@ def test_a_spent_budget_is_exit_code_4(provider: Provider, tmp_path: Path) -> No
         (("--plan", "cheese", "--data", "demo"), "no plan 'cheese'"),
         (("--plan", "jury", "--data", "demo"), "is for pairs of answers"),
         (("rounds", "--data", "demo"), "rounds is a ready-made plan: give it as --plan rounds"),
-        (("debate", "--axis", "rounds=1,2", "--data", "demo"), "rounds=1: debate has no setting 'rounds'"),
+        (
+            ("debate", "--axis", "rounds=1,2", "--data", "demo"),
+            "rounds=1: debate: rounds is no setting of debate; did you mean n?",
+        ),
         (("debate", "--axis", "n=1", "--data", "demo", "--max-cost", "1", "--model", "openai:mine"), "price"),
     ],
 )

@@ -299,7 +299,7 @@ def _stages(bound_judge: BoundJudge[Any], graph: Graph, prefix: str = "") -> Ite
     for place, judge in bound_judge.inside.items():
         # A cascade has "cheap.scorer" and "expensive.scorer"; a wrapper of one protocol keeps its roles' names.
         inner = f"{prefix}{place}." if len(bound_judge.inside) > 1 else prefix
-        yield from _stages(judge.bound_judge, judge.slot.graph, inner)
+        yield from _stages(judge.bound_judge, judge.graph, inner)
 
 
 async def _models(bound_judge: BoundJudge[Any]) -> dict[str, LoadedModel]:

@@ -17,7 +17,9 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 
 from ...state.errors import UsageError
+from ...state.redaction import remember_secrets
 from ...state.settings import ModelSpec
+from .provider_errors import shown_cause
 
 EXTRAS = {
     "langchain_anthropic": "anthropic",
@@ -51,7 +53,7 @@ def make_chat_model(spec: ModelSpec) -> BaseChatModel:
     try:
         chat = made(model=name, **given)
     except Exception as error:  # whatever somebody else's class raises about a name or a key
-        raise UsageError(f"the model {spec.name} cannot be made: {_reason(error)}") from error
+        raise UsageError(f"the model {spec.name} cannot be made: {_reason(error)}") from shown_cause(error)
     _check_key(spec, chat)
     return chat
 
@@ -132,6 +134,8 @@ def _common(spec: ModelSpec, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
         if not os.environ.get(spec.key_env):
             raise UsageError(f"{spec.key_env} is not set, which key_env of {spec.name} names")
         given["api_key"] = SecretStr(os.environ[spec.key_env])
+        # Known before the class can quote it in a complaint.
+        remember_secrets(given)
     return given
 
 

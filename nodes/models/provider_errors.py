@@ -125,7 +125,7 @@ class ProviderFault:
         return f"{line[:500]}{f' ({advice})' if advice else ''}"
 
 
-def shown_cause(error: BaseException, fault: ProviderFault) -> BaseException:
+def shown_cause(error: BaseException, fault: ProviderFault | None = None) -> BaseException:
     """Return what an error of ours may name as its cause: the provider's exception, unless it shows a key.
 
     A traceback prints the causes of an exception too; one that shows a key is replaced by the same in our words.
@@ -133,6 +133,7 @@ def shown_cause(error: BaseException, fault: ProviderFault) -> BaseException:
     said = [str(part) for one in _printed(error) for part in (one, *one.args)]
     if all(redact(words) == words for words in said):
         return error
+    fault = fault or ProviderFault.of(error)
     return ResponseError(fault.message, fault.status or 0)
 
 

@@ -26,6 +26,7 @@ from .loaded_model import Connections, LoadedModel, identity_of_name, label_of
 from .loop_clients import close as close_connections
 from .loop_clients import stop_redirects
 from .model_chains import Chain, chats_in, check_chain, choices, resolved
+from .provider_errors import shown_cause
 from .redirects import HOOKS
 
 OFFLINE = ModelSpec(name="offline")
@@ -102,14 +103,14 @@ def check(spec: ModelSpec) -> None:
     provider, _, name = spec.name.partition(":")
     if spec.price_in is not None and spec.price_out is not None:
         prices.give(spec.name, spec.price_in, spec.price_out)
-    if provider in plugins(_GROUP) and name:
-        _registered(spec)
-    elif spec.name == "offline":
+    if spec.name == "offline":
         _check_no_parameters(spec)
     elif provider in _PROVIDERS and name:
         _check_key(spec, _PROVIDERS[provider].keys)
         if spec.more:
             further_parameters(spec, _PROVIDERS[provider].kind())
+    elif provider in plugins(_GROUP) and name:
+        _registered(spec)
     elif provider in chat_classes.known_providers() and name:
         chat_classes.make_chat_model(spec)
     else:
@@ -136,7 +137,7 @@ def _check_key(spec: ModelSpec, keys: Sequence[str]) -> None:
 
 
 def provider_names() -> tuple[str, ...]:
-    """Give the names that may stand before the colon of a model: built-in ones, registered ones, LangChain's.
+    """Give the names that may stand before the colon of a model: built-in, registered and LangChain's, in this order.
 
     >>> provider_names()[:2]
     ('openai', 'google_genai')
@@ -159,7 +160,7 @@ def _registered(spec: ModelSpec) -> BaseChatModel:
     except Exception as error:  # whatever somebody else's client raises about a name or a key
         raise UsageError(
             f"the provider {provider!r} cannot make {spec}: {type(error).__name__}: {error}"
-        ) from error
+        ) from shown_cause(error)
     if not isinstance(chat, BaseChatModel):
         raise UsageError(
             f"the provider {provider!r} made a {type(chat).__name__}, not a LangChain chat model (BaseChatModel)"
@@ -207,11 +208,11 @@ def _make(spec: ModelSpec) -> LoadedModel:
     if spec.name == "offline":
         return LoadedModel("offline", OfflineJudge(), identity)
     provider, _, name = spec.name.partition(":")
-    if provider in plugins(_GROUP):
-        return LoadedModel(spec.name, _registered(spec), identity)
     if provider in _PROVIDERS:
         chat, close = _PROVIDERS[provider].make(spec, name)
         return LoadedModel(spec.name, chat, identity, Connections(close))
+    if provider in plugins(_GROUP):
+        return LoadedModel(spec.name, _registered(spec), identity)
     chat = chat_classes.make_chat_model(spec)
     stop_redirects(chat)
     return LoadedModel(spec.name, chat, identity, Connections(partial(close_connections, chat)))

@@ -258,8 +258,11 @@ def _is_reported(words: str, at: int, shown: Shown, prepare: Callable[[str], str
         return reports(sentence) or (sentence.rstrip(" \x00")[-1:] == ":" and not label)
     above = words[start:at].strip(" \x00-•*+>") or _line_above(words, start, shown, prepare)
     sentence = _SENTENCE_START.split(above)[-1].rstrip(" \x00*_")
-    if not sentence or sentence[-1] in ".!?":
-        return bool(sentence) and not closes and reports(sentence, strictly=True)
+    # An empty line ends what is announced, unless a colon points over it.
+    if not sentence or (sentence[-1] != ":" and words.endswith("\n\n", 0, start)):
+        return False
+    if sentence[-1] in ".!?":
+        return not closes and reports(sentence, strictly=True)
     return reports(sentence) or (not closes and sentence[-1] == ":" and not introduces(sentence))
 
 
@@ -270,10 +273,12 @@ def _follows_colon(words: str, at: int) -> bool:
 
 
 def _line_above(words: str, start: int, shown: Shown, prepare: Callable[[str], str]) -> str:
-    """Return the closest line above that stands in none of the texts; above a list, the line before the list."""
+    """Return the closest line above that stands in no judged text; above a list, the line before the list."""
+    # Agents say again how they introduce what they repeat, so that their words above may stand in the log.
+    judged = Shown(shown.judged)
     in_list = _LIST_ITEM.match(words, start) or words[:start].rstrip(" \n").endswith(("\n-", "\n*", "\n•"))
     for line in reversed(words[max(0, start - 2000) : start].split("\n")):
-        if _HAS_WORD.search(line) and not shown.place_of(line, prepare):
+        if _HAS_WORD.search(line) and not judged.place_of(line, prepare):
             item = _LIST_ITEM.match(line) is not None
             if not item:
                 return line

@@ -117,8 +117,8 @@ Layout = Literal["shared_prefix", "papers"]
 class Settings(Checked):
     """Settings that every protocol has; a protocol's own class adds to them.
 
-    For each field the run's context wins over what was given to ``build``, and that over the default. Messages call
-    the protocol by the name of its class: ``DebateSettings`` are those of debate.
+    For each field the run's context wins over what was given to ``build``, and that over the default. In messages
+    the settings are those of ``called``: the protocol, or until there is one the name of the class.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=first_paragraph)

@@ -21,7 +21,7 @@ import time
 from jurygraph.eval.journal import Entry, Journal
 from jurygraph.state import Usage
 
-from .durability import journal_place
+from .durability import schema
 from .scenario import show, show_machine
 
 WORKER = """
@@ -74,7 +74,7 @@ async def waited(where: str, lease: float) -> float:
 
 def trial(statement: str, number: signal.Signals, lease: float) -> tuple[float, bool]:
     """One process, stopped or killed; how long another waited, and whether a stopped one went on well."""
-    with journal_place("postgres") as where:
+    with schema() as where:
         command = [sys.executable, "-c", WORKER, where, statement, str(int(number)), str(lease)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             try:

@@ -190,8 +190,9 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
     def _with_scores(self, state: JudgeState, update: Update) -> Update:
         """Complete the update of a node by the scores and the round that the turns lead to."""
-        turns = merge_turns(state.get("transcript"), update.get("transcript") or ())
-        if not turns or ("transcript" in update and update["transcript"] is None):
+        before, new = state.get("transcript"), update.get("transcript")
+        turns = merge_turns(before, new) if new else before
+        if not turns:
             return update
         details = {**(state.get("details") or {}), **(update.get("details") or {})}
         current = self._current({**state, **update, "transcript": turns, "details": details})

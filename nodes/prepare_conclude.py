@@ -21,6 +21,7 @@ from ..state.verdict import StopReason, Verdict, outcome_fields
 from .agent_runtime import AgentRuntime
 from .answer_orders import number_of_orders, turns_in_order
 from .decision import Decide, Decision, by_last_score
+from .replies.stated_verdicts import verdict_warnings
 from .round_scores import scores_of_roles
 
 Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]
@@ -79,6 +80,12 @@ def prepare(protocol: JudgesTasks, details: Details = no_details) -> Node:
     return prepare_task
 
 
+def _verdicts_in(task: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a warning for each text of the task that states a verdict itself."""
+    fields = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
+    return verdict_warnings({name.replace("_", " "): task.get(name) for name in fields})
+
+
 def complete(_state: JudgeState, _settings: Any) -> StopReason:
     """Return the stop reason of a protocol that nothing cuts short."""
     return "complete"
@@ -113,7 +120,9 @@ def conclude(
             score_by_round=state["scores"],
             details=decision.details,
             # A model's warnings come with each of its turns; each is told once, in the order of its first turn.
-            warnings=tuple(dict.fromkeys([*state["warnings"], *decision.warnings])),
+            warnings=tuple(
+                dict.fromkeys([*state["warnings"], *decision.warnings, *_verdicts_in(state["task"])])
+            ),
             **_explanation(decision.turn),
             **usage_of_turns(state["transcript"]).flat(),
         )

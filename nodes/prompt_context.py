@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from ..state.graph_state import JudgeState
 from ..state.tasks import CompareTask, ScoreTask, parse_task
@@ -15,7 +18,17 @@ from .prompt_templates import Instruction, Prompt, Prompts
 
 def task_of(state: JudgeState) -> ScoreTask | CompareTask:
     """Return the task as a checked object."""
-    return parse_task(state["task"])
+    try:
+        return _checked(orjson.dumps(state["task"]))
+    except orjson.JSONEncodeError:
+        # A half of a surrogate pair is no text in JSON.
+        return parse_task(state["task"])
+
+
+@lru_cache(maxsize=128)
+def _checked(task: bytes) -> ScoreTask | CompareTask:
+    """Check a task once, not for each agent that is shown it."""
+    return parse_task(orjson.loads(task))
 
 
 def build_prompt(

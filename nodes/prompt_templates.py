@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from ..state.tasks import is_ready_made
 from .delimiters import fence
 
 _HOME = Path(__file__).parent / "prompts"
+FILLED = 512
+"""How many filled-in templates are kept: a few for each debate that is under way."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Prompts:
         self._jinja.tests["ready_made"] = is_ready_made
         # All are compiled now, so that a fault in a template is found before any model is called.
         self._templates = {name: self._compiled(name) for name in sources}
+        # Agents of one debate are shown the same task. ``typed``: 1 and 1.0 are equal, and read differently.
+        self._filled = lru_cache(maxsize=FILLED, typed=True)(self._fill)
 
     @classmethod
     def bundled(cls, templates: Path | None = None) -> Prompts:
@@ -133,6 +137,13 @@ class Prompts:
         Raises:
             UsageError: a replaced template uses a name that it is not given.
         """
+        try:
+            return self._filled(name, **values)
+        except TypeError:
+            # Some values, such as turns, cannot be looked up by.
+            return self._fill(name, **values)
+
+    def _fill(self, name: str, **values: Any) -> str:
         try:
             return self._templates[name].render(values).strip()
         except jinja2.TemplateError as error:

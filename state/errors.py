@@ -121,7 +121,7 @@ class ReplyError(JurygraphError, ValueError):
 
     def __init__(self, problem: str, reply: str, fault: ReplyFault = "missing") -> None:
         super().__init__(problem)
-        self.problem = redact(problem)
+        self.problem = str(self.args[0])
         self.reply = reply
         self.fault: ReplyFault = fault
         self.agent: str | None = None

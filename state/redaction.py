@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -60,6 +61,13 @@ _SHAPES = (
     ),
     re.compile(r"\b(?:hf|r8|ghp|gho|ghs|glpat|github_pat)[-_]\w{16,}|\bA[KS]IA[A-Z0-9]{12,}"),
     re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
+)
+
+
+# What every match of one of the shapes holds.
+_HINT = re.compile(
+    r"(?i)[:=]|['\"],|bearer |AIza|eyJ|A[KS]IA|lsv2"
+    r"|(?:sk|pk|rk|xai|nvapi|pplx|fw|tgp|hf|r8|ghp|gho|ghs|glpat|github_pat)[-_]"
 )
 
 
@@ -144,15 +152,22 @@ def names_a_secret(name: object) -> bool:
 
 
 def _without_keys(text: str) -> str:
-    named = {value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)}
+    named = {os.environ.get(name, "") for name in list(os.environ) if _is_secret_variable(name)}
     known = {value for value in named | _REMEMBERED if len(value) >= _SHORTEST_SECRET}
     # The longest first, since one key may begin with another.
     for value in sorted(known, key=len, reverse=True):
         for form in {value, quote(value, safe="")}:
             text = text.replace(form, HIDDEN)
-    for shape in _SHAPES:
-        text = shape.sub(_hidden, text)
+    # Most messages quote nothing, and errors are made often: one look tells whether any shape can match.
+    if _HINT.search(text):
+        for shape in _SHAPES:
+            text = shape.sub(_hidden, text)
     return text
+
+
+@lru_cache
+def _is_secret_variable(name: str) -> bool:
+    return bool(_SECRET_VARIABLE.search(name))
 
 
 def _hidden(found: re.Match[str]) -> str:

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import single
+from jurygraph.nodes.models import resolver
+from jurygraph.nodes.models.call import Call
+from jurygraph.nodes.models.send import attempt
 from jurygraph.state import ReplyError, Verdict
 from jurygraph.state.errors import ModelCallError
+from langchain_core.messages import HumanMessage
 
 from .loopback_debate import SCORE_TASK
 from .loopback_dialects import DIALECTS, Asked, Ending, Form, Refusal, Said, Script, close, serving
@@ -119,6 +123,31 @@ async def test_a_form_that_was_not_the_cause_is_asked_for_again() -> None:
         broken = False
         verdict = Verdict.of(await graph.ainvoke({"task": SCORE_TASK}))
         assert (verdict.score, verdict.warnings, server.asked[-1].form) == (4, (), "schema")
+
+
+async def test_bounds_that_are_refused_are_left_out_before_the_schema_is() -> None:
+    dialect = DIALECTS["anthropic"]
+    bounded = {"type": "integer", "description": "From 1 to 5.", "minimum": 1, "maximum": 5}
+    schema = {
+        "title": "score_reply",
+        "type": "object",
+        "properties": {"score": bounded},
+        "required": ["score"],
+    }
+
+    def by(asked: Asked) -> Said | Refusal:
+        refused = Refusal(
+            400, "output_config.format.schema: For 'integer' type, property 'minimum' is not supported"
+        )
+        return refused if "minimum" in str(asked.body) else Said(fields={"score": 4})
+
+    with serving(dialect, by) as server:
+        model = resolver.wrap(dialect.chat(server.url))
+        for _ in range(2):
+            reply = await attempt(Call(model, [HumanMessage("Judge.")], schema, {}))
+            assert reply.fields == {"score": 4}
+        assert [one.form for one in server.asked] == ["schema"] * 3
+        assert model.warnings == ["anthropic:claude-opus-4-8 takes no bounds in a schema: they were left out"]
 
 
 def test_groqs_own_failure_to_make_json_passes_and_then_eases_the_form(

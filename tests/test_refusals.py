@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from jurygraph.nodes.models.capabilities import STRUCTURE, SYSTEM, rejected_parameter
+from jurygraph.nodes.models.capabilities import BOUNDS, STRUCTURE, SYSTEM, rejected_parameter
 
 FORM = [
     (400, "This response_format type is unavailable now"),
@@ -14,7 +14,6 @@ FORM = [
         400,
         "response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later",
     ),
-    (400, "Invalid schema for response_format 'score_reply': 'minimum' is not permitted."),
     (400, "'response_format.type' must be 'json_schema' or 'text'"),
     (400, "This model does not support response format `json_schema`. See the supported models."),
     (400, "`tool calling` is not supported with this model"),
@@ -28,7 +27,6 @@ FORM = [
     (400, "tool_choice 'specified' is incompatible with thinking enabled"),
     (400, "output_config: Extra inputs are not permitted"),
     (400, "'claude-3-haiku-20240307' does not support output format."),
-    (400, "output_config.format.schema: For 'number' type, property 'minimum' is not supported"),
     (404, "No endpoints found that support tool use. Try disabling it."),
     (404, "No endpoints found that support the provided 'tool_choice' value."),
     (404, "No endpoints found that can handle the requested parameters."),
@@ -50,6 +48,11 @@ FORM = [
     (400, "Structured outputs are not available for this deployment"),
     (400, "Request contains an invalid argument."),
     (400, "Provider returned error"),
+]
+BOUND = [
+    (400, "Invalid schema for response_format 'score_reply': 'minimum' is not permitted."),
+    (400, "output_config.format.schema: For 'number' type, property 'minimum' is not supported"),
+    (400, "Invalid JSON schema: maxLength is not supported"),
 ]
 ROLE = [
     (500, "System role not supported"),
@@ -97,6 +100,11 @@ def test_a_form_that_is_refused_is_known(status: int, words: str) -> None:
     assert (
         rejected_parameter(status, f"BadRequestError: Error code: {status} - {words}", None, {}) == STRUCTURE
     )
+
+
+@pytest.mark.parametrize(("status", "words"), BOUND, ids=str)
+def test_bounds_that_are_refused_are_known(status: int, words: str) -> None:
+    assert rejected_parameter(status, words, None, {}) == BOUNDS
 
 
 @pytest.mark.parametrize(("status", "words"), ROLE, ids=str)

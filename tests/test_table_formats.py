@@ -11,7 +11,7 @@ import pytest
 from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.eval.tables import Column, Grid, text_column, to_csv, to_latex, to_markdown, to_rich
 from jurygraph.eval.tables.formats import to_lines
-from jurygraph.eval.tables.grid import figure, printable, short
+from jurygraph.eval.tables.grid import CellValue, figure, printable, short
 from rich.console import Console
 
 THIRD = 1 / 3
@@ -191,10 +191,13 @@ def any_grid(draw: random.Random) -> Grid:
         "single (openai:gpt-4o-mini)",
         "debate n=2,persona=plain,commander=relay,temperature=0.5",
     ]
-    rows = []
+    rows: list[tuple[CellValue, ...]] = []
     for number in range(draw.randint(1, 4)):
         values = [draw.choice([draw.random(), draw.random() * 1e6, -draw.random()]) for _ in numbers]
-        cells = [draw.choice([value, Statistic(value, value - 1, value + 1), 12_345_678]) for value in values]
+        cells: list[CellValue] = []
+        for value in values:
+            forms: list[CellValue] = [value, Statistic(value, value - 1, value + 1), 12_345_678]
+            cells.append(draw.choice(forms))
         rows.append((*(f"{draw.choice(called)} {number}" for _ in range(names)), *cells))
     return Grid(
         "A table", (*(text_column(f"name {n}") for n in range(names)), *numbers), tuple(rows), ("Why.",)
@@ -203,7 +206,7 @@ def any_grid(draw: random.Random) -> Grid:
 
 def test_what_a_narrow_terminal_makes_of_a_table_is_said() -> None:
     figures = [Column(f"figure {n}") for n in range(6)]
-    rows = (("debate n=2,persona=plain", *(number / 7 for number in range(6))),)
+    rows: tuple[tuple[CellValue, ...]] = (("debate n=2,persona=plain", *(number / 7 for number in range(6))),)
     grid = Grid("A table", (text_column("judge"), *figures), rows)
     assert "too narrow" not in laid_out(grid, 120)
     assert "the columns stand in several tables" in " ".join(laid_out(grid, 60).split())

@@ -39,7 +39,8 @@ def rejected_parameter(
     named = _known(parameter) if parameter else None
     if named == STRUCTURE or (not named and _is_about_form(status, said)):
         # The reply's form comes from this package, and a caller cannot mend it: it is eased for whatever reason.
-        return STRUCTURE if status in _REFUSALS else None
+        eased = BOUNDS if _BOUND.search(said) else STRUCTURE
+        return eased if status in _REFUSALS else None
     if status not in {400, 422}:
         return None
     found = {named} if parameter else {_known(word) for word in re.findall(r"[a-z_]+", said)}
@@ -113,6 +114,9 @@ _NO_FORM = re.compile(
     r"|moderation|content[ _](?:policy|management|filter)|api[ _]key"
 )
 """Finds other causes: what counts into a context is listed with them, tools among it."""
+_BOUND = re.compile(
+    r"\b(?:exclusive_)?(?:minimum|maximum)\b|\b(?:min|max)_(?:length|items)\b|\bmultiple_of\b|\bpattern\b"
+)
 _ROLE = r"['\"`]?(?:system|developer)['\"`]?"
 _NO_SYSTEM = re.compile(
     rf"{_ROLE} (?:role|messages?|prompts?|instructions?)[^.\n]{{0,30}}(?:not|n't|un)(?: \w+)? ?"
@@ -125,8 +129,9 @@ _NO_SYSTEM = re.compile(
 )
 """Finds the words in which providers, and the chat templates of open models, refuse a system message."""
 
-STRUCTURE, SYSTEM = "response_format", "system"
-"""The first stands for all that asks for JSON, under whatever name the provider knows it; the second for that role.
+STRUCTURE, BOUNDS, SYSTEM = "response_format", "bounds", "system"
+"""The first stands for all that asks for JSON, under whatever name the provider knows it; the others for
+the bounds of numbers and texts in a schema, and for that role.
 
 A form to be asked for instead may follow the first: ``response_format:tool``.
 """

@@ -21,12 +21,20 @@ from pydantic import BaseModel
 from ...state.redaction import remember_secrets
 from ...state.settings import ModelSpec
 from ..offline import DISCLOSURE, OfflineJudge
-from .capabilities import LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
+from .capabilities import BOUNDS, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
 from .chat_classes import field_of
 from .event_loop import on_loop_end
 from .loop_clients import for_running_loop, hold_connections
 from .model_chains import Chain, chats_in, fallbacks_in, naming_writer, parameters_in, with_each
-from .reply_forms import FORM_WORDS, FORMS, Form, asked_in_form, forms_of, speaks_chat_completions
+from .reply_forms import (
+    FORM_WORDS,
+    FORMS,
+    Form,
+    asked_in_form,
+    forms_of,
+    speaks_chat_completions,
+    without_bounds,
+)
 from .scripted_model import ScriptedModel
 
 Identity = Mapping[str, Any]
@@ -132,6 +140,7 @@ class LoadedModel:
         identity: what identifies it in records of replies; it stays the same when a parameter is dropped.
         plays_roles: whether its replies depend on the agent that asks, not on the messages alone.
         form: in which replies are asked for that are to be JSON.
+        bounded: whether the bounds of a schema's fields are sent.
         folds_system: whether the system message is put at the head of the user's, since the provider takes none.
         misformed: how often in a row the provider failed to bring the model's words into the form that was asked for.
 
@@ -153,6 +162,7 @@ class LoadedModel:
         chat = self.chat
         self.plays_roles = isinstance(chat, OfflineJudge | ScriptedModel)
         self.form: Form = self._forms()[0]
+        self.bounded = True
         self.folds_system = False
         self.misformed = 0
         self.warnings: list[str] = [DISCLOSURE] if isinstance(chat, OfflineJudge) else []
@@ -182,6 +192,7 @@ class LoadedModel:
         given = dict(parameters or {})
         own: dict[str, Any] = {name: given.pop(name) for name in ("temperature", "seed") if name in given}
         several = len([*chats_in(self._chain)]) > 1
+        wanted = schema if schema is None or self.bounded else without_bounds(schema)
 
         def ready(chat: BaseChatModel) -> Chain:
             chat = self._adjusted(chat, own)
@@ -190,7 +201,7 @@ class LoadedModel:
                 chat = chat.model_copy(update={"cache": False})
             if not self.plays_roles:
                 chat = for_running_loop(chat, made_for_it=not self._shared)
-            asked = chat if schema is None else asked_in_form(chat, schema, self.form)
+            asked = chat if wanted is None else asked_in_form(chat, wanted, self.form)
             return naming_writer(asked, label_of(chat)) if several else asked
 
         asked = with_each(self._chain, ready)
@@ -253,6 +264,9 @@ class LoadedModel:
         if parameter == SYSTEM:
             self.folds_system = True
             what = "system message: it was put at the head of the user's"
+        elif parameter == BOUNDS:
+            self.bounded = False
+            what = "bounds in a schema: they were left out"
         elif field is not None and (with_call or getattr(self.chat, field) is not None):
             self._chain = with_each(self._chain, lambda chat: _with(chat, {parameter: None}))
         else:
@@ -274,7 +288,7 @@ class LoadedModel:
         """Ask for JSON as at first if this call has eased the form and failed all the same: that was not the cause."""
         if any(parameter.startswith(STRUCTURE) for parameter in dropped):
             self._forget_form()
-            self.form = next(forms_of(self.chat))
+            self.form = self._forms()[0]
 
     @property
     def _no_schema(self) -> str:

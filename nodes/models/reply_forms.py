@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
@@ -56,6 +57,25 @@ def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form) -> Runnable[A
     if options is not None:
         return chat.bind(**options)
     return chat if form == "text" else chat.with_structured_output(dict(schema), include_raw=True) | _raw
+
+
+_BOUNDS = {
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern", "minItems", "maxItems"),
+}
+
+
+def without_bounds(schema: Schema) -> dict[str, Any]:
+    """Return a schema without the bounds of its fields, which several providers refuse.
+
+    >>> without_bounds({"properties": {"score": {"type": "integer", "minimum": 1}}})
+    {'properties': {'score': {'type': 'integer'}}}
+    """
+    free = {
+        name: {key: value for key, value in about.items() if key not in _BOUNDS}
+        for name, about in schema["properties"].items()
+    }
+    return {**schema, "properties": free}
 
 
 def adapted(
@@ -159,7 +179,13 @@ def is_gemini(chat: BaseChatModel) -> bool:
 
 def is_a(chat: BaseChatModel, name: str) -> bool:
     """Tell whether a chat model has a base class of this name; so no provider's package needs to be imported."""
-    return any(base.__name__ == name for base in type(chat).__mro__)
+    return name in _base_names(type(chat))
+
+
+@cache
+def _base_names(kind: type) -> frozenset[str]:
+    # Asked several times with every call.
+    return frozenset(base.__name__ for base in kind.__mro__)
 
 
 def speaks_chat_completions(chat: BaseChatModel) -> bool:

@@ -18,11 +18,11 @@ from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_con
 from ...state.errors import ModelCallError, StoppedError, TransientCallError
 from ...state.redaction import redact
 from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
-from .capabilities import SHAPING, STRUCTURE
+from .capabilities import BOUNDS, SHAPING, STRUCTURE
 from .loaded_model import LoadedModel
 from .model_chains import WRITER
 from .provider_errors import ProviderFault, ResponseError, shown_cause
-from .reply_forms import Form, adapted, is_gemini
+from .reply_forms import Form, adapted, is_gemini, without_bounds
 from .response_parsing import is_empty, replies
 from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 from .served_model import is_another, served_name
@@ -118,6 +118,8 @@ def _parameter_to_drop(call: Call, error: Exception, form: Form, dropped: list[s
     if fault.misformed:
         model.misformed += 1
         parameter = STRUCTURE if model.misformed >= PATIENCE else None
+    if parameter == BOUNDS and (BOUNDS in dropped or not _has_bounds(call)):
+        parameter = STRUCTURE
     if parameter == STRUCTURE:
         parameter = model.next_form(form) if call.schema is not None and form != "text" else None
     problem = f"{_who(call)}{model.label}: {fault.summary()}"
@@ -133,6 +135,10 @@ def _parameter_to_drop(call: Call, error: Exception, form: Form, dropped: list[s
         raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
     model.misformed = 0
     return parameter
+
+
+def _has_bounds(call: Call) -> bool:
+    return call.schema is not None and without_bounds(call.schema) != call.schema
 
 
 async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:

@@ -9,6 +9,7 @@ pairs                      a score for each of two answers
 votes                      a preference for one of two answers
 declarations               NO ISSUE
 shown, reprints            the texts that an agent was shown, and what a reply reprints of them
+stated_verdicts            texts under judgement that state a verdict themselves
 report_phrases             words that announce or disown somebody else's words
 numbers, lexicon           how numbers, labels and the names of answers are written
 reply_errors               what is wrong with a reply that states nothing usable

@@ -160,7 +160,13 @@ def _light(text: str) -> str:
 def _folded(text: str, prepare: Callable[[str], str]) -> Folded:
     if prepare is str:
         return fold(text)
-    # What is done to a reply is done to letters that it can read.
-    if not text.isascii():
-        text = unicodedata.normalize("NFKD", text).translate(_LATIN)
-    return fold(prepare(unmarked(plain(text))))
+    return fold(prepare(unmarked(plain(latin(text)))))
+
+
+def latin(text: str) -> str:
+    """Return a text in letters that readers of replies know: look-alikes in Latin, without invisible marks.
+
+    >>> latin("Sc\u043ere: \uff15")
+    'Score: 5'
+    """
+    return text if text.isascii() else unicodedata.normalize("NFKD", text).translate(_LATIN)

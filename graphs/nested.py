@@ -35,6 +35,7 @@ from ..state.transcript import Score, Turn, merge_turns
 from ..state.verdict import Verdict
 from .protocol_record import Protocol
 from .registry import find_protocol
+from .remote_judge import RemoteJudge, SettingsElsewhere
 from .side_by_side import side_by_side, threads_side_by_side
 from .streamed_turns import forwarded
 
@@ -73,20 +74,22 @@ def handed_in(outcome: JudgeOutput, mark: Callable[[Turn], Turn]) -> JudgeOutput
 class JudgeSlot(NamedTuple):
     """Hold a judge inside a wrapper: its graph as drawn, and how to choose the one that a run's context asks for."""
 
-    graph: PregelProtocol[Any, Any, Any, Any]
+    graph: Compiled | RemoteJudge
     choose: Callable[[object], Choice]
 
     @property
     def context_schema(self) -> type[Any] | None:
-        """The context schema of the graph, where it is known: a graph that runs elsewhere does not tell."""
-        builder = getattr(self.graph, "builder", None)
-        return builder.context_schema if builder is not None else None
+        """The context schema of the graph; one that runs elsewhere takes any settings, and checks them there."""
+        if isinstance(self.graph, RemoteJudge):
+            return SettingsElsewhere
+        return self.graph.builder.context_schema
 
     @classmethod
     def of(cls, graph: AnyGraph) -> JudgeSlot:
         """Make the slot of a given graph, compiled or not; a run's context cannot exchange it."""
-        compiled = graph.compile() if isinstance(graph, StateGraph) else graph
-        return cls(compiled, lambda _context: (None, None))
+        held = graph.compile() if isinstance(graph, StateGraph) else graph
+        slot = held if isinstance(held, CompiledStateGraph) else RemoteJudge(held)
+        return cls(slot, lambda _context: (None, None))
 
 
 def shared_input(*slots: JudgeSlot) -> type[Any]:
@@ -145,8 +148,8 @@ def context_of_run() -> object:
 
 
 def _in_context(graph: Any, context: Settings | None) -> dict[str, Any]:
-    # A graph that runs elsewhere is sent its context as plain JSON, and must not be sent one that is not for it.
-    return {"context": context} if isinstance(graph, CompiledStateGraph) else {}
+    # A graph that runs elsewhere finds out itself which context is for it.
+    return {} if isinstance(graph, RemoteJudge) else {"context": context}
 
 
 class NestedJudge(Generic[WrapperSettingsT]):

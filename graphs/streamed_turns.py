@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from langchain_core.runnables.config import set_config_context
+from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 
 from ..state.transcript import Turn
@@ -33,9 +35,21 @@ def publisher(own: Publish) -> Publish:
 @contextmanager
 def forwarded(mark: Callable[[Turn], Turn]) -> Iterator[None]:
     """Stream the turns of a judge that is run in this block from the graph whose node this is, each marked."""
-    publish = publisher(get_runtime().stream_writer)
-    token = _outer.set(lambda event: publish({**event, "turn": mark(event["turn"])}))
+    publish, here = publisher(get_runtime().stream_writer), get_config()
+
+    def from_here(event: Any) -> None:
+        # LangGraph finds out from the config at hand whose event it is, and the speaker's is that of the judge inside.
+        with set_config_context(here) as context:
+            context.run(publish, {**event, "turn": mark(event["turn"])})
+
+    token = _outer.set(from_here)
     try:
         yield
     finally:
         _outer.reset(token)
+
+
+def forward(event: Any) -> None:
+    """Stream an event of a judge that is not in this process from the graph whose node it is asked by."""
+    if outer := _outer.get():
+        outer(event)

@@ -14,6 +14,9 @@ Score = float | list[float]
 """A score on an aspect's scale, or a pair ``[score_1, score_2]``."""
 
 T = TypeVar("T")
+EXAMPLE = '[{"id": "critic:1", "content": "NO ISSUE", "value": true}]'
+FIXED = ("agent", "role", "round", "order")
+"""What an edit of a turn cannot change: who spoke, and when."""
 
 
 class Turn(TypedDict):
@@ -108,6 +111,8 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
     """
     if new is None:
         return []
+    if not (isinstance(new, list | tuple) and all(isinstance(change, Mapping) for change in new)):
+        raise ValueError(f"transcript takes a list of turns, such as {EXAMPLE}, not {new!r}")
     turns = _with_ids(before or ())
     places = {turn["id"]: place for place, turn in enumerate(turns)}
     for change in new:
@@ -149,6 +154,13 @@ def _whole(change: Mapping[str, Any], known: Iterable[str]) -> Turn:
 
 def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:
     merged = cast("Turn", {**turn, **change})
+    fixed = [k for k in change if k in FIXED and change[k] != turn.get(k)]
+    if unknown := fixed or [k for k in change if k not in Turn.__annotations__]:
+        raise ValueError(
+            f"the turn {turn['id']} takes no {', '.join(unknown)}: edit its content or its value"
+        )
+    if not isinstance(merged["content"], str):
+        raise ValueError(f"the content of the turn {turn['id']} is text, not {merged['content']!r}")
     if (merged["content"], merged["value"]) == (turn["content"], turn["value"]):
         return merged
     check_value(merged, turn["value"])

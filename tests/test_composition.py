@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 from typing_extensions import TypedDict
 
 from .processes import HANG_GUARD
+from .test_live_state import Failing
 
 SCORE: dict[str, Any] = {
     "kind": "score",
@@ -425,6 +426,79 @@ def test_a_person_decides_inside() -> None:
     verdict = Verdict.of(graph.invoke(Command(resume=[7, 2]), thread()))
     assert (verdict.winner, verdict.stop_reason) == ("1", "human")
     assert (len(cheap.calls), len(expensive.calls)) == (2, 3)
+
+
+def round_judge(wrapper: str, judge: Any) -> Any:
+    """A wrapper that asks a judge, with a memory of its own."""
+    built: dict[str, Any] = {
+        "calibrated": lambda: calibrated(judge),
+        "repeated": lambda: repeated(judge, 2),
+        "cascade": lambda: cascade(single.build(), judge, gap=99),
+    }
+    return built[wrapper]().compile(checkpointer=InMemorySaver())
+
+
+def goes_on(graph: Any, given: Any, sync: bool) -> Any:
+    return graph.invoke(given, thread()) if sync else asyncio.run(graph.ainvoke(given, thread()))
+
+
+WRAPPERS = ("calibrated", "repeated", "cascade")
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_turn_of_a_judge_inside_is_edited_while_it_pauses(wrapper: str, sync: bool) -> None:
+    model = scores((6, 5), objections=9)
+    judge = debate.build(models={"*": model}, n=1).compile(interrupt_before=["conclude"])
+    graph = round_judge(wrapper, judge)
+    assert not goes_on(graph, {"task": COMPARE}, sync).get("verdict")
+    asked = len(model.calls)
+    paused = graph.get_state(thread(), subgraphs=True).tasks
+    assert {task.state.next for task in paused} == {("conclude",)}
+    assert [turn["id"] for turn in paused[-1].state.values["transcript"]][-1] == "scorer:2"
+    edit = {"id": "scorer:2", "content": "On second thoughts.", "value": [1, 10]}
+    with pytest.raises(ValueError, match="scorer:2 cannot have the value"):
+        graph.update_state(paused[-1].state.config, {"transcript": [{**edit, "value": [1, 11]}]})
+    graph.update_state(paused[-1].state.config, {"transcript": [edit]})
+    result = goes_on(graph, None, sync)
+    # In the swapped order the judge inside sees the second answer first.
+    counted = {"calibrated": ((6 + 10) / 2, (5 + 1) / 2), "repeated": ((6 + 1) / 2, (5 + 10) / 2)}
+    assert Verdict.of(result).scores == counted.get(wrapper, (1, 10))
+    [edited] = [turn["id"] for turn in result["transcript"] if turn.get("edited")]
+    assert edited.endswith("/scorer:2")
+    assert len(model.calls) == asked
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("sync", [True, False])
+def test_people_decide_inside_each_of_them(wrapper: str, sync: bool) -> None:
+    model = scores((6, 5), objections=9)
+    graph = round_judge(wrapper, debate.build(models={"*": model}, n=1, on_unresolved="human"))
+    pauses = goes_on(graph, {"task": COMPARE}, sync)["__interrupt__"]
+    asked = len(model.calls)
+    assert len(pauses) == (1 if wrapper == "cascade" else 2)
+    verdict = Verdict.of(goes_on(graph, Command(resume={pause.id: [7, 2] for pause in pauses}), sync))
+    assert verdict.stop_reason == "human"
+    assert verdict.scores == ((4.5, 4.5) if wrapper == "calibrated" else (7, 2))
+    assert len(model.calls) == asked
+
+
+@pytest.mark.parametrize("agent", ["scorer", "critic"])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_judge_inside_that_fails_is_asked_again_where_it_failed(
+    wrapper: str, sync: bool, agent: str
+) -> None:
+    model = Failing(script=scores((6, 5)).script, failing=(agent,), asked=[])
+    graph = round_judge(wrapper, debate.build(models={"*": model}))
+    with pytest.raises(RuntimeError, match=f"{agent} is indisposed"):
+        goes_on(graph, {"task": COMPARE}, sync)
+    told = Counter(model.asked)
+    goes_on(graph, None, sync)
+    judges = 1 if wrapper == "cascade" else 2
+    assert Counter(model.asked) == Counter(scorer=judges, critic=judges) + Counter([agent])
+    # The other branch had ended before the failure was told.
+    assert told == Counter(scorer=judges, critic=judges - (agent == "scorer"))
 
 
 @pytest.mark.parametrize("broken", ["cheap", "expensive"])

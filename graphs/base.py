@@ -1,11 +1,13 @@
 """The graph class of every protocol: its nodes know their settings, and run sync and async from one body.
 
-graph.agent("judge", judge)                    one agent, asked by itself
-graph.agents("juror", juror)                   agents of one role, asked side by side, a task of the graph for each
-graph.route("judge", after_judge, {            the name of an outcome, and where it leads
-    "another_round": each("advocate", advocates),
-    "agreement": "mean_scores",
-})
+A protocol wires its nodes and names its outcomes::
+
+    graph.agent("judge", judge)                    one agent, asked by itself
+    graph.agents("juror", juror)                   agents of one role, asked side by side, a task of the graph for each
+    graph.route("judge", after_judge, {            the name of an outcome, and where it leads
+        "another_round": each("advocate", advocates),
+        "agreement": "mean_scores",
+    })
 """
 
 from __future__ import annotations

@@ -599,6 +599,23 @@ def _completion(_request: Request) -> Response:
     return Response(json.dumps({**body, "choices": [choice], "usage": usage}), mimetype="application/json")
 
 
+def test_a_referee_who_fails_on_the_server_is_asked_again_alone(
+    client: SyncLangGraphClient, httpserver: HTTPServer
+) -> None:
+    httpserver.expect_oneshot_request("/v1/chat/completions").respond_with_data("No such key.", status=401)
+    httpserver.expect_request("/v1/chat/completions").respond_with_handler(_completion)
+    judge = {"name": "openai:gpt-4o-mini", "base_url": httpserver.url_for("/v1")}
+    context: Any = {"models": {"*": judge}, "structured": "off", "referees": 3}
+    thread = client.threads.create()["thread_id"]
+    with pytest.raises(Exception, match="401"):
+        client.runs.wait(thread, "ensemble", input={"task": TASK}, context=context)
+    assert len(httpserver.log) == 3
+    result = client.runs.wait(thread, "ensemble", input=None)
+    assert isinstance(result, dict)
+    assert [turn["agent"] for turn in result["transcript"]] == ["referee_1", "referee_2", "referee_3"]
+    assert len(httpserver.log) == 3 + 1
+
+
 def test_callers_choose_no_file_that_the_operator_has_not_allowed(client: SyncLangGraphClient) -> None:
     given = {"task": TASK}
     outcome = client.runs.wait(

@@ -19,12 +19,11 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from ..nodes.answer_orders import number_of_orders, orders_shown
+from ..nodes.answer_orders import lone_scorer, number_of_orders, orders_shown
 from ..nodes.bound_judge import Models
 from ..nodes.faireval_scorer import mean_of_samples, pairs_in, scorer
 from ..nodes.models.capabilities import SEVERAL
 from ..nodes.prepare_conclude import conclude, prepare
-from ..nodes.round_scores import lone_scorer
 from ..state.call_counts import CallsByRole, Can, sampled
 from ..state.graph_state import JudgeOutput
 from ..state.settings import FairEvalSettings

@@ -30,7 +30,7 @@ from ..nodes.courtroom_judge import judge_of_round, points_by_round
 from ..nodes.decision import Decision
 from ..nodes.juror import backgrounds_of, juror
 from ..nodes.prepare_conclude import conclude, prepare
-from ..nodes.vote_aggregation import mean_totals, tally
+from ..nodes.vote_aggregation import by_jury, mean_totals
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings
@@ -128,7 +128,7 @@ def decide(state: JudgeState, settings: SamreSettings) -> Decision:
     told: dict[str, Any] = {"criteria": points_by_round(state)}
     if settings.jurors:
         told["jurors"] = backgrounds_of(settings)
-    return tally({**state, "details": {**state["details"], **told}}, settings)
+    return by_jury({**state, "details": {**state["details"], **told}}, settings)
 
 
 def build(

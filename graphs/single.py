@@ -17,11 +17,10 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from ..nodes.answer_orders import number_of_orders, orders_shown
+from ..nodes.answer_orders import lone_scorer, number_of_orders, orders_shown
 from ..nodes.bound_judge import Models
 from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.referee import single_scorer
-from ..nodes.round_scores import lone_scorer
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind

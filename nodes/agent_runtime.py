@@ -126,8 +126,7 @@ class AgentRuntime(Generic[SettingsT]):
 
     def beginning_with(self, state: Mapping[str, Any]) -> AgentRuntime[SettingsT]:
         """Return the runtime for a node that begins with this state, which says what was said before."""
-        ids = TurnIds(state.get("transcript") or (), state.get("order"))
-        return AgentRuntime(self.settings, self.prompts, self.models, self.publish, ids)
+        return replace(self, turn_ids=TurnIds(state.get("transcript") or (), state.get("order")))
 
     def say(self, round: int, agent: str, content: str, value: Value | Any = None) -> Turn:
         """Make and stream a turn that no model wrote: a message passed on, or a person's words."""

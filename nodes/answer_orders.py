@@ -47,3 +47,8 @@ def as_shown(state: StateT, order: int) -> StateT:
 def orders_shown(state: JudgeState, _settings: Settings) -> str:
     """Name the outcome of ``prepare`` for protocols that may show two answers in both orders."""
     return "both_orders" if len(state["orders"]) > 1 else "one_order"
+
+
+def lone_scorer(_state: JudgeState, _settings: Any) -> list[str]:
+    """Return the name of a scorer who is alone; in both orders of the answers it is asked once in each."""
+    return ["scorer"]

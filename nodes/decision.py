@@ -68,7 +68,7 @@ def distance(score: Score, final: Score) -> tuple[bool, float]:
     """Return how far a score is from the final one; for a pair, whether it prefers the other answer comes first.
 
     >>> distance(3.0, 4.0), distance([8, 6], [7, 6]), distance([6, 7], [7, 6])
-    ((False, 1.0), (False, 1.0), (True, 2.0))
+    ((False, 1.0), (False, 1), (True, 2))
     """
     if isinstance(score, list) and isinstance(final, list):
         apart = sum(abs(one - two) for one, two in zip(score, final, strict=True))

@@ -50,8 +50,3 @@ def mean_scores(turns: Iterable[Turn]) -> list[Score]:
 def _mean(scores: list[Score]) -> Score:
     # A single score stays as it is, a whole number a whole number.
     return scores[0] if len(scores) == 1 else mean_of(scores)
-
-
-def lone_scorer(_state: JudgeState, _settings: Any) -> list[str]:
-    """Return the name of a scorer who is alone; in both orders of the answers it is asked once in each."""
-    return ["scorer"]

@@ -79,7 +79,7 @@ def _on_the_side_of(winner: Winner, turns: Sequence[Turn], averaged: Decision) -
     return nearest(agreeing, averaged.final) or averaged.turn
 
 
-def tally(state: JudgeState, settings: SamreSettings) -> Decision:
+def by_jury(state: JudgeState, settings: SamreSettings) -> Decision:
     """Decide a comparison: by the jury's votes where they have a winner, else by the higher mean score.
 
     The mean pair is the final one; the details hold both winners and the count.

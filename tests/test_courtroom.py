@@ -461,6 +461,8 @@ def test_sums_of_single_defences_are_checked_too() -> None:
     lines = "\n".join(f"{criterion.name}: 10, because." for criterion in CRITERIA)
 
     def speak(metadata: Any, prompt: str) -> str:
+        if metadata["role"] == "advocate":
+            return "Mine is the better answer."
         return f"{lines}\nScore: {61 if metadata['agent'] == 'judge_2_2' else 60}"
 
     verdict, _, _ = hold(more, speak, aggregate="best")

@@ -167,7 +167,7 @@ def _origin(words: str, span: Span, shown: Shown, prepare: Callable[[str], str])
             disowns(words[end : end + 400].lstrip(" \n\x00"))
             or _is_long(words, span, (passage_at, passage_end))
         )
-        if judged or _is_reported(words, at, shown, prepare, closes=closes):
+        if judged or _is_reported(words, at, _texts_of(shown, place), prepare, closes=closes):
             return _Origin(reprint=True)
     if line and (place is None or (closes and not _follows_colon(words, at))):
         return _OWN
@@ -192,7 +192,7 @@ def _passage(
         place = shown.place_of(words[at:end], prepare)
     if place is None:
         return None
-    known = Shown(shown.judged) if place == "judged" else Shown((), shown.said)
+    known = _texts_of(shown, place)
     while before and known.place_of(words[before[-1] : end], prepare):
         at = before.pop()
     for match in list(_WORD.finditer(words, end, end + 300))[:_MOST_WORDS]:
@@ -200,6 +200,11 @@ def _passage(
             break
         end = match.end()
     return at, end, place
+
+
+def _texts_of(shown: Shown, place: Place | None) -> Shown:
+    """Return the texts of one place: agents say again how they introduce what they repeat of a judged text."""
+    return Shown(shown.judged) if place == "judged" else Shown((), shown.said)
 
 
 def _is_long(words: str, span: Span, passage: Span) -> bool:
@@ -245,7 +250,7 @@ def _stops_line(words: str, end: int) -> bool:
     return _LINE_GOES_ON.match(words, end) is not None
 
 
-def _is_reported(words: str, at: int, shown: Shown, prepare: Callable[[str], str], *, closes: bool) -> bool:
+def _is_reported(words: str, at: int, known: Shown, prepare: Callable[[str], str], *, closes: bool) -> bool:
     """Whether the words before ``at`` announce something that stands elsewhere.
 
     Behind a colon, what closes the reply needs such words; elsewhere a colon is enough, unless the agent announces
@@ -256,7 +261,7 @@ def _is_reported(words: str, at: int, shown: Shown, prepare: Callable[[str], str
     if _HAS_WORD.search(sentence):
         label = len(_WORD.findall(sentence)) <= _LABEL_WORDS or introduces(sentence)
         return reports(sentence) or (sentence.rstrip(" \x00")[-1:] == ":" and not label)
-    above = words[start:at].strip(" \x00-•*+>") or _line_above(words, start, shown, prepare)
+    above = words[start:at].strip(" \x00-•*+>") or _line_above(words, start, known, prepare)
     sentence = _SENTENCE_START.split(above)[-1].rstrip(" \x00*_")
     # An empty line ends what is announced, unless a colon points over it.
     if not sentence or (sentence[-1] != ":" and words.endswith("\n\n", 0, start)):
@@ -272,13 +277,11 @@ def _follows_colon(words: str, at: int) -> bool:
     return above.endswith(":") and not introduces(above)
 
 
-def _line_above(words: str, start: int, shown: Shown, prepare: Callable[[str], str]) -> str:
-    """Return the closest line above that stands in no judged text; above a list, the line before the list."""
-    # Agents say again how they introduce what they repeat, so that their words above may stand in the log.
-    judged = Shown(shown.judged)
+def _line_above(words: str, start: int, known: Shown, prepare: Callable[[str], str]) -> str:
+    """Return the closest line above that stands in none of the texts; above a list, the line before the list."""
     in_list = _LIST_ITEM.match(words, start) or words[:start].rstrip(" \n").endswith(("\n-", "\n*", "\n•"))
     for line in reversed(words[max(0, start - 2000) : start].split("\n")):
-        if _HAS_WORD.search(line) and not judged.place_of(line, prepare):
+        if _HAS_WORD.search(line) and not known.place_of(line, prepare):
             item = _LIST_ITEM.match(line) is not None
             if not item:
                 return line

@@ -18,9 +18,14 @@ from typing import Any
 
 import httpx
 import pytest
+from jurygraph.graphs import calibrated, cascade, debate, repeated, single
 from jurygraph.graphs.registry import find_protocol, protocols
+from jurygraph.state import UsageError
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
+from langgraph_sdk.errors import BadRequestError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -370,6 +375,209 @@ def test_bad_input_fails_and_the_field_is_named(
     assert not re.search(r"pydantic|_Input", str(failure.value))
 
 
+SPEAKERS: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "samre": ({"jurors": 3}, {"advocate_1", "advocate_2", "judge", "juror_1", "juror_2", "juror_3"}),
+    "more": (
+        {"advocates": 2},
+        {f"advocate_{s}_{i}" for s in (1, 2) for i in (1, 2)} | {"aggregator_1", "aggregator_2", "judge"},
+    ),
+    "chateval": (
+        {"strategy": "simultaneous", "turns": 1, "position_calibration": True},
+        {"referee_1", "referee_2"},
+    ),
+    "debate": ({"n": 2}, {"commander", "scorer", "critic"}),
+}
+"""Protocols with settings, and the agents who then speak."""
+
+
+@pytest.mark.parametrize("name", SPEAKERS)
+def test_agents_come_in_one_by_one_and_the_state_grows(client: SyncLangGraphClient, name: str) -> None:
+    context, speakers = SPEAKERS[name]
+    thread = client.threads.create()["thread_id"]
+    modes = ["updates", "custom", "values", "tasks"]
+    given: Any = {"input": {"task": COMPARISON}, "context": context, "stream_mode": modes}
+    events = [(event.event, event.data) for event in client.runs.stream(thread, name, **given)]
+    said = [data["turn"] for event, data in events if event == "custom"]
+    updates = [update for event, data in events if event == "updates" for update in data.values()]
+    written = [turn for update in updates for turn in (update or {}).get("transcript") or ()]
+    *_, last = [data for event, data in events if event == "values"]
+    in_order = sorted(turn["id"] for turn in last["transcript"])
+    assert sorted(turn["id"] for turn in said) == sorted(turn["id"] for turn in written) == in_order
+    assert {turn["agent"] for turn in said} == speakers
+    tasks = [data["result"] for event, data in events if event == "tasks" and "result" in data]
+    by_task = [{turn["agent"] for turn in result.get("transcript") or ()} for result in tasks]
+    assert max(map(len, by_task)) == 1
+    assert sum(map(len, by_task)) == len(said)
+    states = [state["values"] for state in reversed(client.threads.get_history(thread, limit=100))]
+    for key, size in (("transcript", len), ("scores", len), ("round", int)):
+        sizes = [size(state[key]) for state in states if isinstance(state, dict) and "orders" in state]
+        assert sizes == sorted(sizes)
+        assert sizes[0] == 0 < sizes[-1]
+
+
+OUTCOMES = {
+    "samre": {"another_round", "agreement / max_rounds", "jury", "no_jury"},
+    "more": {"advocates", "llm", "best", "concat", "complete", "another_round"},
+    "chateval": {"referees", "summary", "complete"},
+    "debate": {"objection", "no_issue", "another_round", "max_rounds"},
+}
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_the_drawing_says_the_outcomes(client: SyncLangGraphClient, name: str) -> None:
+    (assistant,) = client.assistants.search(graph_id=name)
+    drawn = client.assistants.get_graph(assistant["assistant_id"])
+    assert {edge.get("data") for edge in drawn["edges"] if edge.get("conditional")} >= OUTCOMES[name]
+
+
+def held(client: SyncLangGraphClient, graph: str, context: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A thread on which a comparison was judged, and its verdict."""
+    thread = client.threads.create()["thread_id"]
+    result = client.runs.wait(thread, graph, input={"task": COMPARISON}, context=context)
+    assert isinstance(result, dict)
+    return thread, result["verdict"]
+
+
+EDITS = [
+    ("debate", {}, "critic:1", "critic", "commander", True, ("conclude",), "1"),
+    ("samre", {"jurors": 0}, "judge:2", "judge", "mean_scores", [20, 120], ("advocate", "advocate"), None),
+    ("samre", {"jurors": 0}, "judge:2", "mean_scores", "conclude", [20, 120], ("conclude",), "2"),
+    ("more", {}, "judge:1", "judge", "conclude", [6, 120], ("conclude",), "2"),
+    ("more", {}, "advocate_2_1:1", "teams", "aggregator", None, ("aggregator", "aggregator"), "1"),
+    ("chateval", {"turns": 1}, "referee_2:1", "next_speakers", "conclude", [1, 10], ("conclude",), "2"),
+]
+
+
+@pytest.mark.parametrize(("graph", "context", "turn", "node", "before", "value", "then", "winner"), EDITS)
+def test_a_turn_is_edited_behind_a_router_and_the_verdict_follows(
+    client: SyncLangGraphClient,
+    graph: str,
+    context: dict[str, Any],
+    turn: str,
+    node: str,
+    before: str,
+    value: Any,
+    then: tuple[str, ...],
+    winner: str | None,
+) -> None:
+    thread, first = held(client, graph, context)
+    assert first["winner"] == "1"
+    found = [
+        state
+        for state in client.threads.get_history(thread, limit=100)
+        if state["next"] and state["next"][0] == before and turn in str(state["values"])
+    ]
+    edit = {"id": turn, "content": "On second thoughts.", "value": value}
+    client.threads.update_state(
+        thread, {"transcript": [edit]}, as_node=node, checkpoint=found[-1]["checkpoint"]
+    )
+    assert tuple(client.threads.get_state(thread)["next"]) == then
+    after = client.runs.wait(thread, graph, input=None)
+    assert isinstance(after, dict)
+    [edited] = [said for said in after["transcript"] if said.get("edited")]
+    assert (edited["id"], edited["content"], edited["value"]) == (turn, "On second thoughts.", value)
+    assert winner in (None, after["verdict"]["winner"])
+    # An advocate's words have no score of their own: they count with those who hear them.
+    assert value is None or after["verdict"]["score_by_round"] != first["score_by_round"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (
+            [{"id": "critic:1", "value": 3}],
+            "the turn critic:1 cannot have the value 3: it takes true or false",
+        ),
+        ([{"id": "scorer:1", "value": [3, 99]}], "it takes a pair of numbers from 1 to 10"),
+        ([{"id": "nobody:1", "content": "So."}], "no turn has the id 'nobody:1'; there are commander:1"),
+        ([{"id": "critic:1", "contents": "So."}], "the turn critic:1 takes no contents"),
+        ([{"id": "critic:1", "round": "so"}], "the turn critic:1 takes no round"),
+        ([{"id": "critic:1", "content": None}], "the content of the turn critic:1 is text, not None"),
+        ({"id": "critic:1", "content": "So."}, "transcript takes a list of turns"),
+        ("So.", "transcript takes a list of turns"),
+    ],
+)
+def test_an_edit_that_cannot_be_is_answered_in_words(
+    client: SyncLangGraphClient, judged: str, edit: Any, words: str
+) -> None:
+    with pytest.raises(BadRequestError, match=re.escape(words)):
+        client.threads.update_state(judged, {"transcript": edit}, as_node="critic")
+    with pytest.raises(BadRequestError, match="jury"):
+        client.threads.update_state(judged, {"warnings": []}, as_node="jury")
+
+
+@pytest.fixture(scope="module")
+def judged(url: str) -> Iterator[str]:
+    with get_sync_client(url=url) as opened:
+        yield held(opened, "debate", {"n": 1})[0]
+
+
+def test_nothing_is_edited_before_anything_is_prepared(client: SyncLangGraphClient) -> None:
+    thread = client.threads.create(graph_id="samre")["thread_id"]
+    with pytest.raises(BadRequestError, match="nothing is prepared on this thread yet"):
+        client.threads.update_state(thread, {"warnings": []}, as_node="prepare")
+
+
+def remotely(wrapper: str, judge: Any) -> Any:
+    built: dict[str, Any] = {
+        "calibrated": lambda: calibrated(judge),
+        "repeated": lambda: repeated(judge, 2),
+        "cascade": lambda: cascade(single.build(), judge, gap=99),
+        "both": lambda: calibrated(repeated(judge, 2)),
+    }
+    return built[wrapper]()
+
+
+def timeless(result: Any) -> Any:
+    turns = [{**turn, "seconds": 0} for turn in result["transcript"]]
+    return {**result["verdict"], "seconds": 0}, turns
+
+
+@pytest.mark.parametrize("wrapper", ["calibrated", "repeated", "cascade", "both"])
+@pytest.mark.parametrize("name", ["debate", "chateval"])
+async def test_a_judge_on_the_server_is_wrapped_like_one_at_hand(url: str, wrapper: str, name: str) -> None:
+    given, thread = {"task": COMPARISON}, {"configurable": {"thread_id": "any name", "user": "me"}}
+    near = remotely(wrapper, find_protocol(name).build()).compile().invoke(given)
+    far = remotely(wrapper, RemoteGraph(name, url=url)).compile(checkpointer=InMemorySaver())
+    assert timeless(await far.ainvoke(given, thread)) == timeless(near)
+    heard: list[str] = []
+
+    def listen() -> None:
+        heard.extend(e["turn"]["id"] for e in far.stream(given, thread, stream_mode="custom"))
+
+    await asyncio.to_thread(listen)
+    assert sorted(heard) == sorted(turn["id"] for turn in near["transcript"])
+    assert timeless(far.get_state(thread, subgraphs=True).values) == timeless(near)
+
+
+def test_a_judge_on_the_server_gets_the_wrappers_context(url: str) -> None:
+    graph = calibrated(RemoteGraph("debate", url=url)).compile()
+    at_hand = calibrated(debate.build(n=1)).compile().invoke({"task": COMPARISON})
+    assert timeless(graph.invoke({"task": COMPARISON}, context={"n": 1})) == timeless(at_hand)
+    with pytest.raises(
+        UsageError, match=r"debate, which runs elsewhere: n must be greater than or equal to 1"
+    ):
+        graph.invoke({"task": COMPARISON}, context={"n": 0})
+
+
+def test_what_a_judge_on_the_server_cannot_do_is_said(client: SyncLangGraphClient, url: str) -> None:
+    context: Any = {"on_unresolved": "human", "n": 1}
+    asking = client.assistants.create("debate", context=context)["assistant_id"]
+    waiting = repeated(RemoteGraph(asking, url=url, name="debate"), 2).compile(checkpointer=InMemorySaver())
+    with pytest.raises(UsageError, match="debate runs elsewhere and waits for a person"):
+        waiting.invoke({"task": TASK}, {"configurable": {"thread_id": "1"}})
+    client.assistants.delete(asking)
+    with pytest.raises(
+        UsageError, match="geval, which runs elsewhere: geval takes no task of the kind 'compare'"
+    ):
+        calibrated(RemoteGraph("geval", url=url)).compile().invoke({"task": COMPARISON})
+    with pytest.raises(httpx.ConnectError) as failure:
+        calibrated(RemoteGraph("debate", url=f"http://127.0.0.1:{_free_port()}")).compile().invoke(
+            {"task": COMPARISON}
+        )
+    assert "the judge debate, which runs elsewhere" in str(failure.value.__notes__)
+
+
 def test_a_provider_named_in_the_context_is_called(
     client: SyncLangGraphClient, httpserver: HTTPServer, server: DevServer
 ) -> None:
@@ -389,6 +597,23 @@ def _completion(_request: Request) -> Response:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini"}
     return Response(json.dumps({**body, "choices": [choice], "usage": usage}), mimetype="application/json")
+
+
+def test_a_referee_who_fails_on_the_server_is_asked_again_alone(
+    client: SyncLangGraphClient, httpserver: HTTPServer
+) -> None:
+    httpserver.expect_oneshot_request("/v1/chat/completions").respond_with_data("No such key.", status=401)
+    httpserver.expect_request("/v1/chat/completions").respond_with_handler(_completion)
+    judge = {"name": "openai:gpt-4o-mini", "base_url": httpserver.url_for("/v1")}
+    context: Any = {"models": {"*": judge}, "structured": "off", "referees": 3}
+    thread = client.threads.create()["thread_id"]
+    with pytest.raises(Exception, match="401"):
+        client.runs.wait(thread, "ensemble", input={"task": TASK}, context=context)
+    assert len(httpserver.log) == 3
+    result = client.runs.wait(thread, "ensemble", input=None)
+    assert isinstance(result, dict)
+    assert [turn["agent"] for turn in result["transcript"]] == ["referee_1", "referee_2", "referee_3"]
+    assert len(httpserver.log) == 3 + 1
 
 
 def test_callers_choose_no_file_that_the_operator_has_not_allowed(client: SyncLangGraphClient) -> None:

@@ -34,6 +34,7 @@ from ..state.settings import Settings, SettingsT, make_settings
 from ..state.settings.base_settings import explicitly_set
 from ..state.task_inputs import input_schema_of
 from ..state.transcript import Score, merge_turns
+from .judge_graph import JudgeGraph
 from .protocol_record import Protocol
 from .side_by_side import side_by_side, threads_side_by_side
 from .streamed_turns import publisher
@@ -125,7 +126,8 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
         async def act(state: AgentState) -> Update:
             async with side_by_side(get_runtime()):
-                return await body(state, await self._runtime(state, self._context(state)))
+                update = await body(state, await self._runtime(state, self._context(state)))
+                return {**update, "round": max(turn["round"] for turn in update["transcript"])}
 
         self.add_node(name, AsyncNode(name, act, one_of_several=True))
 
@@ -156,6 +158,8 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
     def compile(self, *args: Any, **kwargs: Any) -> Graph:
         """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""
         graph = super().compile(*args, **kwargs)
+        # LangGraph's ``compile`` names its own class.
+        graph.__class__ = JudgeGraph
         graph.config = {"max_concurrency": SIDE_BY_SIDE, **(graph.config or {})}
         return graph
 

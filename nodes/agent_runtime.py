@@ -128,10 +128,19 @@ class AgentRuntime(Generic[SettingsT]):
         """Return the runtime for a node that begins with this state, which says what was said before."""
         return replace(self, turn_ids=TurnIds(state.get("transcript") or (), state.get("order")))
 
-    def say(self, round: int, agent: str, content: str, value: Value | Any = None) -> Turn:
+    def say(
+        self,
+        round: int,
+        agent: str,
+        content: str,
+        value: Value | Any = None,
+        scale: tuple[float, float] | None = None,
+    ) -> Turn:
         """Make and stream a turn that no model wrote: a message passed on, or a person's words."""
         turn = turn_without_model(round, agent, agent, content, value)
         turn["id"] = self.turn_ids.next(agent)
+        if scale is not None:
+            turn["scale"] = list(scale)
         self.publish_turn(turn)
         return turn
 

@@ -1,4 +1,4 @@
-"""The compiled graph of a protocol: as LangGraph's own, but an update of its state comes from the node that spoke last."""
+"""The compiled graph of a protocol: LangGraph's own, whose state is updated as by the node that ran last."""
 
 from __future__ import annotations
 

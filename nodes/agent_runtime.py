@@ -58,7 +58,8 @@ class Question:
     @property
     def reader(self) -> OutputSchema:
         """The form with the texts that the agent is shown, so that what it reprints of them is no value of its own."""
-        return replace(self.form, shown=Shown.in_prompt("\n".join(self.prompt.messages("", "shared_prefix"))))
+        shown = Shown.in_prompt("\n".join(self.prompt.messages("", "shared_prefix")), self.agent)
+        return replace(self.form, shown=shown)
 
 
 @dataclass(frozen=True)

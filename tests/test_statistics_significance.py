@@ -144,11 +144,11 @@ def test_holm_refuses_what_is_no_p_value(wrong: float) -> None:
 
 
 def test_bootstrap_p_is_never_zero_and_symmetric() -> None:
-    assert two_sided_p(np.ones(999)) == pytest.approx(2 / 1000)
+    assert two_sided_p(np.ones(999), 20) == pytest.approx(2 / 1000)
     drawn = np.random.default_rng(1).normal(0.5, 1, 500)
-    assert two_sided_p(drawn) == two_sided_p(-drawn)
-    assert two_sided_p(np.zeros(10)) == 1
-    assert two_sided_p(np.array([np.nan, np.nan, 1.0])) is None
+    assert two_sided_p(drawn, 20) == two_sided_p(-drawn, 20)
+    assert two_sided_p(np.zeros(10), 20) == 1
+    assert two_sided_p(np.array([np.nan, np.nan, 1.0]), 20) is None
 
 
 def test_means_of_resamples_against_drawing_rows() -> None:

@@ -1,11 +1,13 @@
 """The graph class of every protocol: its nodes know their settings, and run sync and async from one body.
 
-graph.agent("judge", judge)                    one agent, asked by itself
-graph.agents("juror", juror)                   agents of one role, asked side by side, a task of the graph for each
-graph.route("judge", after_judge, {            the name of an outcome, and where it leads
-    "another_round": each("advocate", advocates),
-    "agreement": "mean_scores",
-})
+A protocol wires its nodes and names its outcomes::
+
+    graph.agent("judge", judge)                    one agent, asked by itself
+    graph.agents("juror", juror)                   agents of one role, asked side by side, a task of the graph for each
+    graph.route("judge", after_judge, {            the name of an outcome, and where it leads
+        "another_round": each("advocate", advocates),
+        "agreement": "mean_scores",
+    })
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from ..state.settings import Settings, SettingsT, make_settings
 from ..state.settings.base_settings import explicitly_set
 from ..state.task_inputs import input_schema_of
 from ..state.transcript import Score, merge_turns
+from .judge_graph import JudgeGraph
 from .protocol_record import Protocol
 from .side_by_side import side_by_side, threads_side_by_side
 from .streamed_turns import publisher
@@ -123,7 +126,11 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
         async def act(state: AgentState) -> Update:
             async with side_by_side(get_runtime()):
-                return await body(state, await self._runtime(state, self._context(state)))
+                update = await body(state, await self._runtime(state, self._context(state)))
+                return {
+                    **update,
+                    "round": max([state["round"], *(turn["round"] for turn in update["transcript"])]),
+                }
 
         self.add_node(name, AsyncNode(name, act, one_of_several=True))
 
@@ -154,6 +161,8 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
     def compile(self, *args: Any, **kwargs: Any) -> Graph:
         """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""
         graph = super().compile(*args, **kwargs)
+        # LangGraph's ``compile`` names its own class.
+        graph.__class__ = JudgeGraph
         graph.config = {"max_concurrency": SIDE_BY_SIDE, **(graph.config or {})}
         return graph
 

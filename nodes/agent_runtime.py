@@ -58,7 +58,8 @@ class Question:
     @property
     def reader(self) -> OutputSchema:
         """The form with the texts that the agent is shown, so that what it reprints of them is no value of its own."""
-        return replace(self.form, shown=Shown.in_prompt("\n".join(self.prompt.messages("", "shared_prefix"))))
+        shown = Shown.in_prompt("\n".join(self.prompt.messages("", "shared_prefix")), self.agent)
+        return replace(self.form, shown=shown)
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,19 @@ class AgentRuntime(Generic[SettingsT]):
         """Return the runtime for a node that begins with this state, which says what was said before."""
         return replace(self, turn_ids=TurnIds(state.get("transcript") or (), state.get("order")))
 
-    def say(self, round: int, agent: str, content: str, value: Value | Any = None) -> Turn:
+    def say(
+        self,
+        round: int,
+        agent: str,
+        content: str,
+        value: Value | Any = None,
+        scale: tuple[float, float] | None = None,
+    ) -> Turn:
         """Make and stream a turn that no model wrote: a message passed on, or a person's words."""
         turn = turn_without_model(round, agent, agent, content, value)
         turn["id"] = self.turn_ids.next(agent)
+        if scale is not None:
+            turn["scale"] = list(scale)
         self.publish_turn(turn)
         return turn
 

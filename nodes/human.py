@@ -36,7 +36,11 @@ async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dic
         except ReplyError as error:
             question = {**question, "problem": error.problem}
         else:
-            return {"transcript": [runtime.say(state["round"], "human", describe(value), value)]}
+            return {
+                "transcript": [
+                    runtime.say(state["round"], "human", describe(value), value, score_schema(task).scale)
+                ]
+            }
 
 
 def _shown(state: JudgeState, task: ScoreTask | CompareTask) -> dict[str, Any]:

@@ -38,13 +38,17 @@ def scores_of_roles(role_kinds: Mapping[str, RoleKind]) -> Callable[[JudgeState]
 
 
 def mean_scores(turns: Iterable[Turn]) -> list[Score]:
-    """Return the mean of the turns' scores, round by round; where answers were shown in two orders, of both alike."""
-    rounds: dict[int, dict[int, list[Score]]] = {}
+    """Return the mean of the turns' scores, round by round; where answers were shown in two orders, of both alike.
+
+    Of several turns of one agent in a round the latest counts, as where a thread was taken back and it was asked again.
+    """
+    rounds: dict[int, dict[int, dict[tuple[str, int], Score]]] = {}
     for turn in turns:
         if (score := score_of(turn)) is not None:
-            rounds.setdefault(turn["round"], {}).setdefault(turn.get("order", 1), []).append(score)
+            of_order = rounds.setdefault(turn["round"], {}).setdefault(turn.get("order", 1), {})
+            of_order[turn["agent"], turn.get("sample", 0)] = score
     # Order by order first: one with an unreadable sample would otherwise weigh less than the other.
-    return [_mean([_mean(scores) for scores in by_order.values()]) for by_order in rounds.values()]
+    return [_mean([_mean([*scores.values()]) for scores in orders.values()]) for orders in rounds.values()]
 
 
 def _mean(scores: list[Score]) -> Score:

@@ -89,7 +89,8 @@ def by_jury(state: JudgeState, settings: SamreSettings) -> Decision:
     details: dict[str, Any] = {"w": by_means, "mean_scores": means, "jury_winner": None, "votes": None}
     turn = nearest(_turns(state, "judge"), means)
     if settings.jurors:
-        jurors = _turns(state, "juror")
+        # The latest turn of each: the jury may have been asked again after a turn was edited.
+        jurors = [*{turn["agent"]: turn for turn in _turns(state, "juror")}.values()]
         votes = count_votes(jurors)
         by_votes = winner_of(votes.values())
         details |= {"jury_winner": by_votes, "votes": votes, **_void(jurors)}

@@ -290,7 +290,7 @@ def test_an_option_that_was_renamed_keeps_its_old_name(option: str, tmp_path: Pa
 
 def test_drawing(tmp_path: Path) -> None:
     text = in_this_process("graph", "debate", cwd=tmp_path)
-    assert "commander -.-> critic;" in text.stdout
+    assert "commander -. &nbsp;critic_speaks&nbsp; .-> critic;" in text.stdout
     picture = in_this_process("graph", "debate", "--svg", "debate.svg", cwd=tmp_path)
     assert picture.returncode == 0
     assert (tmp_path / "debate.svg").read_text().startswith("<svg")

@@ -201,6 +201,25 @@ def test_an_advocates_words_are_edited_and_the_court_goes_on() -> None:
     assert ["I rest my case on the tides." in prompt for prompt in heard] == [False, True]
 
 
+@pytest.mark.parametrize(("name", "kind"), FLAT)
+@pytest.mark.parametrize("sync", [True, False])
+def test_an_edit_asks_nobody_again(name: str, kind: str, sync: bool) -> None:
+    """Also where no node is named that the edit comes from, and behind an edit."""
+    model = ScriptedModel(script=worst_script)
+    graph = saved(name, models={"*": model})
+    before = graph.invoke({"task": task(kind)}, thread())["verdict"]
+    asked = len(model.calls)
+    [end] = [s for s in graph.get_state_history(thread()) if s.next == ("conclude",)]
+    config = end.config
+    for words in ("First thoughts.", "Second thoughts."):
+        edit = {"transcript": [{"id": end.values["transcript"][-1]["id"], "content": words}]}
+        config = graph.update_state(config, edit) if sync else asyncio.run(graph.aupdate_state(config, edit))
+    after = graph.invoke(None, config)
+    assert len(model.calls) == asked
+    assert after["transcript"][-1]["content"] == "Second thoughts."
+    assert after["verdict"]["score_by_round"] == before["score_by_round"]
+
+
 @pytest.mark.parametrize(
     ("edit", "fault"),
     [

@@ -23,7 +23,7 @@ from .virtual_time import others_have_begun
 RESULT_KEYS = """
     item group aspect protocol status score scores winner human rounds stop_reason score_by_round repeat calls
     input_tokens cached_input_tokens output_tokens reasoning_tokens cost_usd seconds error
-    position_consistent systems category lengths annotations details warnings explained_by transcript
+    position_consistent systems category lengths annotations explained_by details warnings transcript
 """.split()  # noqa: SIM905
 
 

@@ -65,7 +65,7 @@ class _Trial:
         """Make a call, and add up what it takes."""
         messages = [SystemMessage(SYSTEM), HumanMessage(words)]
         schema = form.schema() if form else None
-        about = {"agent": "scorer", "role": "scorer", "round": 0}
+        about = {"agent": "check", "role": "check", "round": 0}
         call = Call(model or self.model, messages, schema, about, parameters or {})
         reply = await call_with_retry(call, with_timeout(attempt, PATIENCE.timeout), PATIENCE)
         self.usage += reply.usage

@@ -96,8 +96,8 @@ class Result(BaseModel, Usage):
 _ORDER = (
     *("item", "group", "aspect", "protocol", "status", "score", "scores", "winner", "human", "rounds"),
     *("stop_reason", "score_by_round", "repeat", *USAGE_FIELDS, "error", "position_consistent"),
-    *("systems", "category", "lengths", "annotations"),
-    *("details", "warnings", "explained_by", "transcript"),
+    *("systems", "category", "lengths", "annotations", "explained_by"),
+    *("details", "warnings", "transcript"),
 )
 _DETAILS = b',"details":'
 _HEAD_LENGTH = _ORDER.index("details")

@@ -70,17 +70,22 @@ class Shown:
         return bool(self.judged or self.said)
 
     @classmethod
-    def in_prompt(cls, prompt: str) -> Shown:
-        """Return the fenced texts of a prompt.
+    def in_prompt(cls, prompt: str, agent: str = "") -> Shown:
+        """Return the fenced texts of a prompt, but for earlier words of the agent itself: it may say them again.
 
         >>> from jurygraph.nodes.delimiters import fence
-        >>> Shown.in_prompt(fence("candidate", "A.") + "\\n" + fence("critic, round 1", "B."))
+        >>> shown = [fence("candidate", "A."), fence("critic, round 1", "B."), fence("scorer, round 1", "C.")]
+        >>> Shown.in_prompt("\\n".join(shown), agent="scorer")
         Shown(judged=('A.',), said=('B.',))
         """
         judged: list[str] = []
         said: list[str] = []
         for section in fenced_sections(prompt):
-            (said if _LABEL_OF_SPEECH.search(section.label) else judged).append(section.text)
+            speech = _LABEL_OF_SPEECH.search(section.label)
+            if speech is None:
+                judged.append(section.text)
+            elif section.label[: speech.start()] != agent:
+                said.append(section.text)
         return cls(tuple(judged), tuple(said))
 
     def place_of(self, passage: str, prepare: Callable[[str], str] = str) -> Place | None:

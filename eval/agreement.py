@@ -266,12 +266,13 @@ class RowsByAspect:
         self._aspects: dict[str | None, AspectRows] = {}
         self._rows = 0
 
-    def add(self, row: Mapping[str, Any], place: int | None = None) -> None:
+    def add(self, row: Mapping[str, Any], place: int | None = None, *, left_out: str | None = None) -> None:
         """Take in a row as in ``results.jsonl``.
 
         Args:
             row: its fields.
             place: where it stands, for messages; by default the number of rows so far.
+            left_out: why it does not count, if that is settled before its values are read.
 
         Raises:
             DataError: a winner where other rows of the same aspect have scores, or the other way round.
@@ -279,7 +280,11 @@ class RowsByAspect:
         self._rows += 1
         # An empty field, as a CSV file has it, is no aspect.
         aspect = str(row.get("aspect") or "") or None
-        self._aspects.setdefault(aspect, AspectRows()).add(row, place or self._rows, self._called)
+        rows = self._aspects.setdefault(aspect, AspectRows())
+        if left_out:
+            rows.leave_out(row, left_out)
+        else:
+            rows.add(row, place or self._rows, self._called)
 
     def agreement(
         self, resampling: Resampling | None = None, *, ties: Ties = "class", votes: Votes = "majority"

@@ -22,6 +22,7 @@ from .datasets.items import digest, majority
 from .statistics.alignment import FAILED, NO_NUMBER, UNJUDGED, UNLABELLED, Units, number_groups
 
 NO_PREFERENCE, DUPLICATE, HUMAN_TIE = "not 1, 2 or tie", "duplicate", "human tie"
+FLAGGED = "contains a verdict"
 """The reasons for which a row does not count, beside those that hold for all statistics."""
 
 PREFERENCES: tuple[Winner, ...] = ("1", "2", "tie")
@@ -241,11 +242,7 @@ class AspectRows:
         """
         kind = _kind(row, f"{called} {place}")
         if kind is None:
-            reason = why_left_out(row, None, row.get("human"))
-            self._without_verdict[str(reason)] += 1
-            self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(
-                preference(row["human"])
-            )
+            self.leave_out(row, str(why_left_out(row, None, row.get("human"))))
             return
         if self._rows is None:
             self._rows, self._first_place = kind(), place
@@ -256,6 +253,11 @@ class AspectRows:
                 "winner; give scores and comparisons aspects of their own, or files of their own"
             )
         self._rows.add(row, place)
+
+    def leave_out(self, row: Mapping[str, Any], reason: str) -> None:
+        """Count a row that does not count whatever it says, and keep what kind its label is of."""
+        self._without_verdict[reason] += 1
+        self._labels_are_preferences |= isinstance(row.get("human"), str) and bool(preference(row["human"]))
 
     def table(self, called: str) -> RowTable:
         """Return the rows that count; where no row has a verdict, the labels tell what kind they are."""

@@ -12,6 +12,7 @@ from typing import Any, Unpack, cast
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
 from ..run.evaluation import Mean, UsageTotals
+from ..run.flagged_items import FlaggedItems
 from ..run.folder import FILE, read_manifest
 from ..run.results import Result, ResultsFile
 from ..run.turn_kinds import kind_of_turns
@@ -120,6 +121,8 @@ class LoadedJudge:
     manifest: Mapping[str, Any]
     cells: dict[str | None, JudgeAspectData] = field(default_factory=dict)
     label: str = ""
+    flagged: FlaggedItems = field(default_factory=FlaggedItems)
+    flagged_here: set[str] = field(default_factory=set)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -147,7 +150,13 @@ class LoadedJudge:
         return cast("TaskKind", self.data.get("kind", "score"))
 
     def add(self, result: Result) -> None:
-        """Add one of its results."""
+        """Add one of its results, unless its item is left out."""
+        # By the digest too: another dataset may have an item of this name.
+        item = self.digest, result.item
+        self.flagged.add(item, result.warnings)
+        if self.flagged.leaves_out(item):
+            self.flagged_here.add(result.item)
+            return
         if result.aspect not in self.cells:
             # Referees that do not answer one by one do not know each other's values of the same turn.
             together = self.settings.get("strategy", "one_by_one") != "one_by_one"
@@ -167,7 +176,7 @@ class LoadedJudge:
     def wanted_each(self) -> int | None:
         """Return how many judgements the run was to make on each target; None if its manifest does not say."""
         items = self.data.get("items")
-        left_out = sum(self.left_out.values())
+        left_out = sum(self.left_out.values()) + len(self.flagged_here)
         return None if items is None else (int(items) - left_out) * int(self.manifest.get("repeats") or 1)
 
     @property
@@ -221,11 +230,14 @@ class LoadedJudge:
         )
 
 
-def load_runs(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[LoadedJudge]:
+def load_runs(
+    folders: Sequence[Path], flagged: FlaggedItems | None = None, **otherwise: Unpack[Overrides]
+) -> list[LoadedJudge]:
     """Read runs: each protocol of each run is one judge; they are labelled and in the order given.
 
     Args:
         folders: of runs.
+        flagged: collects the items that contain a verdict of their own, and tells whether they count.
         otherwise: how preferences are measured, instead of by the data's own rule.
 
     Raises:
@@ -234,27 +246,35 @@ def load_runs(folders: Sequence[Path], **otherwise: Unpack[Overrides]) -> list[L
     """
     if not folders:
         raise UsageError("no run to look at: give the folder of at least one")
-    judges = [
-        # A folder that is given twice, in whatever spelling, is read once.
-        judge
-        for folder in dict.fromkeys(path.resolve() for path in folders)
-        for judge in _read(folder)
-    ]
+    flagged = flagged or FlaggedItems()
+    # A folder that is given twice, in whatever spelling, is read once.
+    chosen = list(dict.fromkeys(path.resolve() for path in folders))
+    if flagged.left_out:
+        # Read first, since a judge of another run may flag an item: it is left out for all judges alike.
+        for folder in chosen:
+            _find_flagged(folder, flagged)
+    judges = [judge for folder in chosen for judge in _read(folder, flagged)]
     for judge, label in zip(judges, _labels(judges), strict=True):
         judge.label = label
     _name_subjects(judges, otherwise)
     return judges
 
 
-def _read(folder: Path) -> Iterator[LoadedJudge]:
+def _find_flagged(folder: Path, flagged: FlaggedItems) -> None:
+    run = LoadedJudge("", folder, read_manifest(folder))
+    for result in ResultsFile(folder).read():
+        flagged.add((run.digest, result.item), result.warnings)
+
+
+def _read(folder: Path, flagged: FlaggedItems) -> Iterator[LoadedJudge]:
     manifest = read_manifest(folder)
-    judges = {name: LoadedJudge(name, folder, manifest) for name in manifest["signatures"]}
+    judges = {name: LoadedJudge(name, folder, manifest, flagged=flagged) for name in manifest["signatures"]}
     results = ResultsFile(folder)
     if not results.path.exists():
         raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: nothing was judged in it")
     for result in results.read():
         if result.protocol not in judges:
-            judges[result.protocol] = LoadedJudge(result.protocol, folder, manifest)
+            judges[result.protocol] = LoadedJudge(result.protocol, folder, manifest, flagged=flagged)
         judges[result.protocol].add(result)
     for judge in judges.values():
         judge.finish()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Unpack
 
 from ...state.errors import UsageError
+from ..run.flagged_items import FlaggedItems
 from ..statistics.resampling import Resampling
 from ..statistics.tie_policy import Overrides
 from .average_comparison import JudgedSubject, average_comparisons
@@ -65,6 +66,7 @@ class Study:
         resampling: Resampling | None = None,
         people: People | None = None,
         eps: float = 0.1,
+        without_flagged: bool = False,
         **otherwise: Unpack[Overrides],
     ) -> Study:
         """Read run folders and compute every analysis of them.
@@ -76,6 +78,7 @@ class Study:
             resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
             people: what people would take, for the table of costs.
             eps: of the gap analysis: the threshold, as a share of the widest possible gap.
+            without_flagged: leave out items of which a text states a verdict itself, for all judges alike.
             otherwise: with ``ties`` and ``votes``, how preferences are measured against people, instead of by the
                 data's own policy; see ``TiePolicy``.
 
@@ -85,7 +88,8 @@ class Study:
             DataError: a folder without a run, or a line that is no result.
         """
         given = [folders] if isinstance(folders, str | Path) else folders
-        loaded = load_runs([Path(folder) for folder in given], **otherwise)
+        flagged = FlaggedItems(left_out=without_flagged)
+        loaded = load_runs([Path(folder) for folder in given], flagged, **otherwise)
         resampling = resampling or Resampling()
         bases = choose_bases(loaded, base)
         comparators = _comparators(loaded, resampling)
@@ -110,7 +114,7 @@ class Study:
                 if (gaps := courtroom(comparator, judged_by, eps))
             ),
             # Judges of one run carry the same note: it is shown once.
-            notes=tuple(dict.fromkeys(_notes(judges))),
+            notes=tuple(dict.fromkeys(_notes(judges, flagged))),
             bases={
                 comparator.subject.label: bases[comparator.subject.digest]
                 for comparator, _ in comparators
@@ -208,8 +212,10 @@ def _frontiers(comparators: Comparators, matching: EqualCostComparison) -> tuple
     return tuple(frontiers)
 
 
-def _notes(judges: Sequence[Judge]) -> Iterator[str]:
+def _notes(judges: Sequence[Judge], flagged: FlaggedItems) -> Iterator[str]:
     yield from (judge.note for judge in judges if judge.note)
+    if note := flagged.note():
+        yield note
     for judge in judges:
         for reason, items in judge.left_out.items():
             yield f"{judge.label}: {items:,} items left out ({reason})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,9 +13,12 @@ import typer
 
 from ...state.errors import DataError, UsageError
 from ..agreement import Agreement, Resampling, RowsByAspect
+from ..agreement_rows import FLAGGED
 from ..datasets.frames import row_file
+from ..run.flagged_items import FlaggedItems
 from ..run.results import FILE, ResultsFile
 from ..tables.formats import to_lines
+from ..tables.grid import printable
 from ..tables.result_tables import as_json, grids, listed, nothing_counts
 from .runtime import console
 
@@ -48,6 +51,13 @@ def agree(
     protocol: Annotated[
         str | None, typer.Option(metavar="NAME", help="Use only the rows of this protocol.")
     ] = None,
+    without_flagged: Annotated[
+        bool,
+        typer.Option(
+            "--without-flagged",
+            help="Leave out items of which a text states a verdict itself, for all protocols alike.",
+        ),
+    ] = False,
     ties: Annotated[
         Ties,
         typer.Option(
@@ -76,7 +86,8 @@ def agree(
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
     how = Resampling(resamples, confidence, seed)
-    gathered = _gathered(file, protocol)
+    flagged = _flagged_items(file) if without_flagged else None
+    gathered = _gathered(file, protocol, flagged)
     rules: dict[str, Any] = {"ties": ties.value, "votes": votes.value}
     found = {name: rows.agreement(how, **rules) for name, rows in gathered.items()}
     repeats = {name: rows.over_repeats(**rules) for name, rows in gathered.items()}
@@ -88,9 +99,11 @@ def agree(
     out = console()
     for grid in grids(found, repeats, f"{file.name}, {protocol}" if protocol else file.name):
         out.print(to_lines(grid, out.width))
+    if flagged:
+        out.print(printable(str(flagged.note())), soft_wrap=True, markup=False)
 
 
-def _gathered(file: Path, protocol: str | None) -> dict[str, RowsByAspect]:
+def _gathered(file: Path, protocol: str | None, flagged: FlaggedItems | None) -> dict[str, RowsByAspect]:
     """Gather the rows of each protocol, in the order in which the protocols first appear."""
     found: dict[str, RowsByAspect] = {}
     called, rows = _rows(file)
@@ -99,7 +112,8 @@ def _gathered(file: Path, protocol: str | None) -> dict[str, RowsByAspect]:
         name = str(row.get("protocol") or "")
         if name not in found:
             found[name] = RowsByAspect(called)
-        found[name].add(row, place)
+        left_out = flagged is not None and flagged.leaves_out(_item(row, place))
+        found[name].add(row, place, left_out=FLAGGED if left_out else None)
     if not found:
         raise DataError(f"{file}: no rows")
     if protocol is None:
@@ -108,6 +122,39 @@ def _gathered(file: Path, protocol: str | None) -> dict[str, RowsByAspect]:
         there = ", ".join(repr(name) for name in found if name) or "none"
         raise UsageError(f"{file}: no rows of protocol {protocol!r}; it has {there}")
     return {protocol: found[protocol]}
+
+
+def _flagged_items(file: Path) -> FlaggedItems:
+    """Collect which items contain a verdict of their own, by the warnings of all rows.
+
+    Raises:
+        UsageError: rows without warnings, or a stream, which cannot be read a second time for its values.
+    """
+    found = FlaggedItems(left_out=True)
+    if file.is_dir():
+        _rows(file)  # refuses a folder without results
+        for result in ResultsFile(file).read():
+            found.add(result.item, result.warnings)
+        return found
+    if file.exists() and not file.is_file():
+        raise UsageError(
+            f"{file}: --without-flagged reads the rows twice: give a file, or the folder of a run"
+        )
+    called, rows = _rows(file)
+    for place, row in rows:
+        if not isinstance(warnings := row.get("warnings"), list):
+            raise UsageError(
+                f"{called} {place}: has no list of warnings, so --without-flagged cannot tell whether a text of its "
+                f"item states a verdict: give the folder of a run, or its {FILE}"
+            )
+        found.add(_item(row, place), map(str, warnings))
+    return found
+
+
+def _item(row: Mapping[str, Any], place: int) -> Hashable:
+    """Return what a row is about: its item; a row without one is a thing of its own."""
+    item = row.get("item")
+    return ("row", place) if item in (None, "") else str(item)
 
 
 def _rows(file: Path) -> tuple[str, Iterator[tuple[int, Mapping[str, Any]]]]:

@@ -102,6 +102,14 @@ def report(
             rich_help_panel=STATISTICS,
         ),
     ] = None,
+    without_flagged: Annotated[
+        bool,
+        typer.Option(
+            "--without-flagged",
+            help="Leave out items of which a text states a verdict itself, for all judges alike.",
+            rich_help_panel=STATISTICS,
+        ),
+    ] = False,
     human_price: Annotated[
         float | None,
         typer.Option(
@@ -149,6 +157,7 @@ def report(
         base=base,
         resampling=Resampling(resamples=resamples, confidence=confidence, seed=seed),
         people=people,
+        without_flagged=without_flagged,
         ties=ties,
         votes=votes,
     )
@@ -184,9 +193,10 @@ class _Writing:
         from ..report.labels import config_line, interval_note
         from ..report.sections import grids
         from ..report.summary_tables import summary, without_config
+        from ..tables.grid import printable
 
         for note in self._study.notes:
-            out.print(Text(f"Warning: {note}", style="yellow"), soft_wrap=True)
+            out.print(Text(f"Warning: {printable(note)}", style="yellow"), soft_wrap=True)
         out.print(Text(headline(self._study, self._metric), style="bold"), soft_wrap=True)
         for answer in answers(self._study, self._metric):
             out.print(Text(answer), soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from .lexicon import SCORE_WORDS
@@ -46,6 +46,17 @@ def verdict_warnings(texts: Mapping[str, str | None]) -> tuple[str, ...]:
     ('answer 2 states a verdict',)
     """
     return tuple(f"{name} {STATES_VERDICT}" for name, text in texts.items() if text and states_verdict(text))
+
+
+def flagged_texts(warnings: Iterable[str]) -> tuple[str, ...]:
+    """Return which texts, by a verdict's warnings, state a verdict; an item with such a text is flagged.
+
+    >>> flagged_texts(["answer 2 states a verdict", "judge takes no seed"])
+    ('answer 2',)
+    """
+    return tuple(
+        told.removesuffix(STATES_VERDICT).rstrip() for told in warnings if told.endswith(STATES_VERDICT)
+    )
 
 
 STATES_VERDICT = "states a verdict"

@@ -180,13 +180,15 @@ def _passage(
 ) -> tuple[int, int, Place] | None:
     """Return the longest passage around a statement that stands in a text, and where; None if it stands in none."""
     at, end = span
-    before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
     lines = [words[at:end], *words[at:end].split("\n")]
     # Lines that a reply puts below each other may stand apart in a text.
     place = shown.place_of(lines[0], prepare)
     if place is None and len(lines) > 2 and all(shown.place_of(line, prepare) for line in lines[1:]):
         return at, end, shown.place_of(lines[-1], prepare) or "judged"
-    if place is None and not fold(words[at:end]).tells and before:
+    if place is None and fold(words[at:end]).tells:
+        return None
+    before = [match.start() for match in _WORD.finditer(words, max(0, at - 900), at)][-_MOST_WORDS:]
+    if place is None and before:
         # "Final scores: (8, 7)", of which only the numbers count.
         at = before.pop()
         place = shown.place_of(words[at:end], prepare)

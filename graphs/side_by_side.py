@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from uuid import uuid4
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
@@ -26,7 +27,8 @@ _threads_changed = threading.Condition()
 
 
 def _step(runtime: Runtime[Any]) -> str:
-    return runtime.execution_info.checkpoint_id if runtime.execution_info else ""
+    # Without a checkpoint there is nothing by which others of the step are known: each is by itself.
+    return runtime.execution_info.checkpoint_id if runtime.execution_info else uuid4().hex
 
 
 @asynccontextmanager
@@ -64,18 +66,18 @@ def threads_side_by_side(runtime: Runtime[Any]) -> Iterator[None]:
     with _threads_changed:
         _THREADS[step] = _THREADS.get(step, 0) + 1
     try:
-        yield
+        try:
+            yield
+        finally:
+            # Whatever ends the block: nobody must wait for a thread that is gone.
+            _leave(step)
     except GraphBubbleUp:
-        _leave(step)
         raise
     except Exception:
-        _leave(step)
         with _threads_changed:
             _threads_changed.wait_for(lambda: step not in _THREADS)
         time.sleep(GRACE)
         raise
-    else:
-        _leave(step)
 
 
 def _leave(step: str) -> None:

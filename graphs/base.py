@@ -30,6 +30,7 @@ from ..nodes.round_scores import scores_of_roles
 from ..nodes.sync_bridge import run_blocking
 from ..state.errors import UsageError
 from ..state.graph_state import AgentState, JudgeOutput, JudgeState
+from ..state.redaction import HIDDEN, redact_all
 from ..state.settings import Settings, SettingsT, make_settings
 from ..state.settings.base_settings import explicitly_set
 from ..state.task_inputs import input_schema_of
@@ -209,24 +210,26 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
 
 def begun_with(settings: Settings, context: object) -> Update:
-    """Return what a run's context set, as plain JSON for the state."""
+    """Return what a run's context set, as plain JSON for the state, where secrets in addresses are hidden."""
     if type(context) is not type(settings):
         return {}
     assert isinstance(context, Settings)
-    given = explicitly_set(context)
-    return context.model_dump(mode="json", include=set(given)) if given else {}
+    given = context.model_dump(mode="json", include=set(explicitly_set(context)), exclude_unset=True)
+    kept: Update = redact_all(given)
+    return kept
 
 
 def _continued(settings: type[Settings], context: object, begun: Mapping[str, Any]) -> object:
     """Return the context to go on with: the one at hand over the one that the thread was begun with.
 
     Raises:
-        UsageError: a setting of the protocol's own has changed, and with it what the agents' turns mean.
+        UsageError: a setting of the protocol's own has changed, and with it what the agents' turns mean; or the context
+            held a secret, which is not kept.
     """
     if type(context) is not settings:
-        return settings.model_validate(begun) if begun else context
+        return _without_hidden(settings.model_validate(begun)) if begun else context
     assert isinstance(context, Settings)
-    given = context.model_dump(mode="json", include=set(explicitly_set(context)))
+    given = begun_with(context, context)
     if given == begun:
         return context
     # Models, repairs and the like may change between the calls of one debate; what decides its course may not.
@@ -238,7 +241,16 @@ def _continued(settings: type[Settings], context: object, begun: Mapping[str, An
             f"this thread was begun with {were} and is resumed with {now}: resume it without these settings, or begin "
             "another thread"
         )
-    return settings.model_validate({**begun, **given})
+    return _without_hidden(context.over(settings.model_validate(begun)))
+
+
+def _without_hidden(context: Settings) -> Settings:
+    if any(HIDDEN in (model.base_url or "") for model in context.models.values()):
+        raise UsageError(
+            "the context that this thread was begun with has a secret in an address, which is not kept: resume it with "
+            "the same context"
+        )
+    return context
 
 
 class AsyncNode(Runnable[Any, Any]):

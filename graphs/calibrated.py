@@ -38,9 +38,9 @@ from .nested import (
     calls_of,
     calls_once_of,
     context_of_run,
-    handed_in,
+    emptied,
+    marked_outcome,
     nested_judge_node,
-    nothing_handed_in,
     rename_verdict,
     roles_of,
 )
@@ -100,7 +100,7 @@ class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
         def prepare(state: OrdersState) -> dict[str, Any]:
             task = _comparison(state)
             check()
-            return {"task": task, **nothing_handed_in("straight", "swapped")}
+            return {"task": task, **emptied("straight", "swapped")}
 
         def conclude(state: OrdersState) -> dict[str, Any]:
             straight, swapped = state.get("straight"), state.get("swapped")
@@ -139,7 +139,7 @@ def _swapped(state: OrdersState) -> CompareInput:
 
 
 def _straight(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
-    marked = handed_in(outcome, as_given)
+    marked = marked_outcome(outcome, as_given)
     return {"straight": marked, "transcript": marked["transcript"], "round": marked["verdict"]["rounds"]}
 
 

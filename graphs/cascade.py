@@ -37,9 +37,9 @@ from .nested import (
     calls_of,
     calls_once_of,
     context_of_run,
-    handed_in,
+    emptied,
+    marked_outcome,
     nested_judge_node,
-    nothing_handed_in,
     roles_of,
     shared_input,
 )
@@ -124,12 +124,12 @@ class Cascade(StateGraph[CascadeState, Any, Any, Any]):
             check(context_of_run(), task.kind)
             return {
                 "task": task.model_dump(mode="json"),
-                **nothing_handed_in("cheap", "because", "expensive"),
+                **emptied("cheap", "because", "expensive"),
             }
 
         def first(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
             verdict = Verdict.of(cast("Mapping[str, Any]", outcome))
-            return {**_handed_in("cheap", outcome), "because": why(verdict, context_of_run())}
+            return {**_outcome_update("cheap", outcome), "because": why(verdict, context_of_run())}
 
         self.add_node("prepare", SyncFunction("prepare", prepare))
         self.add_node("cheap", nested_judge_node(pair.cheap, _task, first, mark=_cheap))
@@ -149,11 +149,11 @@ def _task(state: CascadeState) -> JudgeInput:
 
 
 def _second(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
-    return _handed_in("expensive", outcome)
+    return _outcome_update("expensive", outcome)
 
 
-def _handed_in(stage: str, outcome: JudgeOutput) -> dict[str, Any]:
-    marked = handed_in(outcome, lambda turn: _staged(turn, stage))
+def _outcome_update(stage: str, outcome: JudgeOutput) -> dict[str, Any]:
+    marked = marked_outcome(outcome, lambda turn: _staged(turn, stage))
     verdict = marked["verdict"]
     return {
         stage: marked,

@@ -58,12 +58,12 @@ class WrapperState(TypedDict):
     verdict: NotRequired[dict[str, Any] | None]
 
 
-def nothing_handed_in(*places: str) -> dict[str, Any]:
+def emptied(*places: str) -> dict[str, Any]:
     """Return the update that empties a wrapper's state, which may hold what an earlier run on the same thread left."""
     return {**dict.fromkeys(("transcript", "round", "verdict", *places)), "scores": []}
 
 
-def handed_in(outcome: JudgeOutput, mark: Callable[[Turn], Turn]) -> JudgeOutput:
+def marked_outcome(outcome: JudgeOutput, mark: Callable[[Turn], Turn]) -> JudgeOutput:
     """Return a judge's outcome with its turns, and the id of the one that explains it, marked."""
     by_id = {turn.get("id"): mark(turn) for turn in outcome["transcript"]}
     explained_by = by_id.get(outcome["verdict"].get("explained_by"))

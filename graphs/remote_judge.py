@@ -39,14 +39,14 @@ class RemoteJudge:
     def invoke(self, given: Any, config: RunnableConfig) -> Any:
         outcome: Any = None
         with self._in_our_words():
-            for part in self.graph.stream(given, _without_thread(config), **_how()):
+            for part in self.graph.stream(given, _without_thread(config), **_stream_options()):
                 outcome = _heard(part, outcome)
         return self._verdict(outcome)
 
     async def ainvoke(self, given: Any, config: RunnableConfig) -> Any:
         outcome: Any = None
         with self._in_our_words():
-            async for part in self.graph.astream(given, _without_thread(config), **_how()):
+            async for part in self.graph.astream(given, _without_thread(config), **_stream_options()):
                 outcome = _heard(part, outcome)
         return self._verdict(outcome)
 
@@ -73,7 +73,7 @@ class RemoteJudge:
         return outcome
 
 
-def _how() -> dict[str, Any]:
+def _stream_options() -> dict[str, Any]:
     context: object = get_runtime().context
     # The context of another graph is not for this one: in a parent's graph it is the parent's.
     sent = context.model_dump(mode="json") if isinstance(context, SettingsElsewhere) else None

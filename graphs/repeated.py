@@ -39,9 +39,9 @@ from .nested import (
     calls_of,
     calls_once_of,
     context_of_run,
-    handed_in,
+    emptied,
+    marked_outcome,
     nested_judge_node,
-    nothing_handed_in,
     rename_verdict,
     roles_of,
     shared_input,
@@ -110,7 +110,7 @@ class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
         def prepare(state: RepeatsState) -> dict[str, Any]:
             task = parse_task(state.get("task"))
             check(context_of_run(), task.kind)
-            return {"task": task.model_dump(mode="json"), **nothing_handed_in("outcomes")}
+            return {"task": task.model_dump(mode="json"), **emptied("outcomes")}
 
         def runs(state: RepeatsState) -> list[Send]:
             k = settings(context_of_run()).k
@@ -223,7 +223,7 @@ def _mark(run: _Run, turn: Turn, inner: int = 1) -> Turn:
 def _marked(run: _Run, outcome: JudgeOutput) -> dict[str, Any]:
     """Return the outcome of a run, its turns marked with the run's number, counted as in ``_metadata``."""
     inner = 1 + max((turn.get("repeat", 0) for turn in outcome["transcript"]), default=0)
-    marked = handed_in(outcome, lambda turn: _mark(run, turn, inner))
+    marked = marked_outcome(outcome, lambda turn: _mark(run, turn, inner))
     return {
         "outcomes": [marked],
         "transcript": marked["transcript"],

@@ -1,4 +1,4 @@
-"""Stream turns to whoever listens: to the graph's own stream, and to those of the wrappers round it."""
+"""Stream turns to the stream of the judge's own graph, and to those of the wrappers around it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Say what the callers of a LangGraph server may choose: what shapes a judgement, but no file, address or key.
 
-Everything that a server's operator has bound with ``build`` holds as it is. A run's context comes from whoever can
-reach the server; the operator opens more to them by name: ``JURYGRAPH_SERVER_ALLOW=prompts,base_url``, or ``*``.
+Everything that a server's operator has bound with ``build`` holds as it is. A run's context comes from any caller
+of the server; the operator opens more to callers by name: ``JURYGRAPH_SERVER_ALLOW=prompts,base_url``, or ``*``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check_caller(context: object) -> None:
     refused = next((name for name in _only_for_operators(context) if not allowed & {name, "*"}), None)
     if refused is not None:
         raise UsageError(
-            f"callers of this server may not choose {refused!r}; whoever runs it can bind it (`build`), "
+            f"callers of this server may not choose {refused!r}; its operator can bind it (`build`), "
             f"or allow it to all callers: {VARIABLE}={refused}"
         )
 

@@ -26,7 +26,7 @@ from ...state.settings import ModelSpec
 from ...state.usage import NO_USAGE, Usage
 from .runtime import ALL_JUDGED, BAD_USAGE, console, interruptible, run_async
 
-PATIENCE = RetryPolicy(attempts=3, timeout=60.0)
+RETRY_POLICY = RetryPolicy(attempts=3, timeout=60.0)
 """Fewer attempts than in a run, for somebody waits at the screen."""
 
 FORM = ScoreSchema(1, 5)
@@ -67,7 +67,7 @@ class _Trial:
         schema = form.schema() if form else None
         about = {"agent": "check", "role": "check", "round": 0}
         call = Call(model or self.model, messages, schema, about, parameters or {})
-        reply = await call_with_retry(call, with_timeout(attempt, PATIENCE.timeout), PATIENCE)
+        reply = await call_with_retry(call, with_timeout(attempt, RETRY_POLICY.timeout), RETRY_POLICY)
         self.usage += reply.usage
         return reply
 

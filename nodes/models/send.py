@@ -103,7 +103,7 @@ def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -
         raise UnreadResponseError(problem, messages, seconds) from error
 
 
-PATIENCE = 3
+MISFORMED_IN_A_ROW = 3
 """So often in a row a provider may fail to bring a model's words into the form that was asked for; then it is eased."""
 
 
@@ -117,7 +117,7 @@ def _parameter_to_drop(call: Call, error: Exception, form: Form, dropped: list[s
     parameter = fault.rejected_parameter(call.parameters)
     if fault.misformed:
         model.misformed += 1
-        parameter = STRUCTURE if model.misformed >= PATIENCE else None
+        parameter = STRUCTURE if model.misformed >= MISFORMED_IN_A_ROW else None
     if parameter == BOUNDS and (BOUNDS in dropped or not _has_bounds(call)):
         parameter = STRUCTURE
     if parameter == STRUCTURE:

@@ -7,6 +7,8 @@ Each protocol is one compiled LangGraph graph:
 >>> debate.graph.invoke({"task": task})["verdict"]["kind"]
 'score'
 
+``create_judge("debate", aspect="coherence")`` makes a judge that LangSmith and openevals take as an evaluator.
+
 ``jurygraph.state`` holds tasks, aspects, verdicts and settings, ``jurygraph.nodes`` the agents,
 ``jurygraph.graphs`` the protocols, ``jurygraph.eval`` datasets, batches and agreement with people.
 """
@@ -16,9 +18,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .eval.judge import create_async_judge, create_judge
     from .state import Aspect, CompareTask, JurygraphError, ReplyError, ScoreTask, UsageError, Verdict
 
-__all__ = ["Aspect", "CompareTask", "JurygraphError", "ReplyError", "ScoreTask", "UsageError", "Verdict"]
+__all__ = [
+    "Aspect",
+    "CompareTask",
+    "JurygraphError",
+    "ReplyError",
+    "ScoreTask",
+    "UsageError",
+    "Verdict",
+    "create_async_judge",
+    "create_judge",
+]
 __version__ = "0.1.0"
 
 # Who uses the library decides what becomes of its log; Python's last resort would print half of it.
@@ -29,7 +42,7 @@ def __getattr__(name: str) -> Any:
     # A name is imported when it is first asked for: the command line must be there before all that takes time.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(".state", __name__), name)
+    return getattr(import_module(".eval.judge" if name.startswith("create_") else ".state", __name__), name)
 
 
 def __dir__() -> list[str]:

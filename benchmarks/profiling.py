@@ -1,114 +1,186 @@
-"""Where the runner's time goes, part by part.
+"""Where each microsecond of a call goes, by stage.
 
-    python -m benchmarks.profiling [--protocol debate] [--items 400] [--concurrency 64] [--functions 25]
+    python -m benchmarks.profiling [--protocols debate,samre] [--items 200] [--concurrency 64] [--functions 0]
 
-A run against a provider that answers at once, under the standard library's deterministic profiler, which makes
-everything slower, small functions most: shares are a hint at where to look, not a measurement. The journal writes in
-a thread of its own, which is not in them.
+Runs each protocol as the command line does, against a provider that answers at once: first as it is, for the
+processor's time of a call, then under the standard library's deterministic profiler, for the shares of it. The
+profiler makes everything slower, small functions most: shares are a hint at where to look, and the number of Python's
+functions is what can be set beside another version's. The journal writes in a thread of its own, which is in the
+processor's time and not in the shares.
 """
 
 from __future__ import annotations
 
-import asyncio
 import cProfile
 import os
 import pstats
 import re
+import time
+import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from jurygraph.eval import aevaluate
+from jurygraph.eval.cli.runtime import run_async
 
-from .scenario import ASPECT, FIVE_CALLS, MODEL, options, score_items, scratch, show, show_machine, two_cores
+from .scenario import (
+    ASPECT,
+    FIVE_CALLS,
+    MODEL,
+    compare_items,
+    options,
+    score_items,
+    scratch,
+    show,
+    show_machine,
+    two_cores,
+)
 from .simulated_provider import simulated
 
-PARTS = (
-    ("jurygraph: graphs", r"jurygraph/graphs/|main/graphs/"),
-    ("jurygraph: prompts and fences", r"/nodes/(?:prompt_templates|prompt_context|delimiters)\.py"),
-    ("jurygraph: reading replies", r"/nodes/replies/|/nodes/output_schemas\.py"),
-    ("jurygraph: journal", r"/eval/journal/"),
+STAGES = (
     (
-        "jurygraph: limits and retries",
-        r"/nodes/models/(?:rate_limiter|retry|send)\.py|/eval/run/(?:budget|call_pipeline)\.py",
+        "LangGraph: runs, callbacks, config",
+        r"/langgraph/_internal/_(?:runnable|config)\.py|/langchain_core/(?:callbacks|tracers|runnables)/|/langsmith/",
     ),
-    ("jurygraph: client", r"/nodes/models/"),
-    ("jurygraph: agents", r"/nodes/"),
-    ("jurygraph: runner, data, results", r"/eval/"),
-    ("jurygraph: state", r"/state/"),
-    ("langgraph", r"/langgraph/"),
-    ("langchain", r"/langchain_?\w*/|/langsmith/"),
-    ("openai client", r"/openai/"),
-    ("HTTP", r"/(?:aiohttp|httpx2?|httpcore2?|h11|anyio|yarl|multidict|sniffio|httptools)/"),
-    ("jinja2", r"/jinja2/"),
-    ("pydantic", r"/pydantic"),
-    ("SQLAlchemy", r"/sqlalchemy/"),
-    ("rich", r"/rich/"),
-    ("event loop", r"/asyncio/|/selectors\.py|/uvloop/"),
-    ("JSON", r"/json/|_json"),
+    ("LangGraph: scheduling and state", r"/langgraph/"),
+    (
+        "graphs: nodes, routers, state",
+        r"/graphs/|/state/(?:transcript|graph_state|usage)\.py|/nodes/round_scores\.py",
+    ),
+    (
+        "tasks, settings, verdicts",
+        r"/state/|/nodes/(?:bound_judge|prepare_conclude|decision|answer_orders)\.py",
+    ),
+    ("prompts", r"/nodes/prompt_\w+\.py|/nodes/delimiters\.py|/jinja2/"),
+    ("reply schemas and reading", r"/nodes/replies/|/nodes/(?:output_schemas|courtroom\w*|repairs)\.py"),
+    ("replies", r"/nodes/models/(?:response_parsing|reply_endings|reasoning|served_model|prices)\.py"),
+    (
+        "limits, budget, retries",
+        r"/nodes/models/(?:rate_limiter|retry|waits)\.py|/eval/run/(?:budget|call_)\w*\.py",
+    ),
+    ("journal", r"/eval/journal/"),
+    ("HTTP", r"/(?:aiohttp|httpx2?|httpcore2?|h11|anyio|yarl|multidict|propcache)/"),
+    ("client: request and response", r"/nodes/models/|/langchain_openai/|/langchain_core/|/openai/"),
+    ("agents", r"/nodes/"),
+    ("items, results, progress", r"/eval/|/benchmarks/"),
+    ("event loop", r"/asyncio/|/uvloop/|/selectors\.py"),
 )
+"""Which stage a file belongs to: the first that fits. Any other function counts for the stage that calls it."""
+
+LOOP, WAITING, OTHER = "event loop", "waiting", "other"
 
 
-def part_of(code: CodeType | str) -> str:
-    """Which part a function belongs to."""
+@cache
+def stage_of(code: CodeType | str) -> str | None:
+    """Name the stage of a function; None for one that works for whoever calls it, such as a built-in one."""
     if isinstance(code, str):
-        return _builtin(code)
-    return next((part for part, pattern in PARTS if re.search(pattern, code.co_filename)), "other Python")
+        named = (
+            (WAITING, r"epoll|select\.|acquire|uvloop.*run"),
+            (LOOP, r"Context|uvloop|_asyncio"),
+            ("HTTP", r"socket"),
+        )
+        return next((stage for stage, pattern in named if re.search(pattern, code)), None)
+    return next((stage for stage, pattern in STAGES if re.search(pattern, code.co_filename)), None)
 
 
-def _builtin(name: str) -> str:
-    if "epoll" in name or "select." in name or "acquire" in name:
-        return "waiting"
-    if "socket" in name:
-        return "sockets"
-    if "pydantic" in name.lower() or "SchemaValidator" in name or "SchemaSerializer" in name:
-        return "pydantic"
-    return "JSON" if "json" in name.lower() or "c_make_encoder" in name else "built-in functions"
-
-
-def by_part(profiler: cProfile.Profile) -> dict[str, float]:
-    """Seconds spent in each part itself, without what it calls."""
+def by_stage(profiler: cProfile.Profile) -> dict[str, tuple[float, int]]:
+    """Return the seconds spent in each stage itself, without the stages that it calls, and its functions' calls."""
     seconds: defaultdict[str, float] = defaultdict(float)
+    count: defaultdict[str, int] = defaultdict(int)
+
+    def add(stage: str, spent: float, calls: int) -> None:
+        seconds[stage] += spent
+        count[stage] += calls
+
     for entry in profiler.getstats():
-        seconds[part_of(entry.code)] += entry.inlinetime
-    return dict(sorted(seconds.items(), key=lambda pair: -pair[1]))
+        if stage := stage_of(entry.code):
+            add(stage, entry.inlinetime, entry.callcount)
+        for inner in entry.calls or ():
+            if stage_of(inner.code) is None:
+                add(stage or OTHER, inner.inlinetime, inner.callcount)
+    return {
+        stage: (seconds[stage], count[stage]) for stage in sorted(seconds, key=lambda name: -seconds[name])
+    }
 
 
-def profiled(protocol: str, data: Path, concurrency: int, settings: Mapping[str, Any]) -> cProfile.Profile:
-    """The profile of one run in this thread, which has made one before."""
-    chosen: dict[str, Any] = {"aspects": [ASPECT[1]], "models": {"*": MODEL}, "settings": settings}
-    asyncio.run(aevaluate(protocol, data, limit=2, out=data.parent / "warm", **chosen))
-    profiler = cProfile.Profile()
-    profiler.enable()
-    asyncio.run(aevaluate(protocol, data, concurrency=concurrency, out=data.parent / "run", **chosen))
-    profiler.disable()
-    return profiler
+def judging(protocol: str, folder: Path, items: int, concurrency: int) -> Callable[[], int]:
+    """Make a function that judges so many made-up items and returns the number of calls."""
+    chosen: dict[str, Any] = {"models": {"*": MODEL}, "concurrency": concurrency}
+    if protocol in ("samre", "more", "faireval", "baseline"):
+        data = compare_items(folder / f"{protocol}.jsonl", items)
+    else:
+        data, chosen["aspects"] = score_items(folder / f"{protocol}.jsonl", items), [ASPECT[1]]
+    if protocol == "debate":
+        chosen["settings"] = dict(pair.split("=") for pair in FIVE_CALLS[1::2])
+    runs = iter(range(100))
+
+    def judge() -> int:
+        out = folder / f"{protocol}-{next(runs)}"
+        done = run_async(lambda: aevaluate(protocol, data, out=out, **chosen))
+        if done.failed:
+            raise SystemExit(f"{protocol} failed: {done.failed[0].error}")
+        return sum(result.calls for result in done.results)
+
+    return judge
+
+
+def measured(judge: Callable[[], int], repeats: int) -> float:
+    """Return the least microseconds of the processor, all threads together, that a call took in so many runs."""
+    taken = []
+    for _ in range(repeats):
+        started = time.process_time()
+        calls = judge()
+        taken.append(1e6 * (time.process_time() - started) / calls)
+    return min(taken)
+
+
+def report(protocol: str, judge: Callable[[], int], repeats: int, functions: int) -> None:
+    """Print where the time of a protocol's calls goes."""
+    judge()
+    microseconds, profiler = measured(judge, repeats), cProfile.Profile()
+    calls = profiler.runcall(judge)
+    stages = by_stage(profiler)
+    stages.pop(WAITING, None)
+    _show(f"{protocol}: {microseconds:,.0f} us of the processor a call", stages, calls, microseconds)
+    if functions:
+        pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(functions)
+
+
+def _show(title: str, stages: Mapping[str, tuple[float, int]], calls: int, microseconds: float) -> None:
+    whole = sum(spent for spent, _ in stages.values())
+    rows = [
+        (stage, f"{100 * spent / whole:.1f}", f"{microseconds * spent / whole:.0f}", f"{count / calls:.0f}")
+        for stage, (spent, count) in stages.items()
+    ]
+    total = sum(count for _, count in stages.values()) / calls
+    show(
+        title,
+        ("stage", "%", "us a call", "functions a call"),
+        [*rows, ("all", "100", f"{microseconds:.0f}", f"{total:.0f}")],
+    )
 
 
 def main() -> None:
     """The command line."""
-    parser = options(__doc__, repeats=1)
-    parser.add_argument("--protocol", default="debate")
-    parser.add_argument("--items", type=int, default=400)
+    parser = options(__doc__)
+    parser.add_argument("--protocols", default="debate,samre", help="with commas between")
+    parser.add_argument("--items", type=int, default=200)
     parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument("--functions", type=int, default=25, help="so many of the dearest are listed")
+    parser.add_argument("--functions", type=int, default=0, help="so many of the dearest are listed")
     arguments = parser.parse_args()
     items = arguments.items // 10 if arguments.quick else arguments.items
-    settings = dict(pair.split("=") for pair in FIVE_CALLS[1::2]) if arguments.protocol == "debate" else {}
+    warnings.simplefilter("ignore")
     show_machine()
     _, core = two_cores()
-    with scratch() as folder, simulated(core) as provider:
+    with scratch() as folder, simulated(core, words=12) as provider:
         os.environ.update(provider.environment)
-        data = score_items(folder / "items.jsonl", items)
-        profiler = profiled(arguments.protocol, data, arguments.concurrency, settings)
-        calls = provider.stats()["requests"]
-    seconds = by_part(profiler)
-    whole = sum(seconds.values())
-    rows = [(part, spent, 100 * spent / whole, 1000 * spent / calls) for part, spent in seconds.items()]
-    show(f"{arguments.protocol}, {calls} calls", ("part", "seconds", "%", "ms per call"), rows)
-    pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(arguments.functions)
+        for protocol in arguments.protocols.split(","):
+            judge = judging(protocol, folder, items, arguments.concurrency)
+            report(protocol, judge, arguments.repeats, arguments.functions)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python benchmarks/prompts.py [--protocol NAME]... [--markdown]
 
 Every registered protocol judges texts of 3,000 characters; a script replies as long as models do, and nobody ever
-gives in. All figures are counts of characters: no key, no network, the same in every run.
+gives in. All figures are counts of characters: no key, no network, the same in every run. What is marked for Claude is
+read from what its own client sends to a server in this process.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ import argparse
 import asyncio
 import json
 import random
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import accumulate
+from pathlib import Path
 from statistics import median
 from typing import Any
 from unittest import mock
@@ -27,6 +32,7 @@ from jurygraph.nodes.models.scripted_model import Line, ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
 from jurygraph.nodes.prompt_templates import Prompt
 from jurygraph.state.settings import Layout
+from langchain_core.language_models import BaseChatModel
 from rich.console import Console
 from rich.table import Table
 
@@ -49,33 +55,12 @@ REPLY_LENGTHS = {
 }
 """Characters of a reply by role: the templates' word limits at six characters a word, else 120 to 250 words."""
 
-_WORDS = (
-    *("harbour", "winter", "council", "bridge", "report", "river", "measured", "evening", "before", "nobody"),
-    *(
-        "school",
-        "reopened",
-        "costs",
-        "although",
-        "minister",
-        "several",
-        "between",
-        "letter",
-        "northern",
-        "because",
-    ),
-    *(
-        "claims",
-        "support",
-        "detail",
-        "written",
-        "clearly",
-        "seldom",
-        "argued",
-        "summary",
-        "missing",
-        "further",
-    ),
+_SPOKEN = (
+    "harbour winter council bridge report river measured evening before nobody school reopened costs "
+    "although minister several between letter northern because claims support detail written clearly "
+    "seldom argued summary missing further"
 )
+_WORDS = tuple(_SPOKEN.split())
 
 
 def prose(seed: str, length: int) -> str:
@@ -139,6 +124,7 @@ class Sent:
     own: str
     schema: str
     answered: int
+    user: str = ""
 
     def text(self, schema_first: bool = False) -> str:
         """All that goes out, in order."""
@@ -160,6 +146,10 @@ class Recording(CallMiddleware):
 
     sent: list[Sent] = field(default_factory=list)
     answered: list[Sent] = field(default_factory=list)
+    bodies: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What Claude's client sent, by the user's text."""
+    lines: dict[str, Line] = field(default_factory=dict)
+    """What the script answers, by the same."""
 
     async def __call__(self, call: Call, send: Send) -> Reply:
         """Keep what is sent, and send it."""
@@ -167,8 +157,9 @@ class Recording(CallMiddleware):
         shared, _, own = user.partition(_SEAM)
         schema = f"{json.dumps(call.schema)}\n" if call.schema else ""
         answered = len(self.answered)
-        sent = Sent(call.metadata["agent"], f"{system}\n\n{shared}", own, schema, answered)
+        sent = Sent(call.metadata["agent"], f"{system}\n\n{shared}", own, schema, answered, user)
         self.sent.append(sent)
+        self.lines[user] = reply(call.metadata, user)
         for _ in range(_TICKS):  # whoever is asked at the same time is asked before anybody has answered
             await asyncio.sleep(0)
         answer = await send(call)
@@ -176,13 +167,41 @@ class Recording(CallMiddleware):
         return answer
 
 
+def record_claude(protocol: str, task: Task, **settings: Any) -> Recording:
+    """Judge one item with Claude's own client, against a server on the loopback interface."""
+    # A script finds what is beside it, and the server is among the tests, which are no package for type checkers.
+    sys.path.append(str(Path(__file__).parents[1]))
+    loopback = import_module("tests.loopback_dialects")
+    claude, recording = loopback.DIALECTS["anthropic"], Recording()
+
+    def answer(asked: Any) -> Any:
+        [message] = asked.body["messages"]
+        content = message["content"]
+        text = content if isinstance(content, str) else "".join(block["text"] for block in content)
+        recording.bodies[text] = asked.body
+        return loopback.Said(str(recording.lines[text]))
+
+    with loopback.serving(claude, answer) as server:
+        chat = claude.chat(server.url)
+        try:
+            return record(protocol, task, model=chat, recording=recording, **settings)
+        finally:
+            loopback.close(chat)
+
+
 def record(
-    protocol: str, task: Task, *, book: EvaluationStepsCache | None = None, **settings: Any
+    protocol: str,
+    task: Task,
+    *,
+    book: EvaluationStepsCache | None = None,
+    model: BaseChatModel | None = None,
+    recording: Recording | None = None,
+    **settings: Any,
 ) -> Recording:
     """Judge one item and keep what its agents are sent; plain text unless ``structured`` says otherwise."""
-    models = {"*": ScriptedModel(script=reply)}
+    models = {"*": model or ScriptedModel(script=reply)}
     graph = find_protocol(protocol).build(models=models, **{"structured": "off", **settings}).compile()
-    recording = Recording()
+    recording = Recording() if recording is None else recording
 
     async def judge() -> None:
         call_middleware.set(recording)
@@ -229,6 +248,53 @@ def later_share(recording: Recording, *, answered: bool = False, schema_first: b
     return sum(hits[1:]) / sum(map(len, texts[1:])) if len(texts) > 1 else None
 
 
+LOOKBACK = 20
+"""So many blocks before a mark are looked through for what an earlier mark wrote (Anthropic's documentation)."""
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What of one request to Claude is read from the cache and written to it, and all of it, in characters."""
+
+    read: int
+    written: int
+    whole: int
+
+    @property
+    def cost(self) -> float:
+        """What its input costs, where a character that has nothing to do with the cache costs 1."""
+        return self.whole - 0.9 * self.read + 0.25 * self.written
+
+
+def claude_cache(recording: Recording) -> list[Marked]:
+    """What Anthropic's cache does with each request, if it reads only what a request that was answered has written."""
+    found, kept = [], [set(_written(recording, sent)) for sent in recording.answered]
+    for sent in recording.sent:
+        prefixes, marks = _prefixes(recording, sent)
+        there: set[str] = set().union(*kept[: sent.answered])
+        looked = {place for mark in marks for place in range(max(0, mark - LOOKBACK), mark + 1)}
+        read = max((len(prefixes[place]) for place in looked if prefixes[place] in there), default=0)
+        marked = max((len(prefixes[mark]) for mark in marks), default=0)
+        found.append(Marked(read, max(0, marked - read), len(prefixes[-1])))
+    return found
+
+
+def _written(recording: Recording, sent: Sent) -> list[str]:
+    prefixes, marks = _prefixes(recording, sent)
+    return [prefixes[mark] for mark in marks]
+
+
+def _prefixes(recording: Recording, sent: Sent) -> tuple[list[str], list[int]]:
+    """What stands up to the end of each block, blocks kept apart, and which blocks are marked."""
+    body = recording.bodies[sent.user]
+    content = body["messages"][0]["content"]
+    blocks = [{"text": content}] if isinstance(content, str) else content
+    texts = [body["system"], *("\x1d" + block["text"] for block in blocks)]
+    marks = [place for place, block in enumerate(blocks, start=1) if "cache_control" in block]
+    assert len(marks) <= 4, "Anthropic takes four marks"
+    return [*accumulate(texts)], marks
+
+
 def first_share(recording: Recording, before: Recording) -> float:
     """Of an item's first call, the share that repeats a prefix of another item's calls."""
     text = recording.sent[0].text()
@@ -257,6 +323,8 @@ class Figures:
     schema_first: float | None
     papers: float | None
     papers_answered: float | None
+    claude: float | None
+    claude_cost: float | None
     same_source: float
     same_text: float | None
     instructions: tuple[int, float, int]
@@ -283,14 +351,19 @@ def cases(names: Iterable[str] = ()) -> Iterator[Case]:
             yield from (Case(name, kind) for kind in protocol.kinds)
 
 
-def measure(case: Case) -> Figures:
-    """Judge the case's item, and those that have something in common with it; count."""
+def measure(case: Case, *, claude: bool = False) -> Figures:
+    """Judge the case's item, and those that have something in common with it; count.
+
+    ``claude``: judge it through Claude's client too.
+    """
     given, book = tasks(case.kind), EvaluationStepsCache()
     run = {name: record(case.protocol, task, book=book, **case.settings) for name, task in given.items()}
     item = run["item"]
     as_json = record(case.protocol, given["item"], structured="auto", **case.settings)
     papers = record(case.protocol, given["item"], layout="papers", **case.settings)
     lengths = [sent.instruction for sent in item.sent]
+    cached = claude_cache(record_claude(case.protocol, given["item"], **case.settings)) if claude else []
+    later = cached[1:]
     return Figures(
         case=case,
         calls=len(item.sent),
@@ -299,6 +372,8 @@ def measure(case: Case) -> Figures:
         schema_first=later_share(as_json, schema_first=True),
         papers=later_share(papers),
         papers_answered=later_share(papers, answered=True),
+        claude=sum(one.read for one in later) / sum(one.whole for one in later) if later else None,
+        claude_cost=sum(one.cost for one in cached) / sum(one.whole for one in cached) if cached else None,
         same_source=first_share(run["same source"], item),
         same_text=first_share(run["same text"], item) if "same text" in run else None,
         instructions=(min(lengths), median(lengths), max(lengths)),
@@ -309,7 +384,7 @@ def measure(case: Case) -> Figures:
 
 HEADINGS = (
     *("protocol", "case", "task", "calls", "later calls %", "answered %", "schema first %"),
-    *("papers: later calls %", "papers: answered %"),
+    *("papers: later calls %", "papers: answered %", "Claude reads %", "Claude costs %"),
     *("next of source %", "next aspect %", "own min / median / max"),
 )
 
@@ -319,7 +394,7 @@ def line(figures: Figures) -> tuple[str, ...]:
     case = figures.case
     shares = (
         *(figures.later, figures.answered, figures.schema_first),
-        *(figures.papers, figures.papers_answered),
+        *(figures.papers, figures.papers_answered, figures.claude, figures.claude_cost),
         *(figures.same_source, figures.same_text),
     )
     return (
@@ -355,7 +430,7 @@ def main() -> None:
     )
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     arguments = parser.parse_args()
-    report([measure(case) for case in cases(arguments.protocol)], markdown=arguments.markdown)
+    report([measure(case, claude=True) for case in cases(arguments.protocol)], markdown=arguments.markdown)
 
 
 if __name__ == "__main__":

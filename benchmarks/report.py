@@ -1,8 +1,10 @@
 """What a report over many debates takes: to be built, and to be opened, filtered and searched in a browser.
 
     python -m benchmarks.report [--debates 10000] [--browser /usr/bin/chromium]
+    python -m benchmarks.report --verdicts 1000000
 
-The debates are made up: words drawn from a seeded generator, as many as debates of real models have.
+The debates are made up: words drawn from a seeded generator, as many as debates of real models have. With
+``--verdicts``: what `agree`, `report` and resuming take of processor and memory where there are so many.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from jurygraph.eval.run.results import ResultsFile
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.usage import Usage
 
+from .large_run import PROTOCOLS, make_large_run
+from .scenario import PROGRAM, run, scratch, show, show_machine
+
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 NEEDLE = "heliotrope"
 
@@ -36,16 +41,46 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--debates", type=int, default=10_000)
     parser.add_argument("--browser", type=Path, default=Path("/usr/bin/chromium"))
+    parser.add_argument("--verdicts", type=int, help="measure the commands on a run of so many verdicts")
+    parser.add_argument(
+        "--kind", choices=tuple(PROTOCOLS), default="score", help="what those verdicts are of"
+    )
     options = parser.parse_args()
+    if options.verdicts:
+        measure_commands(options.verdicts, options.kind)
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
         make_run(folder, options.debates)
         say("results on disk", f"{(folder / 'results.jsonl').stat().st_size / 1e6:.1f} MB")
-        page = build(folder)
+        page = build(folder, options.debates)
         if options.browser.exists():
             look(page, options.browser)
         else:
             print(f"not opened: there is no browser {options.browser}")
+
+
+def measure_commands(verdicts: int, kind: str) -> None:
+    """Print what each command takes on a run that has judged everything, in a process of its own."""
+    show_machine()
+    rows: list[tuple[object, ...]] = []
+    with scratch() as scratched:
+        folder, page = scratched / "run", scratched / "page.html"
+        resumed = make_large_run(folder, verdicts, kind, failed=0.0)
+        size = (folder / "results.jsonl").stat().st_size / 1e6
+        for what, *arguments in (
+            ("agree", "agree", folder),
+            ("report --html", "report", folder, "--html", page),
+            ("run, all judged", "run", *resumed, "--out", folder),
+            ("agree, in order", "agree", folder),
+        ):
+            done = run([*PROGRAM, *map(str, arguments)], {}, scratched)
+            if done.code:
+                raise SystemExit(f"jurygraph {what} ended with {done.code}:\n{done.output[-3000:]}")
+            rows.append((what, done.seconds, done.cpu_seconds, f"{done.peak_mib:.0f}"))
+        page_size = page.stat().st_size / 1e6
+    headings = ("command", "seconds", "of the processor", "peak MiB")
+    show(f"{verdicts:,} verdicts, {size:,.0f} MB of results; page {page_size:.1f} MB", headings, rows)
 
 
 def say(what: str, figure: str) -> None:
@@ -126,15 +161,14 @@ def turn(place: int, content: str, path: tuple[float, ...]) -> Any:
     }
 
 
-def build(folder: Path) -> Path:
+def build(folder: Path, most: int) -> Path:
     """Compute and write the page; gives where it is."""
     start = time.perf_counter()
     study = Study.of(folder, resampling=Resampling(1000))
     computed = time.perf_counter()
     page = folder.parent / "page.html"
-    size = write_page(
-        compose(study, "spearman", "benchmark"), Debates(run_folders([(folder, read_manifest(folder))])), page
-    )
+    debates = Debates(run_folders([(folder, read_manifest(folder))]), most)
+    size = write_page(compose(study, "spearman", "benchmark"), debates, page)
     written = time.perf_counter()
     say("computing the study", f"{computed - start:.1f} s")
     say("writing the page", f"{written - computed:.1f} s")

@@ -29,7 +29,7 @@ MODEL = "openai:sim-model"
 FIVE_CALLS = ("--set", "n=2")
 """Of a debate whose Critic always objects: scorer, critic, scorer, critic, scorer."""
 
-_PROGRAM = (sys.executable, "-c", "from jurygraph.eval.cli.start import main; main()")
+PROGRAM = (sys.executable, "-c", "from jurygraph.eval.cli.start import main; main()")
 _PACKAGES = ("jurygraph", "openai", "langgraph", "langchain-core", "langchain-openai", "uvloop")
 
 
@@ -73,7 +73,7 @@ def run(command: Sequence[str], more: Mapping[str, str], folder: Path = ROOT) ->
 
 def judging(protocol: str, data: Path, out: Path, *options: str) -> list[str]:
     """The command that judges ``data`` with the simulated model."""
-    return [*_PROGRAM, "run", protocol, "--data", str(data), "--out", str(out), "--model", MODEL, *options]
+    return [*PROGRAM, "run", protocol, "--data", str(data), "--out", str(out), "--model", MODEL, *options]
 
 
 def judge(protocol: str, data: Path, out: Path, provider: Simulated, *options: str) -> Finished:

@@ -20,48 +20,14 @@ import orjson
 Critic = Literal["objects", "agrees", "mixed"]
 """What becomes of a debate: never NO ISSUE, at once, or in one of four rounds."""
 
-WORDS = (
-    *("harbour", "winter", "council", "bridge", "report", "river", "measured", "evening", "before", "nobody"),
-    *(
-        "school",
-        "reopened",
-        "costs",
-        "although",
-        "minister",
-        "several",
-        "between",
-        "letter",
-        "northern",
-        "because",
-    ),
-    *(
-        "claims",
-        "support",
-        "detail",
-        "written",
-        "clearly",
-        "seldom",
-        "argued",
-        "summary",
-        "missing",
-        "further",
-    ),
-    *("garden", "station", "morning", "engine", "careful", "village", "answer", "market", "window", "farmer"),
-    *(
-        "paper",
-        "silver",
-        "mountain",
-        "question",
-        "weather",
-        "island",
-        "kitchen",
-        "traffic",
-        "library",
-        "doctor",
-    ),
-    *("music", "shadow", "journey", "picture", "number", "copper", "signal", "corner", "ferry", "lantern"),
-    *("teacher", "valley", "copied", "painted"),
+_SPOKEN = (
+    "harbour winter council bridge report river measured evening before nobody school reopened costs "
+    "although minister several between letter northern because claims support detail written clearly "
+    "seldom argued summary missing further garden station morning engine careful village answer market "
+    "window farmer paper silver mountain question weather island kitchen traffic library doctor music "
+    "shadow journey picture number copper signal corner ferry lantern teacher valley copied painted"
 )
+WORDS = tuple(_SPOKEN.split())
 """Sixty-four of them: six bits of a digest are a word."""
 
 

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from .agreement import agreement
     from .analysis import Study
     from .datasets.dataset import Dataset, load_dataset
+    from .engines.ray_engine import Ray
+    from .gates import check
     from .metrics import measure
     from .run.evaluation import Evaluation
+    from .run.merge import merge
     from .run.results import Result
     from .runner import aevaluate, evaluate
     from .sweeps import Sweep, asweep, sweep
@@ -23,29 +26,35 @@ if TYPE_CHECKING:
 __all__ = [
     "Dataset",
     "Evaluation",
+    "Ray",
     "Result",
     "Study",
     "Sweep",
     "aevaluate",
     "agreement",
     "asweep",
+    "check",
     "evaluate",
     "load_dataset",
     "measure",
+    "merge",
     "sweep",
 ]
 
 _MODULES = {
     "Dataset": "datasets",
     "Evaluation": "run.evaluation",
+    "Ray": "engines.ray_engine",
     "Result": "run.results",
     "Study": "analysis",
     "Sweep": "sweeps",
     "aevaluate": "runner",
     "asweep": "sweeps",
+    "check": "gates",
     "evaluate": "runner",
     "load_dataset": "datasets",
     "measure": "metrics",
+    "merge": "run.merge",
     "sweep": "sweeps",
 }
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
-from uuid import uuid4
 
 from ..graphs.base import Graph
 from ..graphs.nested import all_judges, kinds_of
 from ..graphs.registry import find_protocol, protocol_names
 from ..nodes.bound_judge import BoundJudge, Models
-from ..nodes.models.loaded_model import LoadedModel
-from ..nodes.offline import DISCLOSURE
-from ..nodes.prompt_templates import Prompts
 from ..state.aspects import Aspect
 from ..state.errors import DataError, InputError, UsageError
-from ..state.redaction import redact_all
 from .datasets.aspect_choice import choose_aspects, warn_of_shared_names
-from .datasets.dataset import Data, Dataset, describe_data, load_dataset
+from .datasets.dataset import Data, Dataset, load_dataset
 from .datasets.items import Item
+from .datasets.shards import Shard
+from .given_graphs import Protocols, compiled, judges_of, named
 from .replay.from_file import RecordedFile
 from .replay.from_run import PastRun
 from .replay.recording import Recording
@@ -32,6 +26,7 @@ from .run.config import RunConfig
 from .run.folder import check_manifest
 from .run.results import FILE as RESULTS
 from .run.results import Key, ResultsFile
+from .signatures import describe_run
 
 
 class Options(TypedDict, total=False):
@@ -44,6 +39,7 @@ class Options(TypedDict, total=False):
         models: role to chat model or model name, ``"*"`` for all.
         limit: judge the first so many items only.
         repeats: judge everything so many times.
+        shard: judge only this part of the items, such as ``2/4``; see ``merge``.
         out: a folder for results and manifest; one that holds this run already is completed.
         replies: recorded replies, or the folder of a past run: they are scored again, and no model is called.
     """
@@ -53,6 +49,7 @@ class Options(TypedDict, total=False):
     models: Models | None
     limit: int | None
     repeats: int
+    shard: str | None
     out: str | Path | None
     replies: str | Path | Recording | None
 
@@ -117,9 +114,10 @@ class Plan:
         return self.recording.has(item.id, aspect.name if aspect else None)
 
 
-def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Unpack[Options]) -> Plan:
+def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Options]) -> Plan:
     """Check everything that can be checked without calling a model.
 
+    A judge is the name of a protocol, or a graph, which keeps the settings and models that it was built with.
     ``data`` may be left out where there are ``replies``: what is judged is then what was recorded.
 
     Raises:
@@ -132,20 +130,34 @@ def plan(protocols: str | Sequence[str], data: Data | None = None, **options: Un
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
     if recording is None:
         warn_of_shared_names(dataset, names)
-    graphs, bound_judges = {}, {}
-    # A protocol that is named twice is judged once.
-    chosen = tuple(dict.fromkeys([protocols] if isinstance(protocols, str) else protocols))
-    if not chosen:
-        raise UsageError(f"no protocol was named; there are {', '.join(protocol_names())}")
-    for name in chosen:
-        given = _settings_for(name, chosen, options.get("settings") or {})
-        settings, models = _settings_and_models(name, given, options, recording)
-        graphs[name], bound_judges[name] = _compile(name, dataset, settings, models)
+    graphs = {}
+    chosen = named(protocols)
+    for name, judge in chosen.items():
+        if isinstance(judge, str):
+            given = _settings_for(name, chosen, options.get("settings") or {})
+            graphs[name] = _built(name, judge, *_settings_and_models(judge, given, options, recording))
+        elif recording is not None:
+            raise UsageError(
+                f"{name}: recorded replies are judged again by protocols, which are named, not by a graph"
+            )
+        else:
+            graphs[name] = compiled(name, judge)
+        _check_judge(name, graphs[name], dataset)
+    if (options.get("settings") or options.get("models")) and not any(
+        isinstance(one, str) for one in chosen.values()
+    ):
+        raise UsageError(
+            "settings and models are for protocols that are named: give them to the build() of a graph"
+        )
     shown = dataset.first(limit)
-    manifest = describe_run(bound_judges, shown, aspects, limit, repeats, recording)
-    return Plan(
-        graphs, shown, aspects, repeats, manifest, _folder(options, recording), recording, data is None
-    )
+    manifest = describe_run(graphs, shown, aspects, limit, repeats, recording)
+    folder = _folder(options, recording)
+    if (said := options.get("shard")) is not None:
+        shard = Shard.parse(said)
+        # The manifest is that of the whole run, so that the shards can be merged.
+        shown, manifest = shown.shard(shard), {**manifest, "shard": str(shard)}
+        folder = folder / shard.folder if folder else None
+    return Plan(graphs, shown, aspects, repeats, manifest, folder, recording, data is None)
 
 
 def _counts(options: Options) -> tuple[int | None, int]:
@@ -188,11 +200,11 @@ def _dataset(data: Data | None, recording: Recording | None) -> Dataset:
     return recording.dataset
 
 
-def _settings_for(name: str, chosen: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _settings_for(name: str, chosen: Collection[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what is set for all protocols, overridden by what is set under this one's name."""
     if not isinstance(given, Mapping):
         raise UsageError(f'settings must be given by name, such as {{"temperature": 0.5}}, not as {given!r}')
-    known = protocol_names()
+    known = {*protocol_names(), *chosen}
     if strange := [key for key in given if key in known and key not in chosen]:
         raise UsageError(f"settings are given for {strange[0]}, and only {', '.join(chosen)} is to judge")
     own = given.get(name, {})
@@ -211,24 +223,26 @@ def _settings_and_models(
     return {**recorded, **given}, {"*": recording.model}
 
 
-def _compile(
-    name: str, dataset: Dataset, settings: Mapping[str, Any], models: Models | None
-) -> tuple[Graph, BoundJudge[Any]]:
-    module = find_protocol(name)
+def _built(name: str, protocol: str, settings: Mapping[str, Any], models: Models | None) -> Graph:
+    module = find_protocol(protocol)
     try:
-        builder = module.build(settings, models)
+        graph: Graph = module.build(settings, models).compile(name=name)
     except InputError as error:
         raise UsageError(f"{name}: {error}") from error
-    graph, bound_judge = builder.compile(name=name), builder.bound_judge
+    return graph
+
+
+def _check_judge(name: str, graph: Graph, dataset: Dataset) -> None:
     if dataset.kind not in kinds_of(graph):
         raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has nothing else")
-    if pause := next(filter(None, map(_pauses_for_person, all_judges(bound_judge))), ""):
-        raise UsageError(
-            f"{name}: {pause} pauses for a person, which a batch cannot; "
-            f"invoke the graph from Python or Studio, or choose another {pause.partition('=')[0]}"
-        )
-    bound_judge.check()
-    return graph, bound_judge
+    for bound_judge in judges_of(graph).values():
+        if pause := next(filter(None, map(_pauses_for_person, all_judges(bound_judge))), ""):
+            raise UsageError(
+                f"{name}: {pause} pauses for a person, which a batch cannot; "
+                f"invoke the graph from Python or Studio, or choose another {pause.partition('=')[0]}; "
+                "`jurygraph run PROTOCOL --review RULES` asks people when all is judged"
+            )
+        bound_judge.check()
 
 
 def _pauses_for_person(bound_judge: BoundJudge[Any]) -> str:
@@ -259,120 +273,6 @@ def read_recording(where: str | Path) -> Recording:
             raise UsageError(f"{path} is a run: lines of a file alone are chosen with ?{'&'.join(only)}")
         return PastRun(path if path.is_dir() else path.parent)
     return RecordedFile(path, only)
-
-
-def describe_run(
-    bound_judges: Mapping[str, BoundJudge[Any]],
-    dataset: Dataset,
-    aspects: Sequence[Aspect],
-    limit: int | None,
-    repeats: int,
-    recording: Recording | None = None,
-) -> dict[str, Any]:
-    """Make the manifest of a run, as plain JSON."""
-    signatures = {
-        name: signature(name, bound_judge, dataset, aspects, recording)
-        for name, bound_judge in bound_judges.items()
-    }
-    return {
-        # A run that resumes keeps the id of its first start (`write_manifest`).
-        "run": uuid4().hex,
-        "signatures": redact_all(signatures),
-        "note": recording.note if recording else _note(bound_judges),
-        **({"replies": recording.described()} if recording else {}),
-        # A model's address may hold a password, and its parameters a key.
-        "protocols": {
-            name: redact_all(bound_judge.bound.model_dump(mode="json"))
-            for name, bound_judge in bound_judges.items()
-        },
-        "models": {name: redact_all(_models(bound_judge)) for name, bound_judge in bound_judges.items()},
-        "prompts": {name: _prompts_digest(bound_judge) for name, bound_judge in bound_judges.items()},
-        "data": describe_data(dataset),
-        "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
-        "limit": limit,
-        "repeats": repeats,
-        "versions": {"python": platform.python_version(), **_versions()},
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
-def _note(bound_judges: Mapping[str, BoundJudge[Any]]) -> str | None:
-    offline = any("offline" in _models(bound_judge).values() for bound_judge in bound_judges.values())
-    return DISCLOSURE if offline else None
-
-
-def signature(
-    name: str,
-    bound_judge: BoundJudge[Any],
-    dataset: Dataset,
-    aspects: Sequence[Aspect],
-    recording: Recording | None = None,
-) -> str:
-    """Return one line with every setting that changes a number, as sacreBLEU prints one."""
-    bound = bound_judge.bound
-    # Models and prompts have parts of their own below, as labels and as a digest.
-    settings = bound.model_dump(mode="json", exclude={"models", "prompts"}, exclude_none=True)
-    parts = {
-        "protocol": name,
-        "data": f"{dataset.name}@{dataset.digest}",
-        **({"rule": rule} if (rule := dataset.rule.signature) else {}),
-        **_choice(dataset),
-        "aspects": "+".join(aspect.name for aspect in aspects) or "-",
-        **{key: str(value).lower() for key, value in settings.items()},
-        "models": ",".join(f"{role}={label}" for role, label in _models(bound_judge).items()),
-        "prompts": _prompts_digest(bound_judge),
-        **({"replies": recording.signature} if recording else {}),
-        "version": _versions()["jurygraph"],
-    }
-    return "|".join(f"{key}:{value}" for key, value in parts.items())
-
-
-def _choice(dataset: Dataset) -> dict[str, str]:
-    """Return what decides which texts of the file are judged; not how many, so that a run can be extended."""
-    columns = {"columns": ",".join("=".join(pair) for pair in dataset.columns.items())}
-    return {
-        **(columns if dataset.columns else {}),
-        **({"sample": f"seed {dataset.chosen.seed}"} if dataset.chosen else {}),
-    }
-
-
-def _models(bound_judge: BoundJudge[Any]) -> dict[str, str]:
-    return {
-        role: model.label if isinstance(model, LoadedModel) else str(model)
-        for role, model in bound_judge.chosen().items()
-    }
-
-
-def _prompts_digest(bound_judge: BoundJudge[Any]) -> str:
-    """Hash the templates that a judge uses; of a wrapper also those that a protocol inside brings from elsewhere."""
-    own, *inside = all_judges(bound_judge)
-    digests = [_digest(own), *(_digest(judge) for judge in inside if judge.templates is not None)]
-    return "+".join(dict.fromkeys(digests))
-
-
-def _digest(bound_judge: BoundJudge[Any]) -> str:
-    prompts = Prompts.load(bound_judge.bound.prompts, bound_judge.templates)
-    return prompts.digest(*find_protocol(bound_judge.protocol).protocol.prompts)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
-
-
-_PACKAGES = (
-    "jurygraph",
-    "langgraph",
-    "langchain-core",
-    "langchain-openai",
-    "langchain-google-genai",
-    "pydantic",
-)
 
 
 def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:

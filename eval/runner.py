@@ -15,6 +15,8 @@ from ..nodes.sync_bridge import run_blocking
 from ..state.aspects import Aspect
 from .datasets.dataset import Data
 from .datasets.items import Item
+from .engines.ray_engine import Ray
+from .given_graphs import Protocols
 from .pipelines import check_run, make_pipeline
 from .plan import Options, Plan, plan
 from .run.call_pipeline import CallPipeline
@@ -31,16 +33,22 @@ log = logging.getLogger("jurygraph.run")
 
 
 class RunOptions(Options, RunLimits, total=False):
-    """Names all options of a run: those of what is judged, and those of how the run is carried out."""
+    """Names all options of a run: those of what is judged, and those of how the run is carried out.
+
+    Attributes:
+        engine: spreads the run over several processes; ``None`` is this process alone.
+    """
+
+    engine: Ray | None
 
 
-def evaluate(
-    protocols: str | Sequence[str], data: Data | None = None, **options: Unpack[RunOptions]
-) -> Evaluation:
+def evaluate(protocols: Protocols, data: Data | None = None, **options: Unpack[RunOptions]) -> Evaluation:
     """Judge a dataset, also from a notebook; ``aevaluate`` is the same for async code.
 
     Args:
-        protocols: the name of a protocol, or several.
+        protocols: the name of a protocol, or a graph with the same input and output, compiled or not; several of
+            these; or a dict of them by the names that results are to have. A graph keeps the settings and models that
+            it was built with. Calls of other packages' graphs are not in the journal, and no limit knows of them.
         data: a dataset, its name, a file or a table in memory, see ``load_dataset``; with ``replies`` it may
             be left out.
         **options: see ``Options`` (what is judged) and ``RunConfig`` (limits, and where replies are stored).
@@ -56,14 +64,19 @@ def evaluate(
 
 
 async def aevaluate(
-    protocols: str | Sequence[str], data: Data | None = None, **options: Unpack[RunOptions]
+    protocols: Protocols, data: Data | None = None, **options: Unpack[RunOptions]
 ) -> Evaluation:
     """Judge a dataset from async code; arguments and errors are those of ``evaluate``."""
-    config = RunConfig.from_options(options, Options.__annotations__)
+    config, engine = (
+        RunConfig.from_options(options, (*Options.__annotations__, "engine")),
+        options.get("engine"),
+    )
+    if engine is not None:
+        engine.check_judges(protocols)
     wanted = {name: value for name, value in options.items() if name in Options.__annotations__}
     # Planning reads files and compiles graphs, which would block the caller's event loop.
     planned = await asyncio.to_thread(plan, protocols, data, **cast("Options", wanted))
-    return await execute(planned, config)
+    return await execute(planned, config, engine=engine)
 
 
 async def execute(
@@ -71,6 +84,7 @@ async def execute(
     config: RunConfig | None = None,
     counts: ProgressCounters | None = None,
     stop: StopSignal | None = None,
+    engine: Ray | None = None,
 ) -> Evaluation:
     """Carry out a plan.
 
@@ -79,12 +93,15 @@ async def execute(
         config: limits, and where replies are stored.
         counts: kept up to date while the run is on, for a progress display.
         stop: ends the run early when it is asked to.
+        engine: spreads the run over several processes.
 
     Raises:
         UsageError: the plan cannot be carried out in this way, or the folder is not free for it.
     """
     config, counts, stop = config or RunConfig(), counts or ProgressCounters(), stop or StopSignal()
     check_run(planned, config)
+    if engine is not None:
+        return await engine.carry_out(planned, config, counts, stop)
     async with run_folder(planned.folder, planned.manifest, config, counts.waits) as folder:
         pipeline = make_pipeline(planned, folder, config, counts, stop)
         await pipeline.open()
@@ -124,7 +141,7 @@ class _Run:
         try:
             with (
                 traced(self._folder.manifest, self._counts, self._pipeline, self._judge) as (calls, judge),
-                _answering_calls(calls),
+                answering_calls(calls),
                 keep_steps_in(self._folder.steps),
             ):
                 await self._pipeline.run_passes(lambda: self._judge_open_items(judge))
@@ -187,7 +204,7 @@ class _Run:
         results = self._results(unit[0] for unit in self._plan.units())
         is_complete = self._counts.judged + self._counts.failed >= self._counts.wanted
         stopped = None if is_complete else self._stop.reason
-        return Evaluation(results, self._folder.manifest, self._plan.folder, stopped)
+        return Evaluation(results, self._folder.manifest, self._plan.folder, stopped, self._counts.given_up)
 
     def _results(self, keys: Iterator[Key]) -> Sequence[Result]:
         if self._folder.results is None:
@@ -218,7 +235,7 @@ class _Run:
 
 
 @contextmanager
-def _answering_calls(middleware: CallMiddleware) -> Iterator[None]:
+def answering_calls(middleware: CallMiddleware) -> Iterator[None]:
     """Have all model calls that are made inside go through the middleware."""
     token = call_middleware.set(middleware)
     try:

@@ -2,6 +2,8 @@
 
 from .calibrated import calibrated
 from .cascade import cascade
+from .refine import refine
 from .repeated import repeated
+from .review import review
 
-__all__ = ["calibrated", "cascade", "repeated"]
+__all__ = ["calibrated", "cascade", "refine", "repeated", "review"]

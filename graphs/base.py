@@ -12,18 +12,20 @@ A protocol wires its nodes and names its outcomes::
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import nullcontext
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple
 
-from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
-from langchain_core.runnables.config import patch_config, set_config_context
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import patch_config, var_child_runnable_config
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Send
 
-from ..nodes.agent_runtime import AgentRuntime
+from ..nodes.agent_runtime import AgentRuntime, TurnIds
 from ..nodes.answer_orders import as_shown
 from ..nodes.bound_judge import BoundJudge, Models, split_models
 from ..nodes.round_scores import scores_of_roles
@@ -35,7 +37,7 @@ from ..state.settings import Settings, SettingsT, make_settings
 from ..state.settings.base_settings import explicitly_set
 from ..state.task_inputs import input_schema_of
 from ..state.transcript import Score, merge_turns
-from .judge_graph import JudgeGraph
+from .judge_graph import JudgeGraph, is_observed, lighten
 from .protocol_record import Protocol
 from .side_by_side import side_by_side, threads_side_by_side
 from .streamed_turns import publisher
@@ -112,7 +114,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             if (START, name) in self.edges:
                 # Nothing of an earlier run on the same thread counts, neither its turns nor its settings.
                 context = get_runtime().context
-                update = await body(state, await self._runtime(state, context))
+                update = await body(state, await self._runtime(state, context, begins=True))
                 return {**update, "settings": begun_with(self.bound_judge.bound, context)}
             update = await body(self._current(state), await self._runtime(state, self._context(state)))
             return self._with_scores(state, update)
@@ -164,6 +166,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         graph = super().compile(*args, **kwargs)
         # LangGraph's ``compile`` names its own class.
         graph.__class__ = JudgeGraph
+        lighten(graph)
         graph.config = {"max_concurrency": SIDE_BY_SIDE, **(graph.config or {})}
         return graph
 
@@ -178,9 +181,13 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
         return sends
 
-    async def _runtime(self, state: JudgeState, context: object) -> AgentRuntime[SettingsT]:
+    async def _runtime(
+        self, state: JudgeState, context: object, begins: bool = False
+    ) -> AgentRuntime[SettingsT]:
         publish = publisher(get_runtime().stream_writer)
-        return (await self.bound_judge.runtime(context, publish)).beginning_with(state)
+        order: Any = state.get("order")
+        said = TurnIds(state.get("transcript") or (), order)
+        return await self.bound_judge.runtime(context, publish, said, begins)
 
     def _context(self, state: JudgeState) -> object:
         """Return the context of the run; without one, that of the run which began the thread."""
@@ -195,7 +202,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         turns = state.get("transcript") or ()
         if not turns:
             return state
-        last = max(turn["round"] for turn in turns)
+        last = max(map(itemgetter("round"), turns))
         return {**state, "scores": self._scores(state), "round": max(state.get("round") or 0, last)}
 
     def _with_scores(self, state: JudgeState, update: Update) -> Update:
@@ -263,14 +270,15 @@ class AsyncNode(Runnable[Any, Any]):
     """
 
     def __init__(
-        self, name: str, body: Callable[[Any], Awaitable[Any]], one_of_several: bool = False
+        self, name: str, body: Callable[[Any], Coroutine[Any, Any, Any]], one_of_several: bool = False
     ) -> None:
         self.name = name
         self._body = body
         self._one_of_several = one_of_several
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return await self._body(input)
+        # Those who are asked side by side are known by their tasks.
+        return await (asyncio.create_task(self._body(input)) if self._one_of_several else self._body(input))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():
@@ -292,13 +300,18 @@ class SyncFunction(Runnable[Any, Any]):
         self._traced = traced
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        given = ensure_config(config)
-        # Most runs have a callback manager to which nobody listens.
-        callbacks: Any = given.get("callbacks")
-        if self._traced and getattr(callbacks, "handlers", callbacks):
-            return self._call_with_config(self._work, input, patch_config(given, run_name=self.name))
-        with set_config_context(given) as context:
-            return context.run(self._work, input)
+        # A function inside another one runs in its config.
+        config = var_child_runnable_config.get() if config is None else config
+        if config is None:
+            return self._work(input)
+        if self._traced and is_observed(config):
+            return self._call_with_config(self._work, input, patch_config(config, run_name=self.name))
+        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
+        token = var_child_runnable_config.set(config)
+        try:
+            return self._work(input)
+        finally:
+            var_child_runnable_config.reset(token)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return self.invoke(input, config)

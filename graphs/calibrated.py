@@ -12,40 +12,23 @@ Model calls: twice those of the protocol inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NotRequired, cast
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 
 from ..nodes.answer_orders import swap_answers
 from ..nodes.bound_judge import Models
-from ..nodes.prepare_conclude import Weigh
 from ..state.call_counts import CallsByRole, Can
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
 from ..state.settings import CalibratedSettings
 from ..state.task_inputs import CompareInput
-from ..state.tasks import ScoreTask, TaskKind, parse_task
-from ..state.transcript import Turn
-from ..state.verdict import Verdict
-from .base import SyncFunction
-from .nested import (
-    TEMPLATES,
-    AnyGraph,
-    JudgeSlot,
-    NestedJudges,
-    WrapperState,
-    calls_of,
-    calls_once_of,
-    context_of_run,
-    emptied,
-    marked_outcome,
-    nested_judge_node,
-    rename_verdict,
-    roles_of,
-)
+from ..state.tasks import CompareTask, ScoreTask, TaskKind
+from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
 from .position_calibration import as_given, mapped_back, outcome_mapped_back, weigh_orders
 from .protocol_record import Protocol
+from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, marked_outcome
 
 
 class OrdersState(WrapperState):
@@ -57,12 +40,7 @@ class OrdersState(WrapperState):
 
 def calls(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the calls of the protocol inside, once for each order."""
-    return {role: of_role * 2 for role, of_role in calls_of(settings, "of", kind, can).items()}
-
-
-def calls_once(settings: CalibratedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of the protocol inside that serve all verdicts."""
-    return calls_once_of(settings, "of", kind, can)
+    return {role: of_role * 2 for role, of_role in calls_of(settings, kind, can).items()}
 
 
 protocol = Protocol(
@@ -74,64 +52,37 @@ protocol = Protocol(
     settings=CalibratedSettings,
     prompts=TEMPLATES,
     calls=calls,
-    calls_once=calls_once,
+    calls_once=calls_once_of,
 )
 
 
-def weigh(straight: JudgeOutput, mapped: JudgeOutput) -> Verdict:
-    """Weigh both orders as around any graph, under this protocol's name."""
-    return rename_verdict(protocol.name, weigh_orders(straight, mapped))
-
-
-class BothOrders(StateGraph[OrdersState, Any, Any, Any]):
+class BothOrders(Wrapper[CalibratedSettings]):
     """Run a judge in both orders of the answers side by side, and weigh the two outcomes."""
 
-    def __init__(
-        self,
-        slot: JudgeSlot,
-        context_schema: type[Any] | None,
-        weigh: Weigh,
-        check: Callable[[], None] = lambda: None,
-    ) -> None:
-        super().__init__(
-            OrdersState, context_schema=context_schema, input_schema=CompareInput, output_schema=JudgeOutput
-        )
+    def __init__(self, judges: Judges[CalibratedSettings]) -> None:
+        super().__init__(OrdersState, judges, CompareInput)
 
-        def prepare(state: OrdersState) -> dict[str, Any]:
-            task = _comparison(state)
-            check()
-            return {"task": task, **emptied("straight", "swapped")}
-
-        def conclude(state: OrdersState) -> dict[str, Any]:
+        def weigh(state: OrdersState) -> dict[str, Any]:
             straight, swapped = state.get("straight"), state.get("swapped")
             assert straight is not None
             assert swapped is not None
-            verdict = weigh(straight, swapped).model_dump(mode="json")
-            return {"verdict": verdict, "scores": verdict["score_by_round"]}
+            return self.concluded(weigh_orders(straight, swapped))
 
-        self.add_node("prepare", SyncFunction("prepare", prepare))
-        self.add_node("straight", nested_judge_node(slot, _as_given, _straight, mark=_mark_as_given))
-        self.add_node("swapped", nested_judge_node(slot, _swapped, _mapped_back, mark=_mark_mapped_back))
-        self.add_node("weigh", SyncFunction("weigh", conclude))
-        self.add_edge(START, "prepare")
+        self.judge("straight", "of", _straight, mark=lambda _state, turn: as_given(turn))
+        self.judge("swapped", "of", _mapped_back, _swapped, mark=lambda _state, turn: mapped_back(turn))
+        self.step("weigh", weigh)
         for order in ("straight", "swapped"):
             self.add_edge("prepare", order)
             self.add_edge(order, "weigh")
         self.add_edge("weigh", END)
 
-
-def _comparison(state: OrdersState) -> dict[str, Any]:
-    """Check the task, and that it has two answers."""
-    task = parse_task(state.get("task"))
-    if isinstance(task, ScoreTask):
-        raise UsageError(
-            "calibrated(...) swaps two answers, and a task of the kind 'score' has one text; use the graph inside"
-        )
-    return task.model_dump(mode="json")
-
-
-def _as_given(state: OrdersState) -> CompareInput:
-    return cast("CompareInput", {"task": state["task"]})
+    def check(self, task: ScoreTask | CompareTask) -> None:
+        """Check also that the task has two answers."""
+        if isinstance(task, ScoreTask):
+            raise UsageError(
+                "calibrated(...) swaps two answers, and a task of the kind 'score' has one text; use the graph inside"
+            )
+        super().check(task)
 
 
 def _swapped(state: OrdersState) -> CompareInput:
@@ -148,34 +99,11 @@ def _mapped_back(_state: OrdersState, outcome: JudgeOutput) -> dict[str, Any]:
     return {"swapped": mapped, "transcript": mapped["transcript"], "round": mapped["verdict"]["rounds"]}
 
 
-def _mark_as_given(_state: OrdersState, turn: Turn) -> Turn:
-    return as_given(turn)
-
-
-def _mark_mapped_back(_state: OrdersState, turn: Turn) -> Turn:
-    return mapped_back(turn)
-
-
-class CalibratedGraph(BothOrders):
-    """The registered protocol ``calibrated``: the settings name the judge inside.
-
-    Attributes:
-        bound_judge: the settings that are bound to it, and its judge.
-    """
-
-    def __init__(self, bound_judge: NestedJudges[CalibratedSettings]) -> None:
-        def check() -> None:
-            bound_judge.check_run(context_of_run(), "compare")
-
-        super().__init__(bound_judge.inside["of"].slot, CalibratedSettings, weigh, check)
-        self.bound_judge = bound_judge
-
-
 def build(
     settings: CalibratedSettings | Mapping[str, Any] | None = None,
     models: Models | None = None,
     **fields: Any,
-) -> CalibratedGraph:
+) -> BothOrders:
     """Build the graph of both orders, yours to compile; arguments and errors as for ``repeated.build``.
 
     >>> graph = build(of="multiagent", inner={"n": 1}).compile()
@@ -184,7 +112,7 @@ def build(
     >>> verdict["protocol"], verdict["details"]["of"]
     ('calibrated', 'multiagent')
     """
-    return CalibratedGraph(NestedJudges(protocol, CalibratedSettings, settings, models, fields))
+    return BothOrders(NestedJudges(protocol, settings, models, fields))
 
 
 graph = build().compile(name="calibrated")
@@ -202,5 +130,4 @@ def calibrated(graph: AnyGraph) -> StateGraph[Any, Any, Any, Any]:
     >>> graph.invoke({"task": task})["verdict"]["position_consistent"]
     True
     """
-    slot = JudgeSlot.of(graph)
-    return BothOrders(slot, slot.context_schema, weigh_orders)
+    return BothOrders(GivenJudges(CalibratedSettings(), of=graph))

@@ -15,40 +15,26 @@ Model calls: those of the cheap protocol; in doubt also those of the expensive o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NotRequired, cast
+from typing import Any, NotRequired, cast
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 
 from ..nodes.bound_judge import Models
 from ..state.call_counts import CallRange, CallsByRole, Can
 from ..state.graph_state import JudgeOutput
 from ..state.settings import CascadeSettings, Reason, WrapperSettings
-from ..state.task_inputs import JudgeInput
-from ..state.tasks import TaskKind, parse_task
+from ..state.tasks import TaskKind
 from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import Verdict
 from .base import SyncFunction
-from .nested import (
-    TEMPLATES,
-    AnyGraph,
-    JudgeSlot,
-    NestedJudges,
-    WrapperState,
-    calls_of,
-    calls_once_of,
-    context_of_run,
-    emptied,
-    marked_outcome,
-    nested_judge_node,
-    roles_of,
-    shared_input,
-)
+from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
 from .protocol_record import Protocol
+from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, gathered, marked_outcome, verdict_in
 
 When = Sequence[Reason] | Callable[[Verdict], bool]
 
-Doubt = Callable[[Verdict, object], str | None]
-"""Given a verdict and the run's context, says why the verdict is in doubt, or ``None`` if it is not."""
+Doubt = Callable[[Verdict], str | None]
+"""Says why a verdict is in doubt, or ``None`` if it is not."""
 REASONS: tuple[Reason, ...] = ("unresolved", "inconsistent", "gap")
 
 
@@ -58,13 +44,6 @@ class CascadeState(WrapperState):
     cheap: NotRequired[JudgeOutput | None]
     because: NotRequired[str | None]
     expensive: NotRequired[JudgeOutput | None]
-
-
-class CascadeJudges(NamedTuple):
-    """The two judges of a cascade."""
-
-    cheap: JudgeSlot
-    expensive: JudgeSlot
 
 
 def cascade(
@@ -87,11 +66,13 @@ def cascade(
     >>> graph.invoke({"task": task})["verdict"]["details"]["asked"]
     ['single', 'debate']
     """
-    pair = CascadeJudges(JudgeSlot.of(cheap), JudgeSlot.of(expensive))
-    if callable(when):
-        return Cascade(pair, pair.cheap.context_schema, _asking(when))
-    settings = CascadeSettings(when=tuple(when), gap=gap)
-    return Cascade(pair, pair.cheap.context_schema, lambda verdict, _: escalation_reason(verdict, settings))
+    chosen: dict[str, Any] = {} if callable(when) else {"when": tuple(when), "gap": gap}
+    judges = GivenJudges(CascadeSettings(**chosen), cheap=cheap, expensive=expensive)
+    if not callable(when):
+        return Cascade(judges)
+    graph = Cascade(judges, _asking(when))
+    graph.parameters = {"when": getattr(when, "__qualname__", type(when).__qualname__)}
+    return graph
 
 
 def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None:
@@ -101,41 +82,23 @@ def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None
     return next((reason for reason in found if reason), None)
 
 
-class Cascade(StateGraph[CascadeState, Any, Any, Any]):
+class Cascade(Wrapper[CascadeSettings]):
     """A graph with a cheap judge, and an expensive one for verdicts in doubt."""
 
-    def __init__(
-        self,
-        pair: CascadeJudges,
-        context_schema: type[Any] | None,
-        why: Doubt,
-        name: str | None = None,
-        check: Callable[[object, TaskKind], None] = lambda _context, _kind: None,
-    ) -> None:
-        super().__init__(
-            CascadeState,
-            context_schema=context_schema,
-            input_schema=shared_input(pair.cheap, pair.expensive),
-            output_schema=JudgeOutput,
-        )
+    def __init__(self, judges: Judges[CascadeSettings], doubt: Doubt | None = None) -> None:
+        super().__init__(CascadeState, judges)
 
-        def prepare(state: CascadeState) -> dict[str, Any]:
-            task = parse_task(state.get("task"))
-            check(context_of_run(), task.kind)
-            return {
-                "task": task.model_dump(mode="json"),
-                **emptied("cheap", "because", "expensive"),
-            }
+        def cheap(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
+            verdict = verdict_in(outcome)
+            because = doubt(verdict) if doubt else escalation_reason(verdict, self.settings())
+            return {**_outcome_update("cheap", outcome), "because": because}
 
-        def first(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
-            verdict = Verdict.of(cast("Mapping[str, Any]", outcome))
-            return {**_outcome_update("cheap", outcome), "because": why(verdict, context_of_run())}
+        def expensive(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
+            return _outcome_update("expensive", outcome)
 
-        self.add_node("prepare", SyncFunction("prepare", prepare))
-        self.add_node("cheap", nested_judge_node(pair.cheap, _task, first, mark=_cheap))
-        self.add_node("expensive", nested_judge_node(pair.expensive, _task, _second, mark=_expensive))
-        self.add_node("conclude", SyncFunction("conclude", lambda state: _concluded(state, name)))
-        self.add_edge(START, "prepare")
+        self.judge("cheap", "cheap", cheap, mark=lambda _state, turn: _staged(turn, "cheap"))
+        self.judge("expensive", "expensive", expensive, mark=lambda _state, turn: _staged(turn, "expensive"))
+        self.step("conclude", self._conclude)
         self.add_edge("prepare", "cheap")
         self.add_conditional_edges(
             "cheap", SyncFunction("in_doubt", _in_doubt), {"in_doubt": "expensive", "sure": "conclude"}
@@ -143,52 +106,32 @@ class Cascade(StateGraph[CascadeState, Any, Any, Any]):
         self.add_edge("expensive", "conclude")
         self.add_edge("conclude", END)
 
-
-def _task(state: CascadeState) -> JudgeInput:
-    return cast("JudgeInput", {"task": state["task"]})
-
-
-def _second(_state: CascadeState, outcome: JudgeOutput) -> dict[str, Any]:
-    return _outcome_update("expensive", outcome)
+    def _conclude(self, state: CascadeState) -> dict[str, Any]:
+        """Return the last verdict with the usage of both protocols."""
+        outcomes = [state.get("cheap"), state.get("expensive")]
+        verdicts = [verdict_in(outcome) for outcome in outcomes if outcome]
+        details = {
+            "asked": [verdict.protocol for verdict in verdicts],
+            "because": state.get("because"),
+            "cheap": verdicts[0].model_dump(
+                mode="json", include={"score", "scores", "winner", "stop_reason"}
+            ),
+            **({"details": verdicts[-1].details} if verdicts[-1].details else {}),
+        }
+        warnings = tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings))
+        both = {"details": details, "warnings": warnings, **usage_of_turns(state["transcript"]).flat()}
+        # The details say which protocols were asked, so the cascade's name takes the place of theirs at once.
+        name = self.judges.protocol if isinstance(self.judges, NestedJudges) else verdicts[-1].protocol
+        return self.concluded(verdicts[-1].model_copy(update={**both, "protocol": name}))
 
 
 def _outcome_update(stage: str, outcome: JudgeOutput) -> dict[str, Any]:
     marked = marked_outcome(outcome, lambda turn: _staged(turn, stage))
-    verdict = marked["verdict"]
-    return {
-        stage: marked,
-        "transcript": marked["transcript"],
-        "scores": verdict["score_by_round"],
-        "round": verdict["rounds"],
-    }
-
-
-def _cheap(_state: CascadeState, turn: Turn) -> Turn:
-    return _staged(turn, "cheap")
-
-
-def _expensive(_state: CascadeState, turn: Turn) -> Turn:
-    return _staged(turn, "expensive")
+    return {stage: marked, **gathered(marked)}
 
 
 def _in_doubt(state: CascadeState) -> str:
     return "in_doubt" if state.get("because") else "sure"
-
-
-def _concluded(state: CascadeState, name: str | None) -> dict[str, Any]:
-    """Return the last verdict with the usage of both protocols."""
-    outcomes = [state.get("cheap"), state.get("expensive")]
-    verdicts = [Verdict.of(cast("Mapping[str, Any]", outcome)) for outcome in outcomes if outcome]
-    details = {
-        "asked": [verdict.protocol for verdict in verdicts],
-        "because": state.get("because"),
-        "cheap": verdicts[0].model_dump(mode="json", include={"score", "scores", "winner", "stop_reason"}),
-        **({"details": verdicts[-1].details} if verdicts[-1].details else {}),
-    }
-    warnings = tuple(dict.fromkeys(warning for verdict in verdicts for warning in verdict.warnings))
-    both = {"details": details, "warnings": warnings, **usage_of_turns(state["transcript"]).flat()}
-    verdict = verdicts[-1].model_copy(update={**both, **({"protocol": name} if name else {})})
-    return {"verdict": verdict.model_dump(mode="json")}
 
 
 def _staged(turn: Turn, stage: str) -> Turn:
@@ -200,7 +143,7 @@ def _staged(turn: Turn, stage: str) -> Turn:
 
 def _asking(when: Callable[[Verdict], bool]) -> Doubt:
     name = getattr(when, "__name__", type(when).__name__)
-    return lambda verdict, _context: f"{name}: says that it is in doubt" if when(verdict) else None
+    return lambda verdict: f"{name}: says that it is in doubt" if when(verdict) else None
 
 
 def _unresolved(verdict: Verdict, _settings: CascadeSettings) -> str | None:
@@ -222,7 +165,7 @@ def _gap(verdict: Verdict, settings: CascadeSettings) -> str | None:
     return f"gap: {gap:g} between the answers is less than {settings.gap:g}" if gap < settings.gap else None
 
 
-Count = Callable[[WrapperSettings, str, TaskKind, Can], CallsByRole]
+Count = Callable[[WrapperSettings, TaskKind, Can, str], CallsByRole]
 
 
 def can_escalate(settings: CascadeSettings, kind: TaskKind) -> bool:
@@ -241,8 +184,8 @@ def calls_once(settings: CascadeSettings, kind: TaskKind, can: Can) -> CallsByRo
 
 
 def _by_place(settings: CascadeSettings, kind: TaskKind, can: Can, count: Count) -> CallsByRole:
-    cheap = count(settings, "cheap", kind, _within("cheap", can))
-    expensive = count(settings, "expensive", kind, _within("expensive", can))
+    cheap = count(settings, kind, _within("cheap", can), "cheap")
+    expensive = count(settings, kind, _within("expensive", can), "expensive")
     asked = 1 if can_escalate(settings, kind) else 0
     return {
         **{f"cheap.{role}": of_role for role, of_role in cheap.items()},
@@ -267,25 +210,9 @@ protocol = Protocol(
 )
 
 
-class CascadeGraph(Cascade):
-    """The registered protocol ``cascade``: the settings name its two judges.
-
-    Attributes:
-        bound_judge: the settings that are bound to it, and its judges.
-    """
-
-    def __init__(self, bound_judge: NestedJudges[CascadeSettings]) -> None:
-        def why(verdict: Verdict, context: object) -> str | None:
-            return escalation_reason(verdict, bound_judge.settings(context))
-
-        pair = CascadeJudges(bound_judge.inside["cheap"].slot, bound_judge.inside["expensive"].slot)
-        super().__init__(pair, CascadeSettings, why, protocol.name, bound_judge.check_run)
-        self.bound_judge = bound_judge
-
-
 def build(
     settings: CascadeSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
-) -> CascadeGraph:
+) -> Cascade:
     """Build the graph of two protocols, yours to compile; errors as for ``repeated.build``.
 
     Args:
@@ -299,7 +226,7 @@ def build(
     >>> graph.invoke({"task": task})["verdict"]["details"]["because"]
     'gap: 0 between the answers is less than 3'
     """
-    return CascadeGraph(NestedJudges(protocol, CascadeSettings, settings, models, fields))
+    return Cascade(NestedJudges(protocol, settings, models, fields))
 
 
 graph = build().compile(name="cascade")

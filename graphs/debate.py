@@ -76,6 +76,7 @@ protocol = Protocol(
     calls=calls,
     role_kinds=ROLE_KINDS,
     pauses_for_person=pauses_for_person,
+    may_end_unresolved=lambda settings: settings.fallback == "last",
     replay=Replay(fixed=("persona", "commander")),
     ablations=ablations.DEBATE,
 )

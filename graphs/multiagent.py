@@ -25,6 +25,7 @@ protocol = Protocol(
     calls=debate.calls,
     role_kinds=debate.protocol.role_kinds,
     pauses_for_person=debate.pauses_for_person,
+    may_end_unresolved=debate.protocol.may_end_unresolved,
     replay=debate.protocol.replay,
 )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Generic, NamedTuple, NotRequired, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs
@@ -19,7 +19,6 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import Runtime, get_runtime
-from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import BoundJudge, Models, split_models
 from ..nodes.models.loaded_model import LoadedModel
@@ -27,12 +26,10 @@ from ..nodes.models.resolver import OwnModel
 from ..nodes.prompt_templates import Prompts
 from ..state.call_counts import CallsByRole, Can
 from ..state.errors import InputError, UsageError
-from ..state.graph_state import JudgeOutput, as_json, latest
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.task_inputs import EXAMPLES, JudgeInput, input_schema_of, kinds_of_input
 from ..state.tasks import TaskKind
-from ..state.transcript import Score, Turn, merge_turns
-from ..state.verdict import Verdict
+from ..state.transcript import Turn
 from .protocol_record import Protocol
 from .registry import find_protocol
 from .remote_judge import RemoteJudge, SettingsElsewhere
@@ -46,29 +43,6 @@ AnyGraph = PregelProtocol[Any, Any, Any, Any] | StateGraph[Any, Any, Any, Any]
 Choice = tuple[Compiled | None, Settings | None]
 """The graph to run in place of the given one, and the context to run it with; None where neither changes."""
 WrapperSettingsT = TypeVar("WrapperSettingsT", bound=WrapperSettings)
-
-
-class WrapperState(TypedDict):
-    """The state of a graph round other judges' graphs, whose turns it gathers as each of them ends."""
-
-    task: Annotated[dict[str, Any], as_json]
-    transcript: Annotated[list[Turn], merge_turns]
-    scores: list[Score]
-    round: Annotated[int, latest]
-    verdict: NotRequired[dict[str, Any] | None]
-
-
-def emptied(*places: str) -> dict[str, Any]:
-    """Return the update that empties a wrapper's state, which may hold what an earlier run on the same thread left."""
-    return {**dict.fromkeys(("transcript", "round", "verdict", *places)), "scores": []}
-
-
-def marked_outcome(outcome: JudgeOutput, mark: Callable[[Turn], Turn]) -> JudgeOutput:
-    """Return a judge's outcome with its turns, and the id of the one that explains it, marked."""
-    by_id = {turn.get("id"): mark(turn) for turn in outcome["transcript"]}
-    explained_by = by_id.get(outcome["verdict"].get("explained_by"))
-    verdict = {**outcome["verdict"], "explained_by": explained_by.get("id") if explained_by else None}
-    return JudgeOutput(verdict=verdict, transcript=[mark(turn) for turn in outcome["transcript"]])
 
 
 class JudgeSlot(NamedTuple):
@@ -162,12 +136,7 @@ class NestedJudge(Generic[WrapperSettingsT]):
         slot: for the wrapper's node.
     """
 
-    def __init__(
-        self,
-        bound: WrapperSettingsT,
-        place: str,
-        own: Mapping[str, OwnModel],
-    ) -> None:
+    def __init__(self, bound: WrapperSettingsT, place: str, own: Mapping[str, OwnModel]) -> None:
         self._bound, self._place, self._own = bound, place, own
         roles = roles_by_place(bound)
         self._roles, self._all_roles = roles[place], [role for of_one in roles.values() for role in of_one]
@@ -242,22 +211,25 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
     Attributes:
         bound: the settings that are bound to it; the judges' own settings in full.
         inside: the judge in each place, by the setting that names it.
+        slots: the same for the wrapper's nodes.
+        context_schema: the wrapper's settings.
     """
 
     def __init__(
         self,
-        protocol: Protocol[Any],
-        settings_class: type[WrapperSettingsT],
+        protocol: Protocol[WrapperSettingsT],
         settings: WrapperSettingsT | Mapping[str, Any] | None,
         models: Models | None,
         fields: Mapping[str, Any],
     ) -> None:
         # Names of models are settings and go into the settings; model objects cannot be, and are kept apart.
         named, own = split_models(models, fields)
-        given = make_settings(settings_class, settings, named)
+        given = make_settings(protocol.settings, settings, named)
         roles = dict.fromkeys(role for of_one in roles_by_place(given).values() for role in of_one)
         super().__init__(protocol.name, tuple(roles), given, own)
         self.inside = {place: NestedJudge(given, place, own) for place in given.places}
+        self.slots = {place: judge.slot for place, judge in self.inside.items()}
+        self.context_schema = type(given)
         held = {given.places[place]: judge.described() for place, judge in self.inside.items()}
         self.bound = given.model_copy(update=held)
 
@@ -295,13 +267,6 @@ class NestedJudges(BoundJudge[WrapperSettingsT]):
             judge.check_run(context, kind)
 
 
-def rename_verdict(name: str, verdict: Verdict) -> Verdict:
-    """Put a verdict under the wrapper's name; its details say which protocol it is of."""
-    return verdict.model_copy(
-        update={"protocol": name, "details": {"of": verdict.protocol, **verdict.details}}
-    )
-
-
 def all_judges(bound_judge: BoundJudge[Any]) -> Iterator[BoundJudge[Any]]:
     """Yield a bound judge, then those nested in it, at any depth."""
     yield bound_judge
@@ -310,10 +275,26 @@ def all_judges(bound_judge: BoundJudge[Any]) -> Iterator[BoundJudge[Any]]:
             yield from all_judges(judge.bound_judge)
 
 
-def kinds_of(graph: Compiled) -> tuple[TaskKind, ...]:
-    """Return the kinds of task that a protocol's graph takes; for a wrapper, those that its judges take too."""
-    bound_judge = getattr(graph.builder, "bound_judge", None)
-    own: tuple[TaskKind, ...] = find_protocol(graph.name).protocol.kinds
+def bound_judge_of(graph: Compiled) -> BoundJudge[Any]:
+    """Return the judge that a protocol's graph was built with: its settings and roles.
+
+    Raises:
+        UsageError: a graph without, whose calls nobody can tell before they are made.
+    """
+    bound_judge: BoundJudge[Any] | None = getattr(graph.builder, "bound_judge", None)
+    if bound_judge is None:
+        raise UsageError(
+            f"{graph.name} is a graph of its own: its calls can be neither estimated nor sent in batches"
+        )
+    return bound_judge
+
+
+def kinds_of(graph: Any) -> tuple[TaskKind, ...]:
+    """Return the kinds of task that a graph takes, as far as it tells; of a wrapper, those that its judges take."""
+    builder = getattr(graph, "builder", None)
+    if (bound_judge := getattr(builder, "bound_judge", None)) is None:
+        return tuple(kinds_of_input(getattr(builder, "input_schema", JudgeInput)))
+    own: tuple[TaskKind, ...] = find_protocol(bound_judge.protocol).protocol.kinds
     return (
         tuple(kind for kind in own if kind in bound_judge.kinds)
         if isinstance(bound_judge, NestedJudges)
@@ -369,14 +350,14 @@ def roles_of(settings: type[WrapperSettings]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(roles))
 
 
-def calls_of(settings: WrapperSettings, place: str, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of one verdict of the protocol in this place."""
+def calls_of(settings: WrapperSettings, kind: TaskKind, can: Can, place: str = "of") -> CallsByRole:
+    """Count the calls of one verdict of the protocol in a place."""
     protocol, inner = _inside(settings, place)
     return protocol.calls(inner, kind, can)
 
 
-def calls_once_of(settings: WrapperSettings, place: str, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of the protocol in this place that serve all verdicts."""
+def calls_once_of(settings: WrapperSettings, kind: TaskKind, can: Can, place: str = "of") -> CallsByRole:
+    """Count the calls of the protocol in a place that serve all verdicts."""
     protocol, inner = _inside(settings, place)
     return protocol.calls_once(inner, kind, can)
 

@@ -49,6 +49,11 @@ def weigh_orders(
             "calibrated": True,
             "winner_by_order": [one.winner, two.winner],
             "scores_by_order": by_order,
+            **(
+                {}
+                if one.stop_reason == two.stop_reason
+                else {"stop_reasons": [one.stop_reason, two.stop_reason]}
+            ),
             **(_by_order(one, two) if details is None else details),
         },
         warnings=tuple(dict.fromkeys([*one.warnings, *two.warnings, *_inconsistency(one, two)])),

@@ -104,6 +104,7 @@ class Protocol(Generic[SettingsT]):
         number_only_roles: roles that answer with a number and no words around it, so that their replies are short.
         pauses_for_person: from settings to the one that makes it wait for a person, such as
             ``on_unresolved=human``; empty where it never waits. A batch refuses to wait.
+        may_end_unresolved: from settings to whether it can end at its last round (``stop_reason`` is ``max_rounds``).
         replay: how it is run again on recorded replies.
         ensemble: for a protocol of judges who do not talk: how smaller and greater ones are made.
         is_baseline: whether it is a judge alone, from which gains are measured where nobody names a base.
@@ -125,11 +126,18 @@ class Protocol(Generic[SettingsT]):
     role_kinds: Mapping[str, RoleKind] = field(default_factory=dict)
     number_only_roles: tuple[str, ...] = ()
     pauses_for_person: Callable[[SettingsT], str] = never_pauses
+    may_end_unresolved: Callable[[SettingsT], bool] = lambda _settings: False
     replay: Replay = Replay()
     ensemble: Ensemble | None = None
     is_baseline: bool = False
     score_gaps: Literal["none", "once", "by_round"] = "none"
     ablations: tuple[Ablation, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """What it does, where it comes from and which tasks it takes, in two sentences; Studio shows it."""
+        what = f"{self.summary[0].upper()}{self.summary[1:]}"
+        return f"{what}; {self.source}. Takes {' and '.join(self.kinds)} tasks."
 
     def __post_init__(self) -> None:
         # What is wrong with a setting is told where the class alone is known, in the protocol's name.

@@ -19,6 +19,8 @@ from .protocol_record import Protocol
 
 _PACKAGE = __name__.rpartition(".")[0]
 _GROUP: Group = "jurygraph.protocols"
+_NO_PROTOCOLS = {"answer_gate"}
+"""Modules of this folder that would only take time: this one imports LangChain's agents."""
 
 DEFAULT = "debate"
 """The protocol that is taken where a command needs one and none is named."""
@@ -64,7 +66,8 @@ def find_protocol(name: str) -> ModuleType:
 
 @lru_cache
 def _bundled_names() -> frozenset[str]:
-    return frozenset(info.name for info in pkgutil.iter_modules(import_module(_PACKAGE).__path__))
+    found = (info.name for info in pkgutil.iter_modules(import_module(_PACKAGE).__path__))
+    return frozenset(found) - _NO_PROTOCOLS
 
 
 def _bundled(name: str) -> ModuleType | None:

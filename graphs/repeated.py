@@ -12,10 +12,10 @@ Model calls: k times those of the protocol inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
@@ -25,28 +25,13 @@ from ..state.aggregation import majority, mean_by_round, mean_of, standard_devia
 from ..state.call_counts import CallsByRole, Can
 from ..state.graph_state import JudgeOutput
 from ..state.settings import RepeatedSettings
-from ..state.task_inputs import JudgeInput
-from ..state.tasks import TaskKind, parse_task
+from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn, append, usage_of_turns
 from ..state.verdict import Verdict
 from .base import SyncFunction
-from .nested import (
-    TEMPLATES,
-    AnyGraph,
-    JudgeSlot,
-    NestedJudges,
-    WrapperState,
-    calls_of,
-    calls_once_of,
-    context_of_run,
-    emptied,
-    marked_outcome,
-    nested_judge_node,
-    rename_verdict,
-    roles_of,
-    shared_input,
-)
+from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
 from .protocol_record import Protocol
+from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, marked_outcome
 
 T = TypeVar("T")
 
@@ -85,44 +70,24 @@ def repeated(
     >>> verdict["details"]["repeated"], verdict["details"]["spread"]
     (2, 0.0)
     """
-    slot, settings = JudgeSlot.of(graph), RepeatedSettings(k=k, by=by)
-    return Repeats(slot, slot.context_schema, lambda _context: settings)
+    return Repeats(GivenJudges(RepeatedSettings(k=k, by=by), of=graph))
 
 
-class Repeats(StateGraph[RepeatsState, Any, Any, Any]):
+class Repeats(Wrapper[RepeatedSettings]):
     """A graph that runs a judge several times side by side and weighs its verdicts."""
 
-    def __init__(
-        self,
-        slot: JudgeSlot,
-        context_schema: type[Any] | None,
-        settings: Callable[[object], RepeatedSettings],
-        name: str | None = None,
-        check: Callable[[object, TaskKind], None] = lambda _context, _kind: None,
-    ) -> None:
-        super().__init__(
-            RepeatsState,
-            context_schema=context_schema,
-            input_schema=shared_input(slot),
-            output_schema=JudgeOutput,
-        )
-
-        def prepare(state: RepeatsState) -> dict[str, Any]:
-            task = parse_task(state.get("task"))
-            check(context_of_run(), task.kind)
-            return {"task": task.model_dump(mode="json"), **emptied("outcomes")}
+    def __init__(self, judges: Judges[RepeatedSettings]) -> None:
+        super().__init__(RepeatsState, judges)
 
         def runs(state: RepeatsState) -> list[Send]:
-            k = settings(context_of_run()).k
+            k = self.settings().k
             return [Send("judge", _Run(task=state["task"], repeat=i, k=k)) for i in range(k)]
 
         def weigh(state: RepeatsState) -> dict[str, Any]:
-            return _weighed(state["outcomes"], settings(context_of_run()), name)
+            return self.concluded(weigh_repeats(state["outcomes"], self.settings().by))
 
-        self.add_node("prepare", SyncFunction("prepare", prepare))
-        self.add_node("judge", nested_judge_node(slot, _task, _marked, _metadata, _mark))
-        self.add_node("weigh", SyncFunction("weigh", weigh))
-        self.add_edge(START, "prepare")
+        self.judge("judge", "of", _marked, metadata=_metadata, mark=_mark)
+        self.step("weigh", weigh)
         self.add_conditional_edges("prepare", SyncFunction("runs", runs), ["judge"])
         self.add_edge("judge", "weigh")
         self.add_edge("weigh", END)
@@ -197,18 +162,6 @@ def _aggregate(verdicts: Sequence[Verdict], scores: Sequence[Score], by: str) ->
     return _Aggregate({**outcome, "winner": winner_by_mean(mean)}, "average")
 
 
-def _weighed(outcomes: Sequence[JudgeOutput], settings: RepeatedSettings, name: str | None) -> dict[str, Any]:
-    verdict = weigh_repeats(outcomes, settings.by)
-    if name is not None:
-        verdict = rename_verdict(name, verdict)
-    told = verdict.model_dump(mode="json")
-    return {"verdict": told, "scores": told["score_by_round"]}
-
-
-def _task(run: _Run) -> JudgeInput:
-    return cast("JudgeInput", {"task": run["task"]})
-
-
 def _metadata(run: _Run, there: Mapping[str, Any]) -> dict[str, Any]:
     """Number the run; inside a graph that is itself repeated the numbers continue over all of that graph's runs."""
     return {"repeat": there.get("repeat", 0) * run["k"] + run["repeat"]}
@@ -224,11 +177,7 @@ def _marked(run: _Run, outcome: JudgeOutput) -> dict[str, Any]:
     """Return the outcome of a run, its turns marked with the run's number, counted as in ``_metadata``."""
     inner = 1 + max((turn.get("repeat", 0) for turn in outcome["transcript"]), default=0)
     marked = marked_outcome(outcome, lambda turn: _mark(run, turn, inner))
-    return {
-        "outcomes": [marked],
-        "transcript": marked["transcript"],
-        "round": marked["verdict"]["rounds"],
-    }
+    return {"outcomes": [marked], "transcript": marked["transcript"], "round": marked["verdict"]["rounds"]}
 
 
 def _score(verdict: Verdict) -> Score:
@@ -246,7 +195,9 @@ def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Collect winners and details of the runs' verdicts, where they have any."""
     winners = [verdict.winner for verdict in verdicts]
     details = [verdict.details for verdict in verdicts]
+    stops = [verdict.stop_reason for verdict in verdicts]
     return {
+        **({"stop_reasons": stops} if len(set(stops)) > 1 else {}),
         **({"winners": winners} if any(winners) else {}),
         **({"details_by_run": details} if any(details) else {}),
     }
@@ -265,12 +216,7 @@ def _shared(values: Sequence[T]) -> T | None:
 
 def calls(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
     """Count the calls of the protocol inside, once for each run."""
-    return {role: of_role * settings.k for role, of_role in calls_of(settings, "of", kind, can).items()}
-
-
-def calls_once(settings: RepeatedSettings, kind: TaskKind, can: Can) -> CallsByRole:
-    """Count the calls of the protocol inside that serve all verdicts."""
-    return calls_once_of(settings, "of", kind, can)
+    return {role: of_role * settings.k for role, of_role in calls_of(settings, kind, can).items()}
 
 
 protocol = Protocol(
@@ -282,26 +228,13 @@ protocol = Protocol(
     settings=RepeatedSettings,
     prompts=TEMPLATES,
     calls=calls,
-    calls_once=calls_once,
+    calls_once=calls_once_of,
 )
-
-
-class RepeatedGraph(Repeats):
-    """The registered protocol ``repeated``: the settings name the judge inside.
-
-    Attributes:
-        bound_judge: the settings that are bound to it, and its judge.
-    """
-
-    def __init__(self, bound_judge: NestedJudges[RepeatedSettings]) -> None:
-        slot = bound_judge.inside["of"].slot
-        super().__init__(slot, RepeatedSettings, bound_judge.settings, protocol.name, bound_judge.check_run)
-        self.bound_judge = bound_judge
 
 
 def build(
     settings: RepeatedSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
-) -> RepeatedGraph:
+) -> Repeats:
     """Build the graph of several runs, yours to compile.
 
     Args:
@@ -319,7 +252,7 @@ def build(
     >>> verdict["details"]["of"], verdict["calls"]
     ('single', 4)
     """
-    return RepeatedGraph(NestedJudges(protocol, RepeatedSettings, settings, models, fields))
+    return Repeats(NestedJudges(protocol, settings, models, fields))
 
 
 graph = build().compile(name="repeated")

@@ -64,6 +64,7 @@ protocol = Protocol(
     prompts=("shared", "courtroom"),
     calls=calls,
     role_kinds={"advocate": "argues", "judge": "scores", "juror": "votes", "summarizer": "assists"},
+    may_end_unresolved=lambda _settings: True,
     replay=Replay(fixed=("backgrounds", "memory", "ballot")),
     score_gaps="by_round",
     ablations=ablations.SAMRE,

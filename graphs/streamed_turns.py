@@ -1,4 +1,4 @@
-"""Stream turns to the stream of the judge's own graph, and to those of the wrappers around it."""
+"""Stream turns to the stream of the judge's own graph, to those of the wrappers around it, and to a run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from langchain_core.runnables.config import set_config_context
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 
+from ..nodes.human import marks_of_wrappers
 from ..state.transcript import Turn
 
 Publish = Callable[[Any], None]
 
 _outer: ContextVar[Publish | None] = ContextVar("outer", default=None)
-"""Where the turns of a judge inside a wrapper go, beside its own stream."""
+"""Where the turns of a judge inside a wrapper or a run go, beside its own stream."""
 
 
 def publisher(own: Publish) -> Publish:
-    """Return what streams to ``own``, and to the wrappers round the judge."""
+    """Return what streams to ``own``, and to the wrappers and the run round the judge."""
     outer = _outer.get()
     if outer is None:
         return own
@@ -33,6 +34,20 @@ def publisher(own: Publish) -> Publish:
 
 
 @contextmanager
+def heard_by(hear: Publish) -> Iterator[None]:
+    """Hand the events of all judges that are run in this block to a function, as soon as they are there.
+
+    ``stream_mode="custom"`` has a task of the event loop wait for such events at every step, which costs more than the
+    steps themselves.
+    """
+    token = _outer.set(hear)
+    try:
+        yield
+    finally:
+        _outer.reset(token)
+
+
+@contextmanager
 def forwarded(mark: Callable[[Turn], Turn]) -> Iterator[None]:
     """Stream the turns of a judge that is run in this block from the graph whose node this is, each marked."""
     publish, here = publisher(get_runtime().stream_writer), get_config()
@@ -42,11 +57,13 @@ def forwarded(mark: Callable[[Turn], Turn]) -> Iterator[None]:
         with set_config_context(here) as context:
             context.run(publish, {**event, "turn": mark(event["turn"])})
 
+    marks = marks_of_wrappers.set((mark, *marks_of_wrappers.get()))
     token = _outer.set(from_here)
     try:
         yield
     finally:
         _outer.reset(token)
+        marks_of_wrappers.reset(marks)
 
 
 def forward(event: Any) -> None:

@@ -8,7 +8,6 @@ makes the turn. ``sample`` does this for several replies to one question.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple
@@ -26,7 +25,7 @@ from .models.loaded_model import LoadedModel
 from .models.send import invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_templates import Prompt, Prompts
-from .repairs import copy_warning, repair_request, value_alone
+from .repairs import copy_warning, repair_conversation, value_alone
 from .replies import LONGEST_READ_WHOLE, Shown
 
 SAMPLING_TEMPERATURE = 1.0
@@ -99,12 +98,12 @@ class TurnIds:
 
     def __init__(self, transcript: Iterable[Turn] = (), order: int | None = None) -> None:
         self.order = order
-        self._said = Counter(turn["agent"] for turn in transcript)
+        self._said = [turn["agent"] for turn in transcript]
 
     def next(self, agent: str) -> str:
         """Return the id of the agent's next turn."""
-        self._said[agent] += 1
-        return turn_id(agent, self._said[agent], self.order)
+        self._said.append(agent)
+        return turn_id(agent, self._said.count(agent), self.order)
 
 
 @dataclass(frozen=True)
@@ -125,10 +124,6 @@ class AgentRuntime(Generic[SettingsT]):
     publish: Callable[[Any], None]
     turn_ids: TurnIds = field(default_factory=TurnIds)
 
-    def beginning_with(self, state: Mapping[str, Any]) -> AgentRuntime[SettingsT]:
-        """Return the runtime for a node that begins with this state, which says what was said before."""
-        return replace(self, turn_ids=TurnIds(state.get("transcript") or (), state.get("order")))
-
     def say(
         self,
         round: int,
@@ -136,12 +131,15 @@ class AgentRuntime(Generic[SettingsT]):
         content: str,
         value: Value | Any = None,
         scale: tuple[float, float] | None = None,
+        name: str = "",
     ) -> Turn:
-        """Make and stream a turn that no model wrote: a message passed on, or a person's words."""
+        """Make and stream a turn that no model wrote: a message passed on, or the words of a person by that name."""
         turn = turn_without_model(round, agent, agent, content, value)
         turn["id"] = self.turn_ids.next(agent)
         if scale is not None:
             turn["scale"] = list(scale)
+        if name:
+            turn["name"] = name
         self.publish_turn(turn)
         return turn
 
@@ -169,7 +167,8 @@ class AgentRuntime(Generic[SettingsT]):
             ModelCallError: as ``ask``.
         """
         model = self.model_of(question.role, question.agent)
-        parameters = {**question.parameters, "temperature": self._sampling_temperature(question)}
+        temperature = self._sampling_temperature(question)
+        parameters = {**question.parameters, "temperature": temperature}
         question = replace(question, parameters=parameters)
         sampled = await draw_samples(self._call(question, model, self._messages(question, model)), size)
         turns = [await self._sample_turn(question, reply, model.label) for _, reply in sampled]
@@ -183,6 +182,8 @@ class AgentRuntime(Generic[SettingsT]):
             turn["sample"] = number
         for turn in unpublished:
             self.publish_turn(turn)
+        if temperature == 0 and size > 1:
+            warnings = (*warnings, f"{model.label} was sampled at temperature 0: its samples are all alike")
         return Samples(tuple(turns), (*warnings, *_unread_warnings(question, turns)))
 
     def model_of(self, role: str, agent: str | None = None) -> LoadedModel:
@@ -195,7 +196,7 @@ class AgentRuntime(Generic[SettingsT]):
 
     async def _read_or_repair(self, question: Question, call: Call, reply: Reply, id: str) -> Answer:
         """Parse the reply; while that fails and repairs are left, send a repair request and parse its reply."""
-        model, calls, replies = call.model, [call], [reply]
+        model, calls, replies, cut_off = call.model, [call], [reply], False
         while True:
             try:
                 content, value = await _read(question, replies[-1])
@@ -207,13 +208,14 @@ class AgentRuntime(Generic[SettingsT]):
                     invalidate(calls)
                     error.agent, error.round, error.turn = question.agent, question.round, turn
                     raise
+                cut_off = cut_off or error.fault == "cut_off"
+                if cut_off:
+                    question = replace(question, form=question.form.after_cut_off())
                 # The conversation grows: a second repair request comes after the first one and its reply.
-                form = self._format_instructions(question.form, model)
-                messages = [*calls[-1].messages, *repair_request(self.prompts, error, form)]
+                form = self._format_instructions(question.form, model, alone=cut_off)
+                messages = repair_conversation(calls[-1].messages, self.prompts, error, form)
                 again = self._call(question, model, messages, len(replies))
-                calls.append(
-                    replace(again, schema=value_alone(again.schema)) if error.fault == "cut_off" else again
-                )
+                calls.append(replace(again, schema=value_alone(again.schema)) if cut_off else again)
                 replies.append(await send(calls[-1]))
             else:
                 turn = self._turn(id, question, replies, content, value, model.label)
@@ -261,16 +263,19 @@ class AgentRuntime(Generic[SettingsT]):
         self, question: Question, model: LoadedModel, messages: Sequence[BaseMessage], repairs: int = 0
     ) -> Call:
         schema = question.form.schema() if self._asks_for_json(model) else None
-        return Call(model, messages, schema, self._metadata(question, repairs), question.parameters)
+        parameters = {**model.reply_limit(question.form.name), **question.parameters}
+        about, repeated = self._metadata(question, repairs), question.prompt.repeated
+        return Call(model, messages, schema, about, parameters, repeated)
 
     def _messages(self, question: Question, model: LoadedModel) -> list[BaseMessage]:
         form = self._format_instructions(question.form, model)
         system, user = question.prompt.messages(form, self.settings.layout)
         return [SystemMessage(system), HumanMessage(user)]
 
-    def _format_instructions(self, form: OutputSchema, model: LoadedModel) -> str:
+    def _format_instructions(self, form: OutputSchema, model: LoadedModel, alone: bool = False) -> str:
+        """Return how the agent is to answer; ``alone``: with the value and without reasons."""
         structured = self._asks_for_json(model) and not isinstance(form, TextSchema)
-        return self.prompts.render(form.template, structured=structured, **form.limits())
+        return self.prompts.render(form.template, structured=structured, alone=alone, **form.limits())
 
     def _metadata(self, question: Question, repairs: int) -> dict[str, Any]:
         return {

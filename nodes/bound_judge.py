@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import var_child_runnable_config
 
 from ..state.errors import UsageError
 from ..state.settings import ModelSpec, Settings, SettingsT, resolve_settings
-from .agent_runtime import AgentRuntime
+from .agent_runtime import AgentRuntime, TurnIds
 from .models import prices, resolver
 from .models.loaded_model import LoadedModel
 from .models.resolver import OwnModel
@@ -68,6 +71,24 @@ def _is_name(model: object) -> bool:
     return isinstance(model, str | Mapping | ModelSpec)
 
 
+FRESH = 1.0
+"""For so many seconds nodes of a run do not look again whether a key in the environment has changed."""
+
+
+class _Loaded(NamedTuple):
+    """Hold what a run's nodes have in common."""
+
+    context: object
+    loop: weakref.ref[asyncio.AbstractEventLoop]
+    until: float
+    prompts: Prompts
+    models: dict[str, LoadedModel]
+
+    def holds(self, context: object, loop: asyncio.AbstractEventLoop) -> bool:
+        """Tell whether it holds for a node with this context on this loop."""
+        return self.context is context and self.loop() is loop and time.monotonic() < self.until
+
+
 class BoundJudge(Generic[SettingsT]):
     """Hold a protocol with the settings and models that were given to ``build``, and make the runtime of each run.
 
@@ -90,31 +111,60 @@ class BoundJudge(Generic[SettingsT]):
         self.bound = bound
         self.templates = templates
         self._own = own
+        self._settled: tuple[object, SettingsT] | None = None
+        self._last: _Loaded | None = None
         self._prompts: dict[str | None, Prompts] = {None: Prompts.bundled(templates)}
+        # Told here where it can be: a graph that is built inside a run must not read files on the event loop.
+        if bound.prompts is not None and var_child_runnable_config.get() is None:
+            self._prompts[bound.prompts] = Prompts.load(bound.prompts, templates)
         self._check_roles([*bound.models, *own])
 
     def settings(self, context: object) -> SettingsT:
         """Return the settings of a run with this context; see ``resolve_settings``."""
-        return resolve_settings(self.bound, context)
+        # All nodes and routers of a run ask with the same context, which cannot change: settings are checked once.
+        settled = self._settled
+        if settled is None or settled[0] is not context:
+            settled = self._settled = context, resolve_settings(self.bound, context)
+        return settled[1]
 
-    async def runtime(self, context: object, publish: Callable[[Any], None]) -> AgentRuntime[SettingsT]:
-        """Return the runtime of a run with this context; ``publish`` is where its turns are streamed to.
+    async def runtime(
+        self,
+        context: object,
+        publish: Callable[[Any], None],
+        turn_ids: TurnIds | None = None,
+        begins: bool = True,
+    ) -> AgentRuntime[SettingsT]:
+        """Return the runtime of a run with this context.
+
+        Args:
+            context: of the run.
+            publish: where its turns are streamed to.
+            turn_ids: numbers the turns, where some were said before.
+            begins: whether the run begins here; the environment, which may hold a new key, is looked at then, and
+                after ``FRESH`` seconds.
 
         Raises:
             UsageError: a role that the protocol does not have, an unknown model, a missing key, a bad template, or
                 what the callers of a server may not choose.
         """
         check_caller(context)
-        settings = self.settings(context)
+        turn_ids = turn_ids or TurnIds()
+        settings, loop = self.settings(context), asyncio.get_running_loop()
+        if not begins and (last := self._last) is not None and last.holds(context, loop):
+            return AgentRuntime(settings, last.prompts, last.models, publish, turn_ids)
+        self._last = None
         chosen = self._chosen(settings, context)
-        loop = asyncio.get_running_loop()
         prompts = self._prompts.get(settings.prompts)
         models = _already_loaded(chosen, loop)
         # Every node comes through here, so what is loaded already must not cost a thread.
         if prompts is not None and models is not None:
-            return AgentRuntime(settings, prompts, models, publish)
+            # A model object of the caller's own may be chosen by the running config.
+            if not self._own:
+                self._last = _Loaded(context, weakref.ref(loop), time.monotonic() + FRESH, prompts, models)
+            return AgentRuntime(settings, prompts, models, publish, turn_ids)
         # Templates and clients read files, and LangGraph's server refuses blocking calls on the event loop.
-        return AgentRuntime(settings, *await asyncio.to_thread(self._load, settings, chosen, loop), publish)
+        prompts_and_models = await asyncio.to_thread(self._load, settings, chosen, loop)
+        return AgentRuntime(settings, *prompts_and_models, publish, turn_ids)
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role as bound by ``build``; ``"*"`` stands for all others."""

@@ -7,7 +7,7 @@ of the transcript that each agent is shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..state.graph_state import JudgeState
 from ..state.transcript import Score, Turn
 from .prompt_context import system_text, task_of
 from .prompt_templates import Instruction, Prompt, Prompts
+from .replies import Shown
 from .replies.own_words import own_words, plain
 
 
@@ -63,7 +64,7 @@ def court_prompt(
     turns = list(record or ())
     if turns:
         shared.append(prompts.render("courtroom/log", turns=turns))
-    return Prompt(system=system_text(prompts, alone), shared="\n\n".join(shared), own=own)
+    return Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone)
 
 
 def court_details(**more: Any) -> dict[str, Any]:
@@ -126,6 +127,8 @@ _NUMBER = r"(\d{1,3}(?:\.\d{1,2})?)(?: ?/ ?20)?"
 _LINE = re.compile(r"[^\w\n]{0,12}(?:\d{1,2}[.)] ?)?[^\w\n]{0,4}([A-Za-z][^:=\n]{0,80})[:=](.*)")
 _PAIR = re.compile(rf"\W{{0,6}}[\[(] ?{_NUMBER} ?[,;|] ?{_NUMBER} ?[\])]")
 _ONE = re.compile(rf"[^\w\[(]{{0,6}}{_NUMBER}(?![\d.]?\d)")
+# Matches ``: [25, 3]``, ``: 25`` and ``: 25, because``, but not ``: 90% of it`` and ``: 150 words are enough``.
+_POINTS_ALONE = re.compile(rf"[:=]\W*{_NUMBER}(?:\W*$| ?[,;)\]|]| because| points?\b| - )")
 _HEADING = re.compile(r"\W{0,8}(?:answer|advocate|side|assistant) ?([12])\b\W{0,8}", re.IGNORECASE)
 
 
@@ -139,14 +142,34 @@ def read_points(reply: str, side: int | None = None) -> Points:
     >>> read_points("Relevance: [18, 15]\\nAccuracy: [17, 12]")
     [None, None]
     """
-    found: dict[tuple[int, int], float] = {}
+    found = {(answer, criterion): value for _, answer, criterion, value in _stated_points(reply, side)}
+    return [_complete(found, answer) for answer in SIDES]
+
+
+def points_off_scale(reply: str, shown: Shown) -> str | None:
+    """Return a sentence on points in a reply that are off their scale; None where there are none.
+
+    A line that stands in a text that the judge was ``shown`` is that text's.
+
+    >>> points_off_scale("Relevance: [18, 25], because", Shown())
+    'The points for Relevance are 25, which is off the scale 1 to 20.'
+    """
+    # On which side a single number is does not matter here.
+    for line, _, criterion, value in _stated_points(reply, side=1):
+        if not LOWEST <= value <= HIGHEST and _POINTS_ALONE.search(line) and shown.place_of(line) is None:
+            name = CRITERIA[criterion].name
+            return f"The points for {name} are {value:g}, which is off the scale {LOWEST} to {HIGHEST}."
+    return None
+
+
+def _stated_points(reply: str, side: int | None) -> Iterator[tuple[str, int, int, float]]:
+    """Yield each line that states points, with the answer, the number of the criterion, and the points."""
     for line in own_words(plain(reply)).splitlines():
         heading = _HEADING.fullmatch(line)
         if heading:
             side = int(heading[1])
         elif (stated := _LINE.match(line)) and (criterion := _criterion(stated[1])) is not None:
-            found |= {(answer, criterion): value for answer, value in _values(stated[2], side)}
-    return [_complete(found, answer) for answer in SIDES]
+            yield from ((line, answer, criterion, value) for answer, value in _values(stated[2], side))
 
 
 def sums_that_differ(points: Points, totals: list[float]) -> list[str]:

@@ -22,8 +22,9 @@ from .courtroom import (
     totals_so_far,
     turns_of_round,
 )
+from .courtroom_schemas import TotalsSchema
 from .decision import Decision, nearest
-from .output_schemas import TextSchema, TotalsSchema
+from .output_schemas import TextSchema
 from .prompt_templates import Instruction
 
 

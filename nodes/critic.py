@@ -6,9 +6,11 @@ from typing import Any
 
 from ..state.graph_state import JudgeState
 from ..state.settings import DebateSettings
+from ..state.settings.debate_settings import PERSONAS
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import CritiqueSchema
 from .prompt_context import build_prompt, call_metadata, commander_message, debate_turns, task_of
+from .prompt_templates import Instruction
 
 
 async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
@@ -18,7 +20,7 @@ async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
     message. Its declaration of no issue is the turn's value.
     """
     settings = runtime.settings
-    own = runtime.prompts.instruction(f"debate/critic_{settings.persona}").after(commander_message(state))
+    own = _instruction(runtime).after(commander_message(state))
     details = {
         **call_metadata(task_of(state)),
         "persona": settings.persona,
@@ -35,3 +37,11 @@ async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> di
         )
     )
     return answer.update
+
+
+def _instruction(runtime: AgentRuntime[DebateSettings]) -> Instruction:
+    """Return the instruction of a known persona, or the one that holds a description of the caller's own."""
+    persona = runtime.settings.persona
+    if persona in PERSONAS:
+        return runtime.prompts.instruction(f"debate/critic_{persona}")
+    return runtime.prompts.instruction("debate/critic_own", persona=persona)

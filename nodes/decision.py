@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ..state.graph_state import JudgeState
 from ..state.role_kinds import RoleKind
@@ -41,12 +41,13 @@ def by_last_score(role_kinds: Mapping[str, RoleKind]) -> Decide:
 
     def decide(state: JudgeState, _settings: Any) -> Decision:
         kinds = [(turn, role_kinds.get(turn["role"], "scores")) for turn in state["transcript"]]
-        deciding = [turn for turn, kind in kinds if kind == "decides" and score_of(turn) is not None]
-        if deciding:
-            final = score_of(deciding[-1])
-            assert final is not None
-            return Decision(final, deciding[-1], details=state["details"])
         final = state["scores"][-1]
+        for turn in reversed([turn for turn, kind in kinds if kind == "decides"]):
+            if (score := score_of(turn)) is not None:
+                return Decision(score, turn, details=state["details"])
+            # A person may vote for an answer, which overrules the scores as a jury's vote does.
+            if turn["value"] in ("1", "2", "tie"):
+                return Decision(final, turn, cast("Winner", turn["value"]), state["details"])
         scoring = [turn for turn, kind in kinds if kind in ("scores", "panel")]
         return Decision(final, nearest(scoring, final), details=state["details"])
 

@@ -26,7 +26,7 @@ from .courtroom import (
     totals_so_far,
     turns_of_round,
 )
-from .output_schemas import TotalSchema
+from .courtroom_schemas import TotalSchema
 
 
 async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:

@@ -48,6 +48,15 @@ def fenced_sections(prompt: str) -> list[Section]:
     return [Section(m["label"], m["text"]) for m in _SECTION.finditer(prompt)]
 
 
+def section_ends(prompt: str) -> list[int]:
+    """Return where the outermost fenced texts of a prompt end.
+
+    >>> section_ends(fence("source", "A.") + "\\nNow judge.") == [len(fence("source", "A."))]
+    True
+    """
+    return [match.end() for match in _SECTION.finditer(prompt)]
+
+
 def _tag(text: str) -> str:
     # A text with a lone surrogate cannot be encoded otherwise, and must get a tag all the same.
     seed = text.encode("utf-8", errors="surrogatepass")

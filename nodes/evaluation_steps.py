@@ -13,6 +13,8 @@ from contextvars import ContextVar
 
 from pydantic import BaseModel, ConfigDict
 
+from ..state.errors import ModelCallError, ReplyError, TransientCallError
+
 
 class PlannedSteps(BaseModel):
     """Hold the steps for one aspect, the label of the model that wrote them, and the key of the planner's prompt."""
@@ -38,6 +40,7 @@ class EvaluationStepsCache:
     ) -> None:
         self._known = {planned.key: planned for planned in known}
         self._keep = keep
+        self._failed: dict[str, ReplyError | ModelCallError] = {}
         self._writing: dict[tuple[int, str], asyncio.Lock] = {}
 
     @property
@@ -55,14 +58,35 @@ class EvaluationStepsCache:
     async def steps(self, key: str, write: Callable[[], Awaitable[PlannedSteps]]) -> tuple[str, ...]:
         """Return the steps of a key; the first caller has them written, callers at the same time wait for that.
 
-        Where writing fails, the error goes to that caller, and the next one that waits tries.
+        Where writing fails for good, all callers get that error, and nobody tries again: the planner is asked the same
+        whichever item asks first, and a run over thousands of items would pay for each. After an error that may pass
+        (a lost connection, a stop, a spent budget), the next caller tries.
+
+        Raises:
+            ReplyError, ModelCallError: the steps could not be written.
         """
         # An asyncio lock belongs to one event loop, and graphs may run on several.
         async with self._writing.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock()):
+            if failed := self._failed.get(key):
+                raise _without_turn(failed)
             if key not in self._known:
-                self._known[key] = planned = await write()
+                try:
+                    self._known[key] = planned = await write()
+                except (ReplyError, ModelCallError) as error:
+                    if not isinstance(error, TransientCallError):
+                        self._failed[key] = error
+                    raise
                 self._keep(planned)
             return self._known[key].steps
+
+
+def _without_turn(error: ReplyError | ModelCallError) -> ReplyError | ModelCallError:
+    """Return an equal error for another item, which has not paid for the turn."""
+    if not isinstance(error, ReplyError):
+        return ModelCallError(str(error))
+    other = ReplyError(error.problem, error.reply, error.fault)
+    other.agent, other.round = error.agent, error.round
+    return other
 
 
 open_cache: ContextVar[EvaluationStepsCache | None] = ContextVar("open_cache", default=None)

@@ -15,7 +15,7 @@ from ..state.transcript import Score, Turn
 from .agent_runtime import AgentRuntime, Answer, Question
 from .decision import Decision, nearest
 from .models.call import UnsupportedParameterError
-from .models.capabilities import LOGPROBS
+from .models.capabilities import CHOICES, LOGPROBS
 from .output_schemas import RatingSchema
 from .planner import rubric
 from .prompt_context import call_metadata, task_of
@@ -99,6 +99,7 @@ def expectation(state: JudgeState, _settings: GEvalSettings) -> Decision:
 
 def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEvalSettings]) -> Question:
     prompts, aspect = runtime.prompts, task.aspect
+    form = RatingSchema(aspect)
     texts = {"source": task.source, "fact": task.fact, "candidate": task.candidate}
     material = prompts.render("geval/task", aspect=aspect, steps=steps, **texts)
     return Question(
@@ -110,8 +111,9 @@ def _question(task: ScoreTask, steps: Sequence[str], runtime: AgentRuntime[GEval
             shared=f"{rubric(aspect, prompts)}\n\n{material}",
             own=prompts.instruction("geval/scorer", aspect=aspect),
         ),
-        form=RatingSchema(aspect),
+        form=form,
         details=call_metadata(task),
+        parameters={CHOICES: form.choices},
     )
 
 
@@ -143,7 +145,8 @@ async def _by_logprobs(
     model = runtime.model_of(question.role)
     if not model.gives(LOGPROBS):
         raise NoProbabilitiesError(f"{model.label} returns no token log-probabilities")
-    asked = replace(question, parameters={LOGPROBS: True, "top_logprobs": TOP_LOGPROBS})
+    wanted = {LOGPROBS: True, "top_logprobs": TOP_LOGPROBS}
+    asked = replace(question, parameters={**question.parameters, **wanted})
     try:
         answer = await runtime.ask(asked)
     except UnsupportedParameterError as error:

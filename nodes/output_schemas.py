@@ -1,8 +1,12 @@
 """Define for each kind of reply how it is asked for, as JSON or as text, and how its value is read.
 
 A schema has a JSON schema for models that take one, a template that asks for the same as plain text, and a reader for
-each. Scores and pairs come first, then critiques and plain text, then the courtroom's totals and votes, then G-Eval's
-steps and ratings.
+each. Scores and pairs come first, then critiques and plain text, then votes, then G-Eval's steps and ratings; the
+courtroom's totals are in ``courtroom_schemas.py``.
+
+JSON schemas are bounded. On a scale with whole ends they ask for whole numbers (``whole_numbers``), which decoders can
+be held to; fractions cannot. Readers take what lies on the scale, also a fraction: a model that is not held to
+the schema, a text and a person may give one, and no value is ever rounded.
 """
 
 from __future__ import annotations
@@ -37,19 +41,19 @@ class OutputSchema(ABC):
     template: ClassVar[str]
     shown: Shown = field(default=NOTHING, kw_only=True, repr=False, compare=False)
 
-    @abstractmethod
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON schema of the reply, or None where the reply is always plain text."""
+        return None
 
-    @abstractmethod
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         """Return the text and the value of a JSON reply; ``raw`` is the reply as it came, for the error.
 
-        Fields are the agent's own, whatever stands in the texts that it was shown.
+        Fields are the agent's own, whatever stands in the texts that it was shown. A form in plain text has none.
 
         Raises:
             ReplyError: the fields do not hold the value.
         """
+        return raw, self.from_text(raw)
 
     @abstractmethod
     def from_text(self, text: str) -> Value:
@@ -66,6 +70,10 @@ class OutputSchema(ABC):
     def limits(self) -> dict[str, Any]:
         """Return the variables of the template."""
         return {}
+
+    def after_cut_off(self) -> OutputSchema:
+        """Return the form that is asked for when a reply was cut off: plain text is then asked for as bounded JSON."""
+        return self
 
     @property
     def scale(self) -> tuple[float, float] | None:
@@ -84,17 +92,19 @@ class ScoreSchema(OutputSchema):
     template: ClassVar[str] = "shared/form_score"
 
     def schema(self) -> dict[str, Any]:
-        return _schema("score_reply", reasoning="Reasons, step by step.", score=_scale(self.low, self.high))
+        reasons = prose("Reasons, step by step.")
+        return object_schema("score_reply", reasoning=reasons, score=number(self.low, self.high))
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        score = _number(fields, "score", self, raw)
-        return f"{_words(fields, 'reasoning')}\nScore: {score:g}".strip(), score
+        score = read_number(fields, "score", self, raw)
+        return f"{read_words(fields, 'reasoning')}\nScore: {score:g}".strip(), score
 
     def from_text(self, text: str) -> Value:
         return read_score(text, self.low, self.high, aspect=self.aspect, shown=self.shown)
 
     def limits(self) -> dict[str, Any]:
-        return {"low": f"{self.low:g}", "high": f"{self.high:g}"}
+        whole = bool(whole_numbers(self.low, self.high))
+        return {"low": f"{self.low:g}", "high": f"{self.high:g}", "whole": whole}
 
     @property
     def scale(self) -> tuple[float, float] | None:
@@ -109,13 +119,13 @@ class PairSchema(ScoreSchema):
     template: ClassVar[str] = "shared/form_pair"
 
     def schema(self) -> dict[str, Any]:
-        scale = _scale(self.low, self.high)
-        return _schema("pair_reply", reasoning="Reasons, step by step.", score_1=scale, score_2=scale)
+        scale, reasons = number(self.low, self.high), prose("Reasons, step by step.")
+        return object_schema("pair_reply", reasoning=reasons, score_1=scale, score_2=scale)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        first, second = (_number(fields, key, self, raw) for key in ("score_1", "score_2"))
+        first, second = (read_number(fields, key, self, raw) for key in ("score_1", "score_2"))
         lines = f"Score of answer 1: {first:g}\nScore of answer 2: {second:g}"
-        return f"{_words(fields, 'reasoning')}\n{lines}".strip(), [first, second]
+        return f"{read_words(fields, 'reasoning')}\n{lines}".strip(), [first, second]
 
     def from_text(self, text: str) -> Value:
         return list(read_pair(text, self.low, self.high, shown=self.shown))
@@ -133,14 +143,15 @@ class CritiqueSchema(OutputSchema):
     template: ClassVar[str] = "shared/form_critique"
 
     def schema(self) -> dict[str, Any]:
-        return _schema(
+        flag = "true only to declare NO ISSUE: the score leaves nothing to object to."
+        return object_schema(
             "critique_reply",
-            feedback="What you have to say, step by step.",
-            no_issue=("boolean", "true only to declare NO ISSUE: the score leaves nothing to object to."),
+            feedback=prose("What you have to say, step by step."),
+            no_issue={"type": "boolean", "description": flag},
         )
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        words = _words(fields, "feedback")
+        words = read_words(fields, "feedback")
         flag = fields.get("no_issue")
         if not isinstance(flag, bool):
             raise ReplyError("The field no_issue is not true or false.", raw, "missing")
@@ -163,54 +174,28 @@ class TextSchema(OutputSchema):
     name: ClassVar[str] = "text"
     template: ClassVar[str] = "shared/form_text"
 
-    def schema(self) -> None:
-        return None
-
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        return raw, self.from_text(raw)
-
     def from_text(self, text: str) -> Value:
         if not text.strip():
             raise ReplyError("The reply is empty.", text, "empty")
         return None
 
+    def after_cut_off(self) -> OutputSchema:
+        return BriefTextSchema(shown=self.shown)
+
 
 @dataclass(frozen=True)
-class TotalsSchema(PairSchema):
-    """Ask for a total for each answer, with its points on every criterion.
-
-    ``feedback`` asks for some words to each advocate as well, ``explained`` for why one answer is better.
-    """
-
-    feedback: bool = False
-    explained: bool = False
-    template: ClassVar[str] = "courtroom/form_totals"
+class BriefTextSchema(TextSchema):
+    """Ask for a text as JSON, where its length can be bounded: a small model may else write on without end."""
 
     def schema(self) -> dict[str, Any]:
-        schema = super().schema()
-        if not self.feedback:
-            return schema
-        words = {"type": "string", "description": "Feedback for each advocate, up to 50 words each."}
-        # Models write the properties in this order: feedback follows the reasoning and precedes the scores.
-        reasoning, *scores = schema["properties"].items()
-        properties = dict([reasoning, ("feedback", words), *scores])
-        return {**schema, "title": "judgement_reply", "properties": properties, "required": list(properties)}
+        return object_schema("text_reply", text=prose("The message."))
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        asked_for = ("reasoning", "feedback") if self.feedback else ("reasoning",)
-        # Feedback that repeats the reasoning word for word is kept once.
-        said = dict.fromkeys(_words(fields, key) for key in asked_for)
-        return super().from_fields({**fields, "reasoning": "\n".join(filter(None, said))}, raw)
+        text = read_words(fields, "text")
+        return text, self.from_text(text)
 
-    def limits(self) -> dict[str, Any]:
-        return {**super().limits(), "feedback": self.feedback, "explained": self.explained}
-
-
-@dataclass(frozen=True)
-class TotalSchema(ScoreSchema):
-    """Ask for the total of one defence, with its points on every criterion."""
-
-    template: ClassVar[str] = "courtroom/form_total"
+    def after_cut_off(self) -> OutputSchema:
+        return self
 
 
 @dataclass(frozen=True)
@@ -222,22 +207,13 @@ class VoteSchema(OutputSchema):
 
     def schema(self) -> dict[str, Any]:
         winner = {"type": "string", "enum": ["1", "2"], "description": "The better answer, 1 or 2."}
-        return {
-            "title": "vote_reply",
-            "type": "object",
-            "properties": {
-                "reasoning": {"type": "string", "description": "Reasons, briefly."},
-                "winner": winner,
-            },
-            "required": ["reasoning", "winner"],
-            "additionalProperties": False,
-        }
+        return object_schema("vote_reply", reasoning=prose("Reasons, briefly."), winner=winner)
 
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         winner = str(fields.get("winner", "")).strip()
         if winner not in ("1", "2"):
             raise ReplyError("The field winner is neither 1 nor 2.", raw, "missing")
-        return f"{_words(fields, 'reasoning')}\nVote: {winner}".strip(), winner
+        return f"{read_words(fields, 'reasoning')}\nVote: {winner}".strip(), winner
 
     def from_text(self, text: str) -> Value:
         vote = read_vote(text, shown=self.shown)
@@ -253,15 +229,37 @@ class StepsSchema(OutputSchema):
     name: ClassVar[str] = "steps"
     template: ClassVar[str] = "geval/form_steps"
 
-    def schema(self) -> None:
-        return None
-
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        return raw, self.from_text(raw)
-
     def from_text(self, text: str) -> Value:
         read_steps(text)
         return None
+
+    def after_cut_off(self) -> OutputSchema:
+        return BriefStepsSchema(shown=self.shown)
+
+
+@dataclass(frozen=True)
+class BriefStepsSchema(StepsSchema):
+    """Ask for evaluation steps as JSON, where their number and length can be bounded."""
+
+    def schema(self) -> dict[str, Any]:
+        step = {"type": "string", "maxLength": 150}
+        steps = {
+            "type": "array",
+            "description": "The steps in order.",
+            "items": step,
+            "minItems": 2,
+            "maxItems": 6,
+        }
+        return object_schema("steps_reply", steps=steps)
+
+    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
+        found = fields.get("steps")
+        steps = [" ".join(str(step).split()) for step in found] if isinstance(found, list) else []
+        text = "\n".join(f"{number}. {step}" for number, step in enumerate(filter(None, steps), start=1))
+        return text, self.from_text(text)
+
+    def after_cut_off(self) -> OutputSchema:
+        return self
 
 
 @dataclass(frozen=True)
@@ -272,19 +270,18 @@ class RatingSchema(OutputSchema):
     name: ClassVar[str] = "score"
     template: ClassVar[str] = "geval/form_rating"
 
-    def schema(self) -> None:
-        return None
-
-    def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
-        return raw, self.from_text(raw)
-
     def from_text(self, text: str) -> Value:
         return read_score(text, self.aspect.low, self.aspect.high, aspect=self.aspect.name, shown=self.shown)
 
     def is_whole(self, text: str) -> bool:
         # With ``max_tokens=1`` the provider calls a whole reply cut off. A 1 that may have become a 10 is not whole.
-        scale = map(str, range(math.ceil(self.aspect.low), math.floor(self.aspect.high) + 1))
+        scale = map(str, self.choices)
         return [value for value in scale if value.startswith(text.strip())] == [text.strip()]
+
+    @property
+    def choices(self) -> list[int]:
+        """The whole numbers of the scale, one of which the reply is to be."""
+        return [*range(math.ceil(self.aspect.low), math.floor(self.aspect.high) + 1)]
 
     def limits(self) -> dict[str, Any]:
         return {"low": f"{self.aspect.low:g}", "high": f"{self.aspect.high:g}"}
@@ -343,27 +340,58 @@ def _items(lines: list[str], form: re.Pattern[str]) -> tuple[str, ...]:
     return tuple(items)
 
 
-def _schema(title: str, **fields: str | tuple[str, str]) -> dict[str, Any]:
+def whole_numbers(low: float, high: float) -> range:
+    """Return the whole numbers of a scale that is judged in whole numbers: both ends are whole, and one lies between.
+
+    >>> whole_numbers(1, 5), whole_numbers(0, 1), whole_numbers(0.5, 5)
+    (range(1, 6), range(0, 0), range(0, 0))
+    """
+    # Of a scale from 0 to 1, whole numbers would leave but the ends.
+    whole = float(low).is_integer() and float(high).is_integer() and high - low > 1
+    return range(int(low), int(high) + 1) if whole else range(0)
+
+
+LISTED_AT_MOST = 11
+"""Scales with so many whole numbers are listed in a schema: all providers take a list, and some no other bounds."""
+
+LONGEST_PROSE = 1900
+"""Characters of reasons and feedback, about 300 words: llama.cpp refuses a text bounded to 2000 and more."""
+
+
+def number(low: float, high: float) -> dict[str, Any]:
+    """Return the JSON schema of a number on a scale.
+
+    >>> number(1, 3)
+    {'type': 'integer', 'description': 'A whole number from 1 to 3.', 'enum': [1, 2, 3]}
+    >>> number(0, 1)
+    {'type': 'number', 'description': 'A number from 0 to 1.', 'minimum': 0, 'maximum': 1}
+    """
+    whole, meaning = whole_numbers(low, high), f"umber from {low:g} to {high:g}."
+    if not whole:
+        return {"type": "number", "description": f"A n{meaning}", "minimum": low, "maximum": high}
+    listed = len(whole) <= LISTED_AT_MOST
+    bounds = {"enum": [*whole]} if listed else {"minimum": whole[0], "maximum": whole[-1]}
+    return {"type": "integer", "description": f"A whole n{meaning}", **bounds}
+
+
+def prose(meaning: str) -> dict[str, Any]:
+    """Return the JSON schema of reasons or feedback."""
+    return {"type": "string", "description": meaning, "maxLength": LONGEST_PROSE}
+
+
+def object_schema(title: str, **fields: dict[str, Any]) -> dict[str, Any]:
     """Return a strict JSON schema with these fields. Models write them in this order, so reasons go before values."""
-    properties = {}
-    for key, meaning in fields.items():
-        kind, text = meaning if isinstance(meaning, tuple) else ("string", meaning)
-        properties[key] = {"type": kind, "description": text}
     return {
         "title": title,
         "type": "object",
-        "properties": properties,
-        "required": list(properties),
+        "properties": fields,
+        "required": list(fields),
         "additionalProperties": False,
     }
 
 
-def _scale(low: float, high: float) -> tuple[str, str]:
-    # In words: several providers refuse "minimum" and "maximum" in a strict schema.
-    return "number", f"A number from {low:g} to {high:g}."
-
-
-def _words(fields: Mapping[str, Any], key: str) -> str:
+def read_words(fields: Mapping[str, Any], key: str) -> str:
+    """Return the text of a field; an empty one where it holds none."""
     words = fields.get(key)
     return words.strip() if isinstance(words, str) else ""
 
@@ -375,7 +403,12 @@ def _stated(value: str, scale: ScoreSchema, raw: str) -> float:
         raise ReplyError(error.problem, raw, error.fault) from error
 
 
-def _number(fields: Mapping[str, Any], key: str, scale: ScoreSchema, raw: str) -> float:
+def read_number(fields: Mapping[str, Any], key: str, scale: ScoreSchema, raw: str) -> float:
+    """Return the number of a field, which lies on the scale of ``scale``.
+
+    Raises:
+        ReplyError: it is no number, or off the scale.
+    """
     value = fields.get(key)
     if isinstance(value, str):
         return _stated(value, scale, raw)

@@ -52,7 +52,7 @@ def build_prompt(
     shared = [_material(task_of(state), prompts)]
     if turns := list(log or ()):
         shared.append(prompts.render("shared/log", turns=turns, alone=alone))
-    return Prompt(system=system_text(prompts, alone), shared="\n\n".join(shared), own=own)
+    return Prompt.of_discussion(system_text(prompts, alone), shared, own, alone=alone)
 
 
 def system_text(prompts: Prompts, alone: bool) -> str:

@@ -7,6 +7,7 @@ others stay.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -50,11 +51,31 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Prompt:
-    """Hold what one agent is shown: the rules for all, the material and the log, and what is said to it alone."""
+    """Hold what one agent is shown.
+
+    Attributes:
+        system: the rules for all.
+        shared: the material and the log.
+        own: what is said to the agent alone.
+        repeated: where in ``shared`` those parts end that later calls of the same item repeat from the beginning on.
+    """
 
     system: str
     shared: str
     own: Instruction | str
+    repeated: tuple[int, ...] = ()
+
+    @classmethod
+    def of_discussion(
+        cls, system: str, shared: Sequence[str], own: Instruction | str, *, alone: bool
+    ) -> Prompt:
+        """Return a prompt of material and log; nothing of it is repeated where the agent is alone.
+
+        >>> Prompt.of_discussion("Rules.", ["Material.", "Log."], "Answer.", alone=False).repeated
+        (9, 15)
+        """
+        text = "\n\n".join(shared)
+        return cls(system, text, own, () if alone else (len(shared[0]), len(text)))
 
     def messages(self, form: str, layout: Layout) -> tuple[str, str]:
         """Return the system message and the user message; the latter ends with the form of the reply.
@@ -88,10 +109,10 @@ class Prompts:
         self._jinja.globals["fence"] = fence
         # What a task brings along of its own is fenced, as everything from outside.
         self._jinja.tests["ready_made"] = is_ready_made
-        # All are compiled now, so that a fault in a template is found before any model is called.
-        self._templates = {name: self._compiled(name) for name in sources}
+        self._templates: dict[str, jinja2.Template] = {}
         # Agents of one debate are shown the same task. ``typed``: 1 and 1.0 are equal, and read differently.
         self._filled = lru_cache(maxsize=FILLED, typed=True)(self._fill)
+        self._instructed = lru_cache(maxsize=FILLED, typed=True)(self._instruction)
 
     @classmethod
     def bundled(cls, templates: Path | None = None) -> Prompts:
@@ -129,7 +150,18 @@ class Prompts:
             problem = f"no template is called {', '.join(told)}" if told else others
             known = ", ".join(base.sources)
             raise UsageError(f"prompts={folder!r}: {problem}; templates that can be replaced are {known}")
-        return cls({**base.sources, **own})
+        prompts = cls({**base.sources, **own})
+        prompts.check()
+        return prompts
+
+    def check(self) -> None:
+        """Compile all templates, so that a fault in one is found before any model is called.
+
+        Raises:
+            UsageError: a template that cannot be read.
+        """
+        for name in self.sources:
+            self._template(name)
 
     def render(self, name: str, **values: Any) -> str:
         """Fill in a template.
@@ -145,7 +177,10 @@ class Prompts:
 
     def _fill(self, name: str, **values: Any) -> str:
         try:
-            return self._templates[name].render(values).strip()
+            template = self._template(name)
+            # As ``template.render`` does, which copies the environment's globals by a slow way.
+            context = template.new_context({**self._jinja.globals, **values}, shared=True)
+            return self._jinja.concat(template.root_render_func(context)).strip()
         except jinja2.TemplateError as error:
             raise UsageError(
                 f"template {name}.md: {error.message}; it is given {', '.join(sorted(values))}"
@@ -160,7 +195,13 @@ class Prompts:
         >>> Prompts.bundled().instruction("courtroom/judge", round=1, rounds=4, most="", totals="").role
         'You are the critical, impartial judge of a debate with much at stake.'
         """
-        text, template = self.render(name, **values), self._templates[name]
+        try:
+            return self._instructed(name, **values)
+        except TypeError:
+            return self._instruction(name, **values)
+
+    def _instruction(self, name: str, **values: Any) -> Instruction:
+        text, template = self._fill(name, **values), self._template(name)
         if "role" not in template.blocks:
             return Instruction(text, "", text)
         role = "".join(template.blocks["role"](template.new_context(values))).strip()
@@ -172,9 +213,13 @@ class Prompts:
         text = "\n".join(f"{name}\n{self.sources[name]}" for name in names)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def _compiled(self, name: str) -> jinja2.Template:
+    def _template(self, name: str) -> jinja2.Template:
+        # Compiled when it is first needed: all of them take longer than everything else that a protocol imports.
+        if (kept := self._templates.get(name)) is not None:
+            return kept
         try:
-            return self._jinja.get_template(name)
+            compiled = self._templates[name] = self._jinja.get_template(name)
+            return compiled
         except jinja2.TemplateSyntaxError as error:
             raise UsageError(f"template {name}.md, line {error.lineno}: {error.message}") from error
 
@@ -200,7 +245,9 @@ def _with_templates(templates: Path) -> Prompts:
             f"{templates}: the template {taken[0]} has the name of a bundled one; put it in a folder of the "
             "protocol's own name"
         )
-    return Prompts({**_BUNDLED.sources, **own})
+    prompts = Prompts({**_BUNDLED.sources, **own})
+    prompts.check()
+    return prompts
 
 
 _BUNDLED = Prompts(_read(_HOME))

@@ -11,16 +11,21 @@ from ..state.errors import ReplyError
 from .prompt_templates import Prompts
 
 
-def repair_request(prompts: Prompts, error: ReplyError, form: str) -> list[BaseMessage]:
-    """Return the messages that ask for a reply again; ``form`` is how the agent was told to answer.
+def repair_conversation(
+    asked: Sequence[BaseMessage], prompts: Prompts, error: ReplyError, form: str
+) -> list[BaseMessage]:
+    """Return the conversation that asks for a reply again; ``form`` is how the agent was told to answer.
 
     A reply that was cut off is not sent back: a model that has run into a loop goes on with it when it sees it, and the
-    loop may fill its context. It is asked for the value alone.
+    loop may fill its context. Nothing stands in its place either, since a small model repeats that as its reply. It is
+    asked for the value alone, at the end of the message that it has answered.
     """
     cut_off = error.fault == "cut_off"
     request = prompts.render("shared/repair", problem=error.problem, form=form, cut_off=cut_off)
     # Some providers refuse an assistant's message without text, and two messages of one role in a row.
-    return [AIMessage("(cut off)" if cut_off else error.reply or "(no text)"), HumanMessage(request)]
+    if cut_off:
+        return [*asked[:-1], HumanMessage(f"{asked[-1].text}\n\n{request}")]
+    return [*asked, AIMessage(error.reply or "(no text)"), HumanMessage(request)]
 
 
 def value_alone(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -39,8 +44,16 @@ def value_alone(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     }
     # A bare flag is no critique: an objection without its words helps nobody.
     if all(about.get("type") == "boolean" for about in kept.values()):
-        return dict(schema)
+        brief = {
+            name: {**about, "maxLength": _BRIEF} if about.get("type") == "string" else about
+            for name, about in schema["properties"].items()
+        }
+        return {**schema, "properties": brief}
     return {**schema, "properties": kept, "required": list(kept)}
+
+
+_BRIEF = 500
+"""Characters, somewhat more than the 60 words that a repair request speaks of."""
 
 
 def copy_warning(who: str, content: str, shown: Sequence[BaseMessage]) -> tuple[str, ...]:

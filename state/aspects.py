@@ -8,6 +8,7 @@ several benchmarks share means SummEval's.
 from __future__ import annotations
 
 import difflib
+from functools import partial
 from typing import ClassVar
 
 from pydantic import ConfigDict, Field, model_validator
@@ -91,40 +92,19 @@ def full_names(bare: str) -> list[str]:
     return [full for full in ASPECTS if full.partition("/")[2] == bare]
 
 
-def _summary(name: str, criteria: str, *steps: str) -> Aspect:
-    return Aspect(
-        name=name,
-        criteria=criteria,
-        low=1,
-        high=5,
-        steps=steps,
-        source_name="news article",
-        candidate_name="summary",
-    )
+def _aspect(
+    source: str, candidate: str, low: float, high: float, name: str, criteria: str, *steps: str
+) -> Aspect:
+    texts = {"source_name": source, "candidate_name": candidate}
+    return Aspect(name=name, criteria=criteria, low=low, high=high, steps=steps, **texts)
 
 
-def _story(name: str, criteria: str, *steps: str) -> Aspect:
-    return Aspect(
-        name=name,
-        criteria=criteria,
-        low=1,
-        high=5,
-        steps=steps,
-        source_name="writing prompt",
-        candidate_name="story",
-    )
+_summary = partial(_aspect, "news article", "summary", 1, 5)
+_story = partial(_aspect, "writing prompt", "story", 1, 5)
 
 
 def _response(name: str, low: float, high: float, criteria: str, *steps: str) -> Aspect:
-    return Aspect(
-        name=name,
-        criteria=criteria,
-        low=low,
-        high=high,
-        steps=steps,
-        source_name="dialogue so far",
-        candidate_name="next response",
-    )
+    return _aspect("dialogue so far", "next response", low, high, name, criteria, *steps)
 
 
 # In the order in which lists of them are shown; a bare name that two benchmarks share is settled by ``find_aspect``.

@@ -148,14 +148,23 @@ class ModelCallError(JurygraphError, RuntimeError):
         retryable: whether the same call may succeed later.
         rate_limited: whether the provider asked for fewer calls.
         retry_after: seconds that the provider asked to wait for, where it did.
+        may_be_billed: whether the request was sent and its reply not waited for, or lost on the way.
     """
 
     retryable = False
 
-    def __init__(self, message: str, *, rate_limited: bool = False, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        rate_limited: bool = False,
+        retry_after: float | None = None,
+        may_be_billed: bool = False,
+    ) -> None:
         super().__init__(message)
         self.rate_limited = rate_limited
         self.retry_after = retry_after
+        self.may_be_billed = may_be_billed
 
 
 class TransientCallError(ModelCallError, ConnectionError):

@@ -28,7 +28,8 @@ class Turn(TypedDict):
     orders, ``order`` tells them apart: 1 as in the task, 2 with the answers swapped; values always refer to the task's
     order, the words to the order that the agent was shown. Where an agent was asked several times, ``sample`` counts
     its answers from 1, and what one request for all of them took stands on the first; ``repeat`` counts from 0 where a
-    whole protocol was run several times, and ``stage`` is ``cheap`` or ``expensive`` in a cascade.
+    whole protocol was run several times, and ``stage`` is ``cheap`` or ``expensive`` in a cascade. ``name`` is that of
+    the person who spoke, where they gave it.
 
     ``id`` is the agent's name and the number of its turn, such as ``critic:2``, behind ``swapped/`` where the answers
     were swapped, and behind the marks of wrappers. A turn that is put into the state under the id of an earlier one
@@ -56,6 +57,7 @@ class Turn(TypedDict):
     sample: NotRequired[int]
     repeat: NotRequired[int]
     stage: NotRequired[str]
+    name: NotRequired[str]
 
 
 def turn_without_model(round: int, agent: str, role: str, content: str, value: Any = None) -> Turn:
@@ -120,7 +122,9 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
         if place is not None:
             turns[place] = _replaced(turns[place], change)
         else:
-            [turn] = _with_ids([_whole(change, places)], turns)
+            turn = _whole(change, places)
+            if "id" not in turn:
+                [turn] = _with_ids([turn], turns)
             places[turn["id"]] = len(turns)
             turns.append(turn)
     return turns
@@ -129,7 +133,11 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
 def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
     """Number the turns that have no id, as those of agents which made their turns themselves."""
     turns = list(turns)
-    if all("id" in turn for turn in turns):
+    # A loop and no generator: this is done for every turn, at every step of a graph.
+    for turn in turns:
+        if "id" not in turn:
+            break
+    else:
         return turns
     said = Counter((turn["agent"], turn.get("order")) for turn in before)
     found: list[Turn] = []
@@ -142,6 +150,9 @@ def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
     return found
 
 
+_WITHOUT_MODEL = {"value": None, "model": None, **NO_USAGE.flat()}
+
+
 def _whole(change: Mapping[str, Any], known: Iterable[str]) -> Turn:
     missing = [key for key in ("agent", "role", "round", "content") if key not in change]
     if missing:
@@ -149,7 +160,7 @@ def _whole(change: Mapping[str, Any], known: Iterable[str]) -> Turn:
             f"no turn has the id {change.get('id')!r}; there are {', '.join(known) or 'none yet'}. "
             f"(A new turn has no {', '.join(missing)} either.)"
         )
-    return cast("Turn", {"value": None, "model": None, **NO_USAGE.flat(), **change})
+    return cast("Turn", {**_WITHOUT_MODEL, **change})
 
 
 def _replaced(turn: Turn, change: Mapping[str, Any]) -> Turn:

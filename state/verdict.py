@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .aspects import Aspect
+from .errors import UsageError
 from .schema import first_paragraph
 from .tasks import TaskKind
 from .transcript import Score
@@ -53,9 +55,23 @@ class Verdict(BaseModel, Usage):
     warnings: tuple[str, ...] = Field(default=(), description="What a reader of the verdict should know.")
 
     @classmethod
-    def of(cls, result: Mapping[str, Any]) -> Verdict:
-        """Read the verdict out of what a graph returned."""
-        return cls.model_validate(result["verdict"])
+    def of(
+        cls, result: Mapping[str, Any], kind: TaskKind | None = None, aspect: Aspect | None = None
+    ) -> Verdict:
+        """Read the verdict out of what a graph returned.
+
+        Raises:
+            UsageError: a task of this ``kind`` was given, and the verdict has no score, or no winner, for it; or the
+                score is off the scale of this ``aspect``.
+        """
+        verdict = cls.model_validate(result["verdict"])
+        wanted = {"score": "score", "compare": "winner"}.get(kind or "")
+        if wanted and getattr(verdict, wanted) is None:
+            raise UsageError(f"{verdict.protocol} returned a verdict without a {wanted}")
+        # Means and weighted sums of scores may miss the end of the scale by a rounding.
+        if aspect and not aspect.low - 1e-9 <= (verdict.score or 0) <= aspect.high + 1e-9:
+            raise UsageError(f"{verdict.protocol} returned {verdict.score}, off the scale of {aspect.label}")
+        return verdict
 
 
 def winner_of(scores: Iterable[float]) -> Winner:

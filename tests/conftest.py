@@ -18,7 +18,7 @@ from .loopback import Provider
 from .processes import HANG_GUARD, WATCHERS
 
 LOOPBACK = ["127.0.0.1", "::1", "localhost"]
-FOREIGN = ("OPENAI_", "GOOGLE_", "GEMINI_", "LANGSMITH_", "LANGCHAIN_")
+FOREIGN = ("OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "LANGSMITH_", "LANGCHAIN_")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 # Hypothesis measures how long an example takes; on a busy machine that says nothing about the code.

@@ -175,9 +175,9 @@ class Provider:
             except Exception as error:
                 return [Failure(400, f"the test's script fails: {error!r}", code="script_failed")]
 
-    def completion(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def completion(self, body: dict[str, Any], path: str = wire.OPENAI_PATH) -> tuple[int, dict[str, Any]]:
         """Status and body of what a request in a batch is answered with."""
-        request = as_request(body)
+        request = as_request(body, path)
         answers = self.take(request)
         match answers[0]:
             case Failure(status, message, param, code):

@@ -12,6 +12,8 @@ from email.message import Message
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from . import loopback_anthropic_batches as anthropic
+from . import loopback_gemini_batches as gemini
 from . import loopback_wire as wire
 from .loopback_wire import Request
 
@@ -55,6 +57,8 @@ class Batch:
     error_file: str | None = None
     cancelled: bool = False
 
+    ended: list[tuple[str, int | None, Any]] | None = None
+
     @property
     def custom_ids(self) -> list[str]:
         """What it asks for."""
@@ -94,7 +98,8 @@ class Batches:
 
     def handles(self, path: str) -> bool:
         """Whether it is about files or batches."""
-        return path.startswith(("/v1/files", "/v1/batches"))
+        own = path.startswith(("/v1/files", "/v1/batches"))
+        return own or anthropic.handles(path) or gemini.handles(path)
 
     def answer(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
@@ -103,13 +108,50 @@ class Batches:
         with self._lock:
             address = urlsplit(path)
             self.asked.append((method, address.path))
-            if not headers.get("authorization", "").startswith("Bearer "):
+            keys = ("authorization", "x-api-key", "x-goog-api-key")
+            if not any(headers.get(name) for name in keys):
                 return _error(401, "You didn't provide an API key.", "invalid_api_key")
             for prefix, statuses in self.failures.items():
                 if address.path.startswith(prefix) and statuses:
                     return _error(statuses.pop(0), "The server had an error.", "server_error")
             query = {name: values[0] for name, values in parse_qs(address.query).items()}
+            for other in (anthropic, gemini):
+                if other.handles(path):
+                    made = len(self.made)
+                    answer: tuple[int, bytes] = other.answer(
+                        self, method, address.path, json.loads(body or b"{}")
+                    )
+                    if len(self.made) > made and self.lost_answers:
+                        self.lost_answers -= 1
+                        return None
+                    return answer
             return self._routed(method, address.path.split("/")[2:], query, headers, body)
+
+    def add(self, name: str, metadata: dict[str, str], lines: list[dict[str, Any]]) -> Batch:
+        """One more, of another provider than OpenAI."""
+        batch = Batch(f"{name}{len(self.made) + 1}", "", metadata, lines, self.fate(len(self.made)))
+        self.made.append(batch)
+        return batch
+
+    @property
+    def url(self) -> str:
+        """Scheme, host and port."""
+        return self._provider.url
+
+    def of(self, name: str) -> list[Batch]:
+        """Those whose ids begin so, newest first."""
+        return [batch for batch in reversed(self.made) if batch.id.startswith(name)]
+
+    def end(self, batch: Batch, path: str) -> list[tuple[str, int | None, Any]]:
+        """The custom id, status and body for each request; no status where it was not made."""
+        if batch.ended is None:
+            made = int(len(batch.lines) * (0.5 if batch.cancelled else batch.fate.share))
+            done = [
+                (line["custom_id"], *self._provider.completion(line["body"], path))
+                for line in batch.lines[:made]
+            ]
+            batch.ended = [*done, *((line["custom_id"], None, None) for line in batch.lines[made:])]
+        return batch.ended
 
     def _routed(
         self, method: str, parts: list[str], query: Mapping[str, str], headers: Mapping[str, str], body: bytes
@@ -254,6 +296,7 @@ def _no_such(what: str, name: str) -> tuple[int, bytes]:
     return _error(404, f"No such {what}: {name}", "not_found")
 
 
-def as_request(body: dict[str, Any]) -> Request:
+def as_request(body: dict[str, Any], path: str) -> Request:
     """A request in a batch, as if it had come alone."""
-    return Request("BATCH", wire.OPENAI_PATH, {"authorization": "Bearer of the batch"}, body)
+    keys = {"authorization": "Bearer of the batch", "x-api-key": "key", "x-goog-api-key": "key"}
+    return Request("BATCH", path, keys, body)

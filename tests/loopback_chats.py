@@ -6,12 +6,12 @@ What the providers' formats hold besides is no matter here: it keeps connections
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from .loopback_http import Handler, serving_http
 
 WORDS = "All claims hold.\nScore: 4"
 
@@ -109,38 +109,19 @@ class Chats:
 @contextmanager
 def chats_server() -> Iterator[Chats]:
     """Run the server for the length of a ``with`` block."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads, server.block_on_close = True, False
-    kept = Chats(f"http://127.0.0.1:{server.server_address[1]}")
-    setattr(server, "kept", kept)  # noqa: B010
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    kept = Chats("")
+    with serving_http(_Handler, kept=kept) as kept.url:
         yield kept
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(Handler):
+    kept: Chats
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
-        kept: Chats = getattr(self.server, "kept")  # noqa: B009
-        path = self.path.partition("?")[0]
-        kept.paths.append(path)
-        kept.headers.append({name.lower(): value for name, value in self.headers.items()})
-        kept.bodies.append(body)
-        answer = next(reply for end, reply in FORMATS.items() if path.endswith(end))
-        content = json.dumps(answer(str(body.get("model")))).encode() + b"\n"
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep quiet."""
+        body, path = self.fields(), self.path.partition("?")[0]
+        self.kept.paths.append(path)
+        self.kept.headers.append({name.lower(): value for name, value in self.headers.items()})
+        self.kept.bodies.append(body)
+        reply = next(reply for end, reply in FORMATS.items() if path.endswith(end))
+        said = json.dumps(reply(str(body.get("model")))).encode() + b"\n"
+        self.answer(said, headers={"Content-Type": "application/json"})

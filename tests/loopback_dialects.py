@@ -7,12 +7,10 @@ says into the provider's words: a reply with its ending and reasoning, or a refu
 from __future__ import annotations
 
 import json
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Literal
 
 from langchain_anthropic import ChatAnthropic
@@ -25,6 +23,8 @@ from langchain_mistralai import ChatMistralAI
 from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
+
+from .loopback_http import Handler, serving_http
 
 Form = Literal["schema", "tool", "json", "text"]
 Ending = Literal["complete", "cut_off", "refused", "filtered"]
@@ -514,36 +514,17 @@ def close(chat: BaseChatModel) -> None:
 @contextmanager
 def serving(dialect: Dialect, script: Script) -> Iterator[Server]:
     """Run a provider for the length of a ``with`` block."""
-    http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    http.daemon_threads, http.block_on_close = True, False
-    server = Server(f"http://127.0.0.1:{http.server_address[1]}", dialect, script)
-    setattr(http, "provider", server)  # noqa: B010
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield server
-    finally:
-        http.shutdown()
-        thread.join()
-        http.server_close()
+    provider = Server("", dialect, script)
+    with serving_http(_Handler, provider=provider) as provider.url:
+        yield provider
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(Handler):
+    provider: Server
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
-        provider: Server = getattr(self.server, "provider")  # noqa: B009
-        status, content = provider.answer(body)
-        self.send_response(status)
-        kind = "x-ndjson" if isinstance(provider.dialect, Ollama) else "json"
-        self.send_header("Content-Type", f"application/{kind}")
-        self.send_header("Content-Length", str(len(content)))
-        if isinstance(provider.dialect, Bedrock) and status >= 400:
-            self.send_header("x-amzn-ErrorType", "ValidationException")
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep quiet."""
+        status, content = self.provider.answer(self.fields())
+        kind = "x-ndjson" if isinstance(self.provider.dialect, Ollama) else "json"
+        refused = isinstance(self.provider.dialect, Bedrock) and status >= 400
+        error = {"x-amzn-ErrorType": "ValidationException"} if refused else {}
+        self.answer(content, status, {"Content-Type": f"application/{kind}", **error})

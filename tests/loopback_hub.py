@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from .loopback_http import Handler, serving_http
 
 Fault = Literal["half", "not found", "busy", "too many", "once busy"]
 
@@ -54,10 +54,12 @@ class Hub:
         return json.dumps({"sha": commit, "tree": entries, "truncated": False}).encode()
 
 
-class _Handler(BaseHTTPRequestHandler):
+CLOSE = {"Connection": "close"}
+
+
+class _Handler(Handler):
     """A connection a request: one that is kept alive would outlive the server."""
 
-    protocol_version = "HTTP/1.1"
     hub: Hub
 
     def do_HEAD(self) -> None:
@@ -85,47 +87,22 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "once busy":
             del self.hub.faults[path]
         if content is None or fault == "not found":
-            return self._fail(404, headers={"X-Error-Code": "EntryNotFound", **headers})
+            return self.head(0, 404, {"X-Error-Code": "EntryNotFound", **CLOSE, **headers})
         if fault in ("busy", "once busy"):
-            return self._fail(503)
+            return self.head(0, 503, CLOSE)
         if fault == "too many":
-            return self._fail(429, headers={"Retry-After": "0"})
-        self.send_response(200)
-        self.send_header("Connection", "close")
-        self.send_header("Content-Length", str(len(content)))
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
+            return self.head(0, 429, {"Retry-After": "0", **CLOSE})
+        self.head(len(content), 200, {**CLOSE, **headers})
         if self.command == "GET":
             self.wfile.write(content[: len(content) // 2] if fault == "half" else content)
         return None
-
-    def _fail(self, status: int, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        self.send_header("Connection", "close")
-        self.send_header("Content-Length", "0")
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
 
 @contextmanager
 def serving(hub: Hub) -> Iterator[Hub]:
     """Serve it as long as the block lasts."""
-    handler = type("Handler", (_Handler,), {"hub": hub})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    hub.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serving_http(_Handler, hub=hub) as hub.url:
         yield hub
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def point_to(hub_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from .loopback_http import Handler, serving_http
 
 
 @dataclass
@@ -56,14 +57,12 @@ def listening() -> Iterator[Posts]:
     """A server that takes whatever it is sent."""
     posts, lock = Posts(), Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Collector(Handler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.body()
             with lock:
                 posts.all.append((self.path, body))
-            self._answer(b"{}" if "json" in self.headers.get("Content-Type", "") else b"")
+            self.answer(b"{}" if "json" in self.headers.get("Content-Type", "") else b"")
 
         def do_GET(self) -> None:
             """What LangSmith's client asks first: how it is to send runs."""
@@ -75,28 +74,10 @@ def listening() -> Iterator[Posts]:
                 "scale_up_nthreads_limit": 4,
                 "scale_down_nempty_trigger": 4,
             }
-            self._answer(json.dumps({"version": "0.13", "batch_ingest_config": plainly}).encode())
+            self.answer(json.dumps({"version": "0.13", "batch_ingest_config": plainly}).encode())
 
-        def _answer(self, body: bytes) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Be quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    posts.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with serving_http(Collector) as posts.url:
         yield posts
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _spans(body: bytes) -> Iterator[Span]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 OPENAI_PATH = "/v1/chat/completions"
+ANTHROPIC_PATH = "/v1/messages"
 GOOGLE_PATH = re.compile(r"/v1beta/models/(?P<model>[^:/]+):generateContent")
 OPENAI_FIELDS = {
     *("model", "messages", "stream", "n", "stop", "seed", "user", "store", "metadata", "service_tier"),
@@ -86,6 +87,11 @@ class Request:
         return GOOGLE_PATH.fullmatch(self.path) is not None
 
     @property
+    def is_anthropic(self) -> bool:
+        """Whether it went to Anthropic's address."""
+        return self.path.partition("?")[0] == ANTHROPIC_PATH
+
+    @property
     def model(self) -> str:
         """The model's name."""
         match = GOOGLE_PATH.fullmatch(self.path)
@@ -113,6 +119,9 @@ class Request:
             system = self.body.get("systemInstruction")
             return [("system", _parts(system)), *said] if system else said
         names = {"developer": "system"}
+        if self.is_anthropic and self.body.get("system"):
+            told = [("system", _content(self.body["system"]))]
+            return [*told, *((m["role"], _content(m["content"])) for m in self.body["messages"])]
         return [(names.get(m["role"], m["role"]), _content(m["content"])) for m in self.body["messages"]]
 
     @property
@@ -131,6 +140,9 @@ class Request:
         if self.is_google:
             schema = self.parameters.get("responseJsonSchema")
             return dict(schema) if schema else None
+        if self.is_anthropic:
+            schema = ((self.body.get("output_config") or {}).get("format") or {}).get("schema")
+            return dict(schema) if schema else None
         if self.body.get("tools"):
             return dict(self.body["tools"][0]["function"]["parameters"])
         wanted = self.body.get("response_format") or {}
@@ -148,6 +160,10 @@ def problem_with(request: Request) -> Problem | None:
     """What a provider would find fault with, if anything."""
     if request.is_google:
         return _google_problem(request)
+    if request.is_anthropic:
+        if not {"x-api-key", "authorization"} & request.headers.keys():
+            return Problem(401, f"no key among {sorted(request.headers)}")
+        return None
     if request.path.partition("?")[0] != OPENAI_PATH:
         return Problem(404, f"Invalid URL (POST {request.path})")
     return _openai_problem(request)
@@ -159,13 +175,28 @@ def error_body(request: Request, status: int, message: str, param: str | None, c
         names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
         names |= {429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE"}
         return {"error": {"code": status, "message": message, "status": names.get(status, "UNKNOWN")}}
+    if request.is_anthropic:
+        kinds = {401: "authentication_error", 429: "rate_limit_error", 500: "api_error"}
+        kind = kinds.get(status, "invalid_request_error")
+        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req"}
     kind = "invalid_request_error" if status < 500 else "server_error"
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def reply_body(request: Request, texts: Sequence[Text]) -> dict[str, Any]:
     """A reply as the provider words it."""
+    if request.is_anthropic:
+        return _anthropic_reply(request, texts[0])
     return _google_reply(request, texts) if request.is_google else _openai_reply(request, texts)
+
+
+def _anthropic_reply(request: Request, text: Text) -> dict[str, Any]:
+    usage = text.usage or Usage()
+    return {
+        **{"id": "msg_1", "type": "message", "role": "assistant", "model": request.model},
+        **{"content": [{"type": "text", "text": _words(text)}], "stop_reason": "end_turn"},
+        **{"stop_sequence": None, "usage": {"input_tokens": usage.input, "output_tokens": usage.output}},
+    }
 
 
 def _openai_problem(request: Request) -> Problem | None:

@@ -288,7 +288,8 @@ def test_constant_scores(tmp_path: Path) -> None:
     found = figures(path)["wit"]
     assert all(one == {"value": None, "low": None, "high": None} for one in found["over_rows"].values())
     assert found["per_group"]["kendall"]["skipped"] == 5
-    assert "wit: no correlation, since scores do not vary (judge always 3)" in told(path)
+    assert "wit: no correlation, since scores do not vary (judge always 3)" in (text := told(path))
+    assert "interval" not in text, "none is shown, so none is explained"
 
 
 def test_one_group(tmp_path: Path) -> None:

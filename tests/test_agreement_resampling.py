@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jurygraph.eval.statistics import coefficients
 from jurygraph.eval.statistics.alignment import Floats
 from jurygraph.eval.statistics.chance_corrected import cohen_kappa, rater_agreement
 from jurygraph.eval.statistics.correlation import (
@@ -225,3 +226,22 @@ def test_kappa_of_resamples_against_kappa_of_made_resamples() -> None:
     assert (accuracy.low, accuracy.high) == pytest.approx(tuple(np.quantile(right, (0.1, 0.9))), abs=1e-12)
     kappas = np.array([cohen_kappa(*pair) for pair in made], dtype=float)
     assert (kappa.low, kappa.high) == pytest.approx(tuple(np.quantile(kappas, (0.1, 0.9))), abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 8])
+@pytest.mark.parametrize("limit", ["_TABLE_CELLS", "_EXACT", None])  # which way the pairs are counted
+def test_few_values_come_out_the_same_as_row_by_row(
+    size: int, limit: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(3)
+    x = random.integers(2, 11, 2_000) / 2
+    y = np.clip(np.round(x + random.normal(0, 1, len(x))), 1, 5)
+    units = np.arange(len(x)) // size
+    names, resampling = ("pearson", "spearman", "kendall"), Resampling(resamples=60, seed=1)
+    if limit:
+        monkeypatch.setattr(coefficients, limit, 0)
+    counted = resampled_correlations(names, x, y, units, resampling)
+    monkeypatch.setattr(coefficients, "_ROWS_A_PAIR", len(x))
+    row_by_row = resampled_correlations(names, x, y, units, resampling)
+    for name in names:
+        assert counted[name].tolist() == row_by_row[name].tolist()

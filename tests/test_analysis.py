@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.eval.agreement import ScoreAgreement, agreement
 from jurygraph.eval.analysis import People, Study
+from jurygraph.eval.analysis.loading import load_runs
 from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.errors import DataError, UsageError
@@ -302,3 +304,31 @@ def test_a_study_of_scores_has_no_courtroom_and_eps_is_a_share(tmp_path: Path) -
     assert study_of(tmp_path / "a", noisy("debate", 1)).courtrooms == ()
     with pytest.raises(UsageError, match="eps must be above 0 and at most 1, not 2"):
         study_of(tmp_path / "b", noisy("debate", 1), eps=2)
+
+
+def test_of_each_result_little_stays_in_memory(tmp_path: Path) -> None:
+    def held(count: int) -> int:
+        results = [
+            scored(
+                f"item-{number}",
+                score=3.0,
+                score_by_round=(2.0, 4.0, 3.0),
+                group=f"g{number // 8}",
+                human=2.0,
+            )
+            for number in range(count)
+        ]
+        folder = run_folder(tmp_path / str(count), results)
+        del results
+        tracemalloc.start()
+        try:
+            judges = load_runs([folder])
+            assert len(judges[0].cells["wit"].rows) == count
+            return tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+
+    held(50)  # what is imported and cached once
+    assert (
+        held(3_000) - held(1_000)
+    ) / 2_000 < 700  # bytes, with the item's name; a result as an object takes 3,000

@@ -309,6 +309,7 @@ def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:
         "critic, round 1: the reply was asked for again 1 time(s)",
         "critic, round 2: the reply was asked for again 1 time(s)",
         "juror_1: void vote. No vote in the reply.",
+        "juror_2, round 1: the reply repeats what it was shown, word for word",
     ]
     rows = [
         scored("a", score=3.0, human=3.0, warnings=tuple(warned)),
@@ -324,11 +325,12 @@ def test_faults_of_replies_are_counted_by_kind(tmp_path: Path) -> None:
         ),
     ]
     found = diagnosis(tmp_path, rows).replies
-    assert (found.repaired, found.unread, found.failed) == (1, 2, 2)
+    assert (found.repaired, found.unread, found.copied, found.failed) == (1, 2, 1, 2)
     assert found.reasons == {"No score.": 2}
     assert found.warnings == {
         "reply asked for again": 1,
         "void vote": 1,
+        "reply that copies what it was shown": 1,
         "samples left out as unreadable": 1,
     }
 

@@ -167,22 +167,22 @@ def test_results_are_those_of_a_run_without_batches(
 KILLED = """
 import os, signal, sys
 from jurygraph.eval import evaluate
-from jurygraph.eval.batch_api import openai_batches, request_file
+from jurygraph.eval.batch_api import batch_results, openai_batches, request_file
 from jurygraph.eval.journal import Journal
 
 place, data, out = sys.argv[1:]
 owner, name, at = {
     "building": (request_file.BatchRequestFile, "add", 3),
     "built": (request_file.BatchRequestFile, "close", 2),
-    "uploading": (openai_batches.Provider, "upload", 2),
-    "uploaded": (openai_batches.Provider, "create", 2),
-    "created": (Journal, "note_batch", 2),
-    "polling": (openai_batches.Provider, "poll", 2),
-    "downloading": (openai_batches.Provider, "download", 1),
-    "downloaded": (openai_batches.BatchResults, "add", 1),
-    "reading": (openai_batches.BatchResults, "read", 3),
+    "uploading": (openai_batches.OpenAIBatches, "upload", 2),
+    "uploaded": (openai_batches.OpenAIBatches, "create", 2),
+    "created": (Journal, "note_batch", 4),
+    "polling": (openai_batches.OpenAIBatches, "poll", 2),
+    "downloading": (openai_batches.OpenAIBatches, "download", 1),
+    "downloaded": (batch_results.BatchResults, "add", 1),
+    "reading": (batch_results.BatchResults, "read", 3),
     "settling": (Journal, "settle_batch", 1),
-    "settled": (request_file.BatchRequestFile, "close", 3),
+    "settled": (Journal, "settle_batch", 2),
 }[place]
 usual, times = getattr(owner, name), [0]
 
@@ -418,7 +418,7 @@ def test_a_batch_whose_making_was_not_answered_is_found(
     provider.play(by=anybody)
     provider.batches.lost_answers = 1
     provider.batches.failures = {"/v1/files": [500], "/v1/batches": [503]}
-    monkeypatch.setattr("jurygraph.eval.batch_api.openai_batches.WAITS", (0.001,) * 3)
+    monkeypatch.setattr("jurygraph.eval.batch_api.batch_provider.WAITS", (0.001,) * 3)
     done = evaluate("single", scores(tmp_path), models=MODEL, out=tmp_path / "out", batch=True)
     assert not done.failed
     assert len(provider.batches.made) == 1
@@ -431,7 +431,7 @@ def test_a_refused_key_ends_the_run(provider: Provider, tmp_path: Path) -> None:
     assert (done.stopped, len(done.results)) == ("provider", 0)
 
 
-@pytest.mark.parametrize("most", [3, 7, 12])
+@pytest.mark.parametrize("most", [3, 7, 9])
 def test_the_wave_that_fits_is_sent_and_no_more(provider: Provider, tmp_path: Path, most: int) -> None:
     provider.play(by=anybody)
     options: dict[str, Any] = {"models": MODEL, "out": tmp_path / "out", "batch": True}
@@ -459,14 +459,20 @@ def test_dollars_are_counted_at_half_the_price(provider: Provider, tmp_path: Pat
     ("models", "out", "problem"),
     [
         (None, "out", "offline cannot be asked in batches"),
-        ({"*": "google_genai:gemini-2.0-flash"}, "out", "only models of OpenAI"),
-        ({**MODEL, "critic": "google_genai:gemini-2.0-flash"}, "out", "only models of OpenAI"),
+        ({"*": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
+        ({**MODEL, "critic": "mistralai:mistral-small"}, "out", "only models of OpenAI"),
         (MODEL, None, "name a folder"),
     ],
 )
 def test_what_cannot_go_over_batches_is_told_first(
-    provider: Provider, tmp_path: Path, models: Any, out: str | None, problem: str
+    provider: Provider,
+    tmp_path: Path,
+    models: Any,
+    out: str | None,
+    problem: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("MISTRAL_API_KEY", "test-key")
     where = tmp_path / out if out else None
     with pytest.raises(UsageError, match=problem):
         evaluate("debate", scores(tmp_path), models=models, out=where, batch=True)

@@ -18,7 +18,7 @@ from .processes import HANG_GUARD, child
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "benchmarks" / "simulated_provider.py"
-SCENARIOS = "durability, economy, frozen, journal, memory, profiling, raw_client, speed, storm"
+SCENARIOS = "durability, economy, frozen, journal, memory, profiling, raw_client, scale, speed, storm"
 
 pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="benchmarks/ is not beside tests/")
 

@@ -233,7 +233,8 @@ def test_help_says_how_a_run_ends(tmp_path: Path) -> None:
     for words in (
         "The same command with the same --out resumes a run that stopped",
         "Ctrl-C or SIGTERM stops the run after the calls in flight have finished",
-        "0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.",
+        "0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 5 a gate is not met, "
+        "130 interrupted.",
         "Concurrency and limits",
         "Budget",
         "Output and cache",
@@ -298,14 +299,7 @@ def test_drawing(tmp_path: Path) -> None:
 
 def test_lists(tmp_path: Path) -> None:
     listed = in_this_process("protocols", cwd=tmp_path, COLUMNS="200").stdout
-    for words in (
-        "debate",
-        "multiagent",
-        "compare",
-        "tie_breaker",
-        "persona=strict",
-        "Kim et al. 2024",
-    ):
+    for words in ("debate", "multiagent", "compare", "tie_breaker", "persona=strict", "Kim et al. 2024"):
         assert words in listed
     listed = in_this_process("datasets", cwd=tmp_path, COLUMNS="200").stdout
     for words in ("demo-pairs", "topical-chat", "summeval", "bundled", "mean of 3 experts", "CC-BY-4.0"):

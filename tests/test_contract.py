@@ -19,6 +19,7 @@ from jurygraph.state.call_counts import CallRange, CallsByRole, exactly, total
 from jurygraph.state.settings import Settings, WrapperSettings
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypedDict
 
@@ -112,8 +113,14 @@ def test_sync_and_async_say_the_same(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_the_worst_script_ends(name: str, kind: str) -> None:
-    verdict = Verdict.of(judge(find_protocol(name), kind, ScriptedModel(script=worst_script)))
-    assert verdict.stop_reason in {"max_rounds", "complete", "agreement"}
+    model = ScriptedModel(script=worst_script)
+    graph: Any = find_protocol(name).build(models={"*": model}).compile(checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    result = graph.invoke({"task": task(kind)}, thread)
+    ends = {"max_rounds", "complete", "agreement"}
+    if result.get("__interrupt__"):
+        result, ends = graph.invoke(Command(resume="let it stand"), thread), {"human"}
+    assert Verdict.of(result).stop_reason in ends
 
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
@@ -150,6 +157,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"cheap": "multiagent", "expensive": "debate", "expensive_settings": {"tie_breaker": True}},
         {"when": []},
     ],
+    "review": [{}, {"of": "repeated", "when": "wide>9", "inner": {"of": "single", "k": 2}}],
 }
 """What decides how many calls a protocol takes."""
 COUNTED = [(name, kind, settings) for name, kind in CASES for settings in SETTINGS.get(name, [{}])]

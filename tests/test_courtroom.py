@@ -13,10 +13,12 @@ from jurygraph.eval import load_dataset
 from jurygraph.graphs import baseline, more, samre
 from jurygraph.nodes.advocate import leading_criteria
 from jurygraph.nodes.courtroom import CRITERIA, CRITERIA_WITHOUT_OPPONENT, read_points
+from jurygraph.nodes.courtroom_schemas import TotalSchema, TotalsSchema
 from jurygraph.nodes.defence_judge import softmax
 from jurygraph.nodes.delimiters import fenced_sections
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.output_schemas import TotalsSchema, VoteSchema
+from jurygraph.nodes.output_schemas import VoteSchema
+from jurygraph.nodes.replies import Shown
 from jurygraph.state import ModelCallError, ReplyError, UsageError, Verdict
 from jurygraph.state.settings import BACKGROUNDS, MoreSettings, SamreSettings
 from langchain_core.outputs import ChatResult
@@ -154,12 +156,7 @@ def test_one_round_of_more_takes_2k_plus_3_calls() -> None:
 def test_calls_of_more(
     rounds: int, advocates: int, aggregate: str, of_a_round: Callable[[int], int], collaborate: bool
 ) -> None:
-    settings = {
-        "rounds": rounds,
-        "advocates": advocates,
-        "aggregate": aggregate,
-        "collaborate": collaborate,
-    }
+    settings = {"rounds": rounds, "advocates": advocates, "aggregate": aggregate, "collaborate": collaborate}
     verdict, model, _ = hold(more, court([(90, 60), (70, 60), (60, 70)]), **settings)
     assert verdict.calls == len(model.calls) == rounds * of_a_round(advocates) + rounds - 1
     assert (verdict.rounds, len(verdict.score_by_round)) == (rounds, rounds)
@@ -510,12 +507,74 @@ def test_structured_replies_make_the_same_verdict(module: ModuleType) -> None:
     assert verdict.winner == ("1" if module is samre else "2")
 
 
+POINTS = [
+    f"{word}_{side}"
+    for word in ("relevance", "accuracy", "depth", "clarity", "reasoning", "answering")
+    for side in (1, 2)
+]
+
+
 def test_schemas_ask_for_reasons_before_values() -> None:
-    assert list(TotalsSchema(6, 120).schema()["properties"]) == ["reasoning", "score_1", "score_2"]
+    assert list(TotalsSchema(6, 120).schema()["properties"]) == ["reasoning", *POINTS]
     judged = TotalsSchema(6, 120, feedback=True).schema()
-    assert list(judged["properties"]) == judged["required"] == ["reasoning", "feedback", "score_1", "score_2"]
+    assert list(judged["properties"]) == judged["required"] == ["reasoning", "feedback", *POINTS]
     vote = VoteSchema().schema()
     assert list(vote["properties"]) == vote["required"] == ["reasoning", "winner"]
+
+
+def points(*totals: int) -> dict[str, int]:
+    """Points on six criteria that add up to these totals."""
+    return {name: total // 6 for name, total in zip(POINTS, totals * 6, strict=True)}
+
+
+@pytest.mark.parametrize("module", [baseline, more, samre])
+def test_points_on_six_criteria_are_added_up(module: ModuleType) -> None:
+    def fields(metadata: Any, prompt: str) -> Any:
+        words = {"reasoning": "Relevance: [1, 1]", "feedback": "Do better.", "winner": "1"}
+        return "I defend." if metadata["form"] == "text" else {**words, **points(60, 90), "accuracy_1": 20}
+
+    verdict, _, transcript = hold(module, fields, structured="auto")
+    assert verdict.scores == (70.0, 90.0)
+    assert verdict.details["criteria"][-1] == [[10, 20, 10, 10, 10, 10], [15] * 6]
+    assert not verdict.warnings
+    ruled = next(turn["content"] for turn in transcript if turn["role"] == "judge")
+    assert ruled.endswith("[10, 15]\nScore of answer 1: 70\nScore of answer 2: 90")
+
+
+def test_points_of_one_defence_are_added_up() -> None:
+    def fields(metadata: Any, prompt: str) -> Any:
+        if metadata["form"] == "text":
+            return "I defend."
+        side = metadata["side"]
+        return {"reasoning": "So.", **{f"{name[:-2]}_points": 10 + side for name in POINTS[::2]}}
+
+    verdict, _, _ = hold(more, fields, structured="auto", aggregate="best")
+    assert (verdict.scores, verdict.warnings) == ((66.0, 72.0), ())
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [({"depth_2": 21}, "off_scale"), ({"depth_2": 0}, "off_scale"), ({"depth_2": None}, "missing")],
+)
+def test_points_off_their_scale_are_refused(changed: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ReplyError, match="depth_2") as refused:
+        TotalsSchema(6, 120).from_fields({"reasoning": "So.", **points(60, 60), **changed}, "raw")
+    assert refused.value.fault == fault
+
+
+@pytest.mark.parametrize("points", ["[25, 3]", "(10/20; 0/20)", "[18, 99], because it is long"])
+def test_points_off_their_scale_are_refused_in_text(points: str) -> None:
+    text = f"Relevance: {points}\nTotal of answer 1: 60\nTotal of answer 2: 50"
+    with pytest.raises(ReplyError, match=r"points for Relevance are .* off the scale 1 to 20"):
+        TotalsSchema(6, 120).from_text(text)
+    # Another's line is no statement of the judge's.
+    shown = Shown(judged=(f"Relevance: {points}",))
+    assert TotalsSchema(6, 120, shown=shown).from_text(text) == [60, 50]
+
+
+@pytest.mark.parametrize("words", ["90% of it is right", "150 words are enough", "25 claims hold", "2015"])
+def test_numbers_in_prose_are_no_points(words: str) -> None:
+    assert TotalSchema(6, 120).from_text(f"Accuracy: {words}.\nScore: 70") == 70
 
 
 @pytest.mark.parametrize("winner", ["tie", "", None, 3, "answer one"])

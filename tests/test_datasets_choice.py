@@ -149,14 +149,17 @@ def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
     assert (two.candidate, two.human, two.references) == ("Hail.", {}, ())
 
 
-def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("columns", [{"group": "topic"}, {"candidate": "topic"}])
+def test_a_column_that_is_not_there_is_told_with_those_that_are(
+    tmp_path: Path, columns: dict[str, str]
+) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text('{"id": "a", "source": "s", "candidate": "c", "about": "x"}\n')
     with pytest.raises(
         DataError,
         match=r"mine\.jsonl: no row has anything in the column 'topic'; there are id, source, candidate",
     ):
-        load_dataset(path, columns={"group": "topic"})
+        load_dataset(path, columns=columns)
 
 
 def test_a_run_with_columns_of_its_own_says_so_and_its_texts_are_found_again(

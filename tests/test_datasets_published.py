@@ -96,7 +96,7 @@ def test_topical_chat_as_unieval_has_it(folder: Write) -> None:
     assert (first.references, truth.references, other.references) == (("yes",), (), ())
     assert (first.group, other.group, truth.system) == ("tc-00", "tc-01", TRUTH)
     assert {aspect.name: aspect.high for aspect in choose_aspects(dataset, [])} == {
-        **{"understandability": 1, "naturalness": 3, "coherence": 3, "engagingness": 3, "groundedness": 1},
+        **{"understandability": 1, "naturalness": 3, "coherence": 3, "engagingness": 3, "groundedness": 1}
     }
 
 

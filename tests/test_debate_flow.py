@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from jurygraph.eval import evaluate
 from jurygraph.graphs import debate, multiagent
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import Verdict
+from jurygraph.state.errors import InputError
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -156,6 +158,31 @@ def test_personas_speak_differently() -> None:
         prompts.add(model.calls[1].prompt)
         assert ("devil's advocate" in model.calls[1].prompt) is (persona != "plain")
     assert len(prompts) == 5
+
+
+def test_a_persona_of_ones_own_is_told_to_the_critic_alone_and_shown_in_the_signature() -> None:
+    nurse = "You are a nurse who looks for harm."
+    _, model, _ = hold({"scorer": scores(5), "critic": ["NO ISSUE"]}, persona=f" {nurse} ")
+    assert [nurse in call.prompt for call in model.calls] == [False, True]
+    assert "simply declare NO ISSUE" in model.calls[1].prompt
+    done = evaluate("debate", "demo", limit=1, aspects=["fluency"], settings={"persona": nurse})
+    assert f"|persona:{nurse}|" in done.manifest["signatures"]["debate"]
+    assert nurse in str(done.manifest)
+
+
+@pytest.mark.parametrize(
+    ("persona", "words"),
+    [
+        ("stric", "or several words in one line .* did you mean strict"),
+        ("nurse", "'strict', 'moderate', 'weak', 'plain', 'sophisticated', or several words"),
+        ("You are a nurse.\nSay NO ISSUE.", "in one line"),
+        ("You look for harm. " * 40, "at most 500 characters"),
+        ("", "several words"),
+    ],
+)
+def test_a_misspelt_persona_does_not_become_one(persona: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        debate.build(persona=persona)
 
 
 def test_multiagent_is_debate_with_the_plain_persona() -> None:

@@ -10,6 +10,7 @@ from jurygraph.graphs import single
 from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.send import attempt
+from jurygraph.nodes.output_schemas import PairSchema, ScoreSchema
 from jurygraph.state import ReplyError, Verdict
 from jurygraph.state.errors import ModelCallError
 from langchain_core.messages import HumanMessage
@@ -56,7 +57,7 @@ def test_each_refusal_of_a_form_leads_to_the_next(name: str, form: Form) -> None
     assert [one.form for one in asked] == known[: known.index(form) + 1]
     assert len(verdict.warnings) == (form != known[0])
     if form in ("json", "text") and len(asked) > 1:
-        assert '"score" (number' in str(asked[-1].body).replace('\\\\"', '"').replace('\\"', '"')
+        assert '"score" (integer' in str(asked[-1].body).replace('\\\\"', '"').replace('\\"', '"')
 
 
 async def test_what_was_refused_is_not_asked_for_again() -> None:
@@ -126,28 +127,39 @@ async def test_a_form_that_was_not_the_cause_is_asked_for_again() -> None:
 
 
 async def test_bounds_that_are_refused_are_left_out_before_the_schema_is() -> None:
-    dialect = DIALECTS["anthropic"]
-    bounded = {"type": "integer", "description": "From 1 to 5.", "minimum": 1, "maximum": 5}
-    schema = {
-        "title": "score_reply",
-        "type": "object",
-        "properties": {"score": bounded},
-        "required": ["score"],
-    }
+    dialect, schema = DIALECTS["deepseek"], PairSchema(1, 20).schema()
+    schema["properties"]["score_1"] = ScoreSchema(1, 3).schema()["properties"]["score"]
+    words = "Keyword '{}' is not permitted in a schema of response_format."
 
     def by(asked: Asked) -> Said | Refusal:
-        refused = Refusal(
-            400, "output_config.format.schema: For 'integer' type, property 'minimum' is not supported"
-        )
-        return refused if "minimum" in str(asked.body) else Said(fields={"score": 4})
+        found = next((word for word in ("minimum", "maxLength", "enum") if word in str(asked.body)), None)
+        return Refusal(400, words.format(found)) if found else Said(fields={"score": 4})
 
     with serving(dialect, by) as server:
         model = resolver.wrap(dialect.chat(server.url))
         for _ in range(2):
             reply = await attempt(Call(model, [HumanMessage("Judge.")], schema, {}))
             assert reply.fields == {"score": 4}
-        assert [one.form for one in server.asked] == ["schema"] * 3
-        assert model.warnings == ["anthropic:claude-opus-4-8 takes no bounds in a schema: they were left out"]
+        assert [one.form for one in server.asked] == ["schema"] * 4
+        kept = [[word for word in ("minimum", "enum") if word in str(one.body)] for one in server.asked]
+        assert kept == [["minimum", "enum"], ["enum"], [], []]
+        assert model.warnings == [f"{model.label} takes no bounds in a schema: they were left out"]
+
+
+LEARNED = ("ollama", "mistral", "groq", "deepseek")
+"""What these take is not known, and so is tried."""
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+def test_bounds_that_a_provider_is_known_to_refuse_are_not_sent(name: str) -> None:
+    def by(asked: Asked) -> Said | Refusal:
+        body = str(asked.body)
+        assert asked.form != "schema" or "[1, 2, 3, 4, 5]" in body, "the values are listed for everybody"
+        return Said(fields=FIELDS)
+
+    verdict, asked = judged(name, by)
+    assert (verdict.score, verdict.warnings) == (4, ())
+    assert ("maxLength" in str(asked[0].body)) is (name in LEARNED)
 
 
 def test_groqs_own_failure_to_make_json_passes_and_then_eases_the_form(

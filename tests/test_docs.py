@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import doctest
+import importlib.util
 import inspect
 import json
 import math
@@ -22,6 +23,8 @@ import jurygraph
 import pytest
 import typer
 from jurygraph.eval.cli.app import app
+from jurygraph.graphs.registry import protocols
+from jurygraph.state.call_counts import total
 from typer.main import get_command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,6 +159,24 @@ def test_files_that_are_named_are_there(page: Path) -> None:
     """Paths in prose and drawings, but for those of the protocol that a walk-through adds."""
     named = set(SOURCE.findall(page.read_text(encoding="utf-8")))
     assert sorted(path for path in named if "mean_" not in path and not (ROOT / path).exists()) == []
+
+
+def test_every_protocol_has_a_page_with_its_facts_on_the_site() -> None:
+    pytest.importorskip("mkdocs")
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    assert spec is not None and spec.loader is not None
+    hooks: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for name, module in protocols().items():
+        page = (ROOT / "docs" / "protocols" / f"{name}.md").read_text(encoding="utf-8")
+        assert {("drawing", name), ("facts", name)} <= set(hooks.MARK.findall(page))
+        assert f"protocols/{name}.md" in menu
+        facts = hooks.facts(module.protocol)
+        assert [setting for setting in module.protocol.settings.names() if setting not in facts] == []
+        for kind in module.protocol.kinds:
+            calls = module.protocol.calls(module.build().bound_judge.bound, kind, lambda *_: False)
+            assert f"| {kind} | {hooks.span(total(calls.values()))} |" in facts
 
 
 @pytest.mark.parametrize("block", all_blocks("json", "jsonl"), ids=where)

@@ -27,7 +27,12 @@ from rich.console import Console
 
 from .loopback import Provider
 
-CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
+CASES = [
+    (name, kind)
+    for name, module in protocols().items()
+    for kind in module.protocol.kinds
+    if not module.protocol.pauses_for_person(module.protocol.settings())
+]
 DEMO = {"score": "demo", "compare": "demo-pairs"}
 PAIRS = Dataset.of(
     "pairs",

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval import Evaluation, Result
+from jurygraph.eval import Evaluation, Result, evaluate
 from jurygraph.eval.agreement import PreferenceAgreement, ScoreAgreement
 from jurygraph.eval.run.results import ResultsFile
 from jurygraph.eval.tables.result_tables import agreement_tables, overview_table
+from jurygraph.state import Aspect, UsageError
 from rich.console import Console
 
 MANIFEST = {"data": {"labels": "people"}, "protocols": {"debate": {}, "more": {}}}
@@ -127,3 +128,17 @@ def test_no_results(tmp_path: Path) -> None:
         nothing = Evaluation(results, MANIFEST)
         assert (len(nothing.failed), nothing.agreement(), nothing.most_worth_reading()) == (0, {}, None)
         assert "debate" not in printed(overview_table(nothing), *agreement_tables(nothing))
+
+
+def test_an_edited_rubric_is_another_run(tmp_path: Path) -> None:
+    wit = Aspect(name="wit", criteria="Does the text amuse?")
+    first = evaluate("single", "demo", aspects=[wit], limit=2, out=tmp_path)
+    assert (
+        evaluate("single", "demo", aspects=[wit], limit=2, out=tmp_path).manifest["run"]
+        == first.manifest["run"]
+    )
+    edited = wit.model_copy(update={"steps": ("Count the jokes.",)})
+    with pytest.raises(UsageError, match="aspects was wit@"):
+        evaluate("single", "demo", aspects=[edited], limit=2, out=tmp_path)
+    ready_made = evaluate("single", "demo", aspects=["fluency"], limit=2)
+    assert "|aspects:fluency|" in ready_made.manifest["signatures"]["single"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,15 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.run.folder import read_steps
 from jurygraph.graphs import geval
-from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, keep_steps_in
+from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps, keep_steps_in
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import read_steps as steps_in
 from jurygraph.state import DataError, ModelCallError, ReplyError, UsageError, Verdict
+from jurygraph.state.errors import StoppedError, TransientCallError
 from jurygraph.state.settings import GEvalSettings
 from langchain_openai import ChatOpenAI
 
+from . import loopback_wire
 from .loopback import Answer, Failure, Provider, Raw, Request, Text
 from .loopback_debate import OPENAI, SCORE_TASK, google
 
@@ -61,8 +63,9 @@ def test_a_score_weighed_by_token_probabilities(provider: Provider, how: str, st
     assert (verdict.calls, verdict.rounds, verdict.stop_reason, verdict.warnings) == (2, 1, "complete", ())
     assert [(turn["agent"], turn["value"]) for turn in transcript] == [("planner", None), ("scorer", 4)]
     planned, scored = (request.parameters for request in provider.requests)
-    assert planned == {"temperature": 0}
-    assert scored == {"temperature": 0, "logprobs": True, "top_logprobs": 20}
+    assert planned == {"temperature": 0, "max_completion_tokens": 1024}
+    limit = {"max_completion_tokens": 2048}
+    assert scored == {"temperature": 0, "logprobs": True, "top_logprobs": 20, **limit}
 
 
 def test_what_planner_and_scorer_are_shown(provider: Provider) -> None:
@@ -303,15 +306,120 @@ async def test_one_planner_call_for_items_that_start_at_the_same_moment() -> Non
     assert all(result["verdict"]["details"]["steps"] == STEPS for result in results)
 
 
-async def test_a_planner_that_fails_leaves_the_next_in_line_to_try() -> None:
-    plan = iter([RuntimeError("down"), PLAN])
-    model = ScriptedModel(script=lambda metadata, _: next(plan) if metadata["role"] == "planner" else "4")
+async def test_a_planner_that_fails_for_good_is_asked_once() -> None:
+    # Whichever item asks, the planner is asked the same: each of thousands would pay for the same failure.
+    model = ScriptedModel(script=lambda metadata, _: "No list." if metadata["role"] == "planner" else "4")
     graph = geval.build(models={"*": model}, samples=1).compile()
     tasks: list[Any] = [{"task": SCORE_TASK}] * 3
     with keep_steps_in():
         results = await graph.abatch(tasks, return_exceptions=True)
-    assert [isinstance(result, Exception) for result in results] == [True, False, False]
-    assert len(planned(model)) == 2
+        later = (await graph.abatch(tasks[:1], return_exceptions=True))[0]
+    assert len(planned(model)) == 2, "the call and its repair"
+    errors = [*results, later]
+    assert all(isinstance(error, ReplyError) and "planner, round 0" in str(error) for error in errors)
+    assert len(set(map(str, errors))) == 1
+    assert sum(error.turn is not None for error in errors) == 1, "the call is paid for by one item"
+
+
+async def test_a_planner_that_a_provider_refuses_is_asked_once() -> None:
+    model = ScriptedModel(script={"planner": [RuntimeError("down"), PLAN], "scorer": ["4"] * 3})
+    graph = geval.build(models={"*": model}, samples=1).compile()
+    tasks: list[Any] = [{"task": SCORE_TASK}] * 3
+    with keep_steps_in():
+        results = await graph.abatch(tasks, return_exceptions=True)
+    assert all(isinstance(result, ModelCallError) and "down" in str(result) for result in results)
+    with keep_steps_in():
+        again = await graph.ainvoke(tasks[0])
+    assert again["verdict"]["details"]["steps"] == STEPS, "another run asks again"
+
+
+@pytest.mark.parametrize("error", [StoppedError("The budget is spent."), TransientCallError("busy")])
+async def test_a_planner_that_fails_for_now_leaves_the_next_in_line_to_try(error: Exception) -> None:
+    steps = PlannedSteps(aspect="fluency", model="m", key="k", steps=("Read.",))
+    outcomes: Iterator[Exception | PlannedSteps] = iter([error, steps])
+
+    async def write() -> PlannedSteps:
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    cache = EvaluationStepsCache()
+    found = await asyncio.gather(*(cache.steps("k", write) for _ in range(3)), return_exceptions=True)
+    assert found == [error, ("Read.",), ("Read.",)]
+
+
+def test_a_planner_that_failed_is_asked_again_when_the_run_is_resumed(tmp_path: Path) -> None:
+    data, out = items(tmp_path, 4), tmp_path / "out"
+    bad = ScriptedModel(script=lambda metadata, _: "No list." if metadata["role"] == "planner" else "4")
+    options: dict[str, Any] = {"settings": {"samples": 2}, "out": out, "aspects": ["fluency"]}
+    failed = evaluate("geval", data, models={"*": bad}, **options)
+    assert [result.status for result in failed.results] == ["failed"] * 4
+    assert len(planned(bad)) == len(bad.calls) == 2
+    good = ScriptedModel(script=scripted)
+    resumed = evaluate("geval", data, models={"*": good}, **options)
+    assert [result.status for result in resumed.results] == ["ok"] * 4
+    assert len(planned(good)) == 1
+
+
+# Held to the scale
+
+
+LOCAL = "openai:smollm2"
+WHITE = Text("4 \n", top=({"4": 0.5, "5": 0.3, " 3": 0.1, "The": 0.1},))
+
+
+def test_a_rating_is_held_to_the_scale_where_the_provider_takes_that(provider: Provider) -> None:
+    provider.play(by=lambda request: PLAN if "Write the evaluation steps" in request.user else WHITE)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(loopback_wire, "_openai_schema_problem", lambda _: None)
+        verdict, _ = run(models={"*": LOCAL})
+    planner, scorer = (request.body.get("response_format") for request in provider.requests)
+    assert planner is None
+    assert scorer is not None
+    assert scorer["json_schema"]["schema"] == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
+    assert verdict.score == pytest.approx((4 * 0.5 + 5 * 0.3 + 3 * 0.1) / 0.9), (
+        "the first token counts, as ever"
+    )
+    assert verdict.warnings == ()
+
+
+@pytest.mark.parametrize("weighting", ["logprobs", "sampling"])
+def test_a_provider_that_takes_no_list_of_ratings_is_asked_in_words(
+    provider: Provider, weighting: str
+) -> None:
+    provider.play(by=plays)
+    graph = geval.build(models={"*": LOCAL}, weighting=weighting, samples=2, steps=STEPS).compile()
+    verdicts = [Verdict.of(graph.invoke({"task": SCORE_TASK})) for _ in range(2)]
+    asked = ["response_format" in request.body for request in provider.requests]
+    assert asked == [True, False, False], "refused once, and not sent again"
+    told = "openai:smollm2 takes no list of ratings to choose from: ratings were asked for in words"
+    assert [verdict.warnings for verdict in verdicts] == [(told,), (told,)]
+
+
+def test_a_refusal_for_another_reason_is_no_refusal_of_the_list(provider: Provider) -> None:
+    provider.play(by=lambda _: Failure(400, "The prompt is empty."))
+    graph = geval.build(models={"*": LOCAL}, steps=STEPS).compile()
+    with pytest.raises(ModelCallError, match="The prompt is empty"):
+        graph.invoke({"task": SCORE_TASK})
+    provider.play(by=plays)
+    graph.invoke({"task": SCORE_TASK})
+    assert "response_format" in provider.requests[2].body
+
+
+@pytest.mark.parametrize("reply", ["4", " 4"])
+def test_a_whole_rating_that_hit_the_length_limit_is_complete(provider: Provider, reply: str) -> None:
+    provider.play(Text(reply, finish="length", top=({reply: 0.75, "2": 0.25},)))
+    verdict, _ = run(models={"*": f"{OPENAI}?max_tokens=1"}, steps=STEPS)
+    assert (verdict.score, verdict.calls, verdict.warnings) == (3.5, 1, ())
+
+
+@pytest.mark.parametrize("models", [{"*": f"{OPENAI}?temperature=0"}, {"*": OPENAI}])
+def test_samples_at_temperature_0_are_warned_of(provider: Provider, models: dict[str, str]) -> None:
+    provider.play(by=lambda _: "4")
+    settings: dict[str, Any] = {} if "?" in models["*"] else {"temperature": 0}
+    verdict, _ = run(models=models, steps=STEPS, weighting="sampling", samples=3, **settings)
+    assert [told for told in verdict.warnings if "temperature 0: its samples are all alike" in told]
 
 
 def test_other_criteria_under_the_same_name_have_steps_of_their_own() -> None:

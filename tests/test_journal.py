@@ -191,7 +191,7 @@ async def test_a_summary_says_what_was_spent_by_model_and_by_run(where: str) -> 
     await other.close()
 
     summary = summarize(where)
-    assert summary.version == 1
+    assert summary.version == 2
     assert summary.bytes > 0
     assert {name: (spent.calls, spent.cost_usd) for name, spent in summary.by_model.items()} == {
         "large": (1, None),

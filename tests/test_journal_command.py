@@ -38,7 +38,7 @@ def _shown(*arguments: str) -> str:
 
 def test_a_folders_journal_is_shown_with_what_each_model_and_run_spent(folder: Path) -> None:
     shown = _shown(str(folder))
-    assert "version 1" in shown
+    assert "version 2" in shown
     assert "2 calls, 2 replies cached" in " ".join(shown.split())
     for words in (["small", "1", "100", "40", "20", "$0.2500"], ["cd34", "1", "100", "40", "20", "unknown"]):
         assert any([cell for cell in line.split() if cell != "│"] == words for line in shown.splitlines())

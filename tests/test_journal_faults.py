@@ -96,7 +96,7 @@ async def test_a_journal_of_another_version_is_refused(file: Path) -> None:
         database.execute("UPDATE jurygraph_journal SET version = 99")
     database.close()
     with pytest.raises(
-        ValueError, match=r"journal.sqlite: made by version 99 .* reads 1\. Use the jurygraph"
+        ValueError, match=r"journal.sqlite: made by version 99 .* reads 1 and 2\. Use the jurygraph"
     ):
         await Journal.open(file, run="a")
     with pytest.raises(ValueError, match="made by version 99"):

@@ -16,7 +16,10 @@ from jurygraph.graphs.side_by_side import threads_side_by_side
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError, Verdict
 from jurygraph.state.settings import SingleSettings
+from langchain_core.callbacks import AsyncCallbackHandler
+from langgraph._internal._runnable import RunnableSeq
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.pregel._read import ChannelRead
 from pydantic import Field
 
 from .test_contract import CASES, task, worst_script
@@ -342,3 +345,33 @@ def test_a_fork_at_a_node_that_does_not_exist_is_refused() -> None:
     graph.invoke({"task": task("compare")}, thread())
     with pytest.raises(Exception, match="jury"):
         graph.update_state(thread(), {"warnings": ["Edited."]}, as_node="jury")
+
+
+async def test_what_langgraph_does_for_observers_is_left_out_where_there_are_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Names(AsyncCallbackHandler):
+        def __init__(self) -> None:
+            self.runs: Counter[str] = Counter()
+
+        async def on_chain_start(self, *_: Any, name: str = "", **__: Any) -> None:
+            self.runs[name] += 1
+
+    def for_observers(*_: Any, **__: Any) -> Any:
+        raise AssertionError(
+            "LangGraph's own way was taken: what it keeps private is not as expected any more"
+        )
+
+    observed, names = debate.build(n=1).compile(), Names()
+    told = await observed.ainvoke({"task": task("score")}, {"callbacks": [names]})
+    assert names.runs >= Counter(
+        {
+            **{"prepare": 1, "commander": 3, "scorer": 2, "critic": 1, "conclude": 1},
+            **{"after_commander": 3, "after_scorer": 2, "after_critic": 1},
+        }
+    )
+    # What runs a node with its writers, and what copies the whole state for a router.
+    monkeypatch.setattr(RunnableSeq, "ainvoke", for_observers)
+    monkeypatch.setattr(ChannelRead, "do_read", for_observers)
+    alone = await debate.build(n=1).compile().ainvoke({"task": task("score")})
+    assert ids(alone["transcript"]) == ids(told["transcript"])

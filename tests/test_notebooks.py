@@ -128,7 +128,7 @@ def test_personas_are_compared(quickstart: NotebookNode) -> None:
 
 def test_who_decides_where_they_do_not_agree(quickstart: NotebookNode) -> None:
     assert re.search(r"tie_breaker gives [1-5]", said(quickstart, "tie"))
-    assert re.search(r"do not agree.*Scores so far: \[[1-5]", said(quickstart, "human"))
+    assert re.search(r"(?s)do not agree.*Scores so far: \[[1-5]", said(quickstart, "human"))
     assert "score 2, decided by: human" in said(quickstart, "resumed")
 
 
@@ -171,3 +171,36 @@ def test_what_debates_did_and_what_rounds_are_worth(trust: NotebookNode) -> None
 
 def test_a_replay_calls_nobody(trust: NotebookNode) -> None:
     assert said(trust, "replay").startswith("0 calls,")
+
+
+def test_the_tour_shows_every_protocol_and_draws(run_once: Callable[[Path], NotebookNode]) -> None:
+    tour = run_once(FOLDER / "protocols.ipynb")
+    told = said(tour, "rate") + said(tour, "compare")
+    names = [
+        "single",
+        "debate",
+        "multiagent",
+        "chateval",
+        "ensemble",
+        "geval",
+        "baseline",
+        "faireval",
+        "more",
+        "samre",
+        "calibrated",
+    ]
+    assert [name for name in names if name not in told] == []
+    assert "summarizer" in said(tour, "chateval")
+    assert "juror" in said(tour, "samre")
+
+
+def test_a_text_is_refined(run_once: Callable[[Path], NotebookNode]) -> None:
+    refinement = run_once(FOLDER / "refinement.ipynb")
+    assert re.search(r"told: The score is .*good_enough -> .*opened in 1932", said(refinement, "refined"))
+    assert re.search(r"\[\d(\.\d)?\] The Varnow footbridge", said(refinement, "inside"))
+
+
+def test_a_split_panel_asks_a_person(run_once: Callable[[Path], NotebookNode]) -> None:
+    panel = run_once(FOLDER / "mixed-panel.ipynb")
+    assert "split" in said(panel, "pause")
+    assert "winner: 1, decided by human: It says how long." in said(panel, "decide")

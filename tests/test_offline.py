@@ -562,6 +562,9 @@ def broken_form(text: str) -> str:
     return text.replace(". ", ",, ").replace(" a ", " the a ").rstrip(".")
 
 
+BEES = ("Do you like bees?\nYes, I have two hives.", "Honey bees dance to tell where nectar is.")
+
+
 class TestDamage:
     @pytest.mark.parametrize(
         ("damage", "aspect"),
@@ -592,10 +595,7 @@ class TestDamage:
         assert circuit_breaker["consistency"] > circuit_breaker["fluency"]
 
     def test_a_reply_that_uses_the_fact_is_more_grounded(self) -> None:
-        history, fact = (
-            "Do you like bees?\nYes, I have two hives.",
-            "Honey bees dance to tell where nectar is.",
-        )
+        history, fact = BEES
         uses = score(
             "Did you know that honey bees dance to tell where nectar is?", "groundedness", history, fact
         )
@@ -603,10 +603,7 @@ class TestDamage:
         assert uses > ignores + 200
 
     def test_a_question_with_substance_engages_more_than_a_stock_phrase(self) -> None:
-        history, fact = (
-            "Do you like bees?\nYes, I have two hives.",
-            "Honey bees dance to tell where nectar is.",
-        )
+        history, fact = BEES
         asks = score(
             "Two hives! Did you know that honey bees dance to tell where nectar is?",
             "engagingness",
@@ -614,6 +611,14 @@ class TestDamage:
             fact,
         )
         assert asks > score("I agree. I don't know.", "engagingness", history, fact) + 200
+
+
+def measured(name: str, good: str, bad: str, source: str, fact: str | None = None) -> list[Any]:
+    """What a measure says of two texts."""
+    known = None if fact is None else profile(fact)
+    found = [MEASURES[name](Case(profile(text), profile(source), known)) for text in (good, bad)]
+    assert None not in found
+    return found
 
 
 class TestMeasures:
@@ -668,11 +673,7 @@ class TestMeasures:
 
     @pytest.mark.parametrize(("name", "good", "bad"), PAIRS, ids=[name for name, *_ in PAIRS])
     def test_it_tells_good_from_bad(self, name: str, good: str, bad: str) -> None:
-        better, worse = (
-            MEASURES[name](Case(profile(text), profile(self.SOURCE), fact=None)) for text in (good, bad)
-        )
-        assert better is not None
-        assert worse is not None
+        better, worse = measured(name, good, bad, self.SOURCE)
         assert 0 <= worse.quality < better.quality <= 1
         assert better.words != worse.words
 
@@ -688,23 +689,13 @@ class TestMeasures:
 
     @pytest.mark.parametrize(("name", "good", "bad"), REPLIES, ids=[name for name, *_ in REPLIES])
     def test_it_tells_good_from_bad_replies(self, name: str, good: str, bad: str) -> None:
-        better, worse = (
-            MEASURES[name](Case(profile(text), profile(self.HISTORY), profile(self.FACT)))
-            for text in (good, bad)
-        )
-        assert better is not None
-        assert worse is not None
+        better, worse = measured(name, good, bad, self.HISTORY, self.FACT)
         assert worse.quality < better.quality
 
     @pytest.mark.parametrize("name", [witness.name for witness in ASPECTS["answers"]])
     def test_it_tells_good_from_bad_answers(self, name: str) -> None:
         bad = "I am sorry, I do not know the the way. Bees fly. Bees fly. Bees fly. Bees"
-        reference = profile("Landmarks, the sun and smell.")
-        better, worse = (
-            MEASURES[name](Case(profile(text), profile(QUESTION), reference)) for text in (ANSWERS[0], bad)
-        )
-        assert better is not None
-        assert worse is not None
+        better, worse = measured(name, ANSWERS[0], bad, QUESTION, "Landmarks, the sun and smell.")
         assert worse.quality < better.quality
 
     def test_every_measure_is_tried_here(self) -> None:
@@ -712,32 +703,33 @@ class TestMeasures:
         assert tried == set(MEASURES)
 
 
+def both_orders() -> tuple[list[Section], list[Section]]:
+    question, first, second = sections_of("compare")
+    swapped = [question, Section("answer 1", second.text), Section("answer 2", first.text)]
+    return [question, first, second], swapped
+
+
 class TestComparison:
     @pytest.mark.parametrize("role", VALUED)
     def test_swapping_the_answers_swaps_the_scores(self, role: str) -> None:
-        question, first, second = sections_of("compare")
-        swapped = [question, Section("answer 1", second.text), Section("answer 2", first.text)]
-        one = respond(metadata(role, "compare", "pair", last_value=(7.0, 6.0)), [question, first, second])[
-            0
-        ].values
+        given, swapped = both_orders()
+        one = respond(metadata(role, "compare", "pair", last_value=(7.0, 6.0)), given)[0].values
         other = respond(metadata(role, "compare", "pair", last_value=(6.0, 7.0)), swapped)[0].values
         assert one == other[::-1]
         assert one[0] > one[1]
 
     @pytest.mark.parametrize("role", ["judge", "juror", "referee"])
     def test_votes_and_objections_side_with_the_better_answer_in_either_place(self, role: str) -> None:
-        question, first, second = sections_of("compare")
-        swapped = [question, Section("answer 1", second.text), Section("answer 2", first.text)]
+        given, swapped = both_orders()
         critique = metadata("critic", "compare", "critique", last_value=(5.0, 5.0))
-        for sections, better in (([question, first, second], "1"), (swapped, "2")):
+        for sections, better in ((given, "1"), (swapped, "2")):
             assert respond(metadata(role, "compare", "vote"), sections)[0].winner == better
             assert f"too hard on answer {better}" in respond(critique, sections)[0].prose
 
     def test_a_debate_over_swapped_answers_is_the_same_debate(self) -> None:
-        question, first, second = sections_of("compare")
-        swapped = [question, Section("answer 1", second.text), Section("answer 2", first.text)]
+        given, swapped = both_orders()
         for persona in THRESHOLDS_BY_PERSONA:
-            scores, objections = debate([question, first, second], persona)
+            scores, objections = debate(given, persona)
             mirrored, answers = debate(swapped, persona)
             assert [pair[::-1] for pair in mirrored] == scores
             assert [bool(o) for o in answers] == [bool(o) for o in objections]

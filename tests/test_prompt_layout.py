@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal, get_args, get_origin
+from types import ModuleType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
@@ -59,6 +59,8 @@ def choices(annotation: Any) -> tuple[Any, ...]:
     """The values that a setting can have, where they can be listed."""
     if annotation is bool:
         return (True, False)
+    if get_origin(annotation) in (Union, UnionType):
+        return tuple(value for part in get_args(annotation) for value in choices(part))
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 

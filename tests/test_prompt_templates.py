@@ -44,6 +44,11 @@ def test_a_run_can_bring_its_own_templates(tmp_path: Path) -> None:
     assert "Du bewertest one score for consistency." in model.calls[0].prompt
 
 
+def test_every_bundled_template_can_be_read() -> None:
+    # Those of a user's folder are checked when it is loaded, and these here.
+    Prompts.bundled().check()
+
+
 def test_another_wording_has_another_digest(tmp_path: Path) -> None:
     folder = template(tmp_path, "debate/critic_plain", "Anders.")
     bundled, own = Prompts.bundled(), Prompts.load(str(folder))
@@ -61,6 +66,15 @@ def test_another_wording_has_another_digest(tmp_path: Path) -> None:
 def test_a_bad_folder_is_told_before_any_call(tmp_path: Path, name: str, text: str, fault: str) -> None:
     with pytest.raises(UsageError, match=fault):
         Prompts.load(str(template(tmp_path, name, text)))
+
+
+def test_a_graph_is_not_built_with_a_bad_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such folder"):
+        debate.build(prompts="promts")
+    with pytest.raises(UsageError, match="no template is called debate/critic_gentle"):
+        find_protocol("repeated").build(
+            inner={"prompts": str(template(tmp_path, "debate/critic_gentle", "x"))}
+        )
 
 
 def test_an_empty_folder_replaces_nothing_and_says_so(tmp_path: Path) -> None:

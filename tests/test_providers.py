@@ -28,6 +28,7 @@ from .loopback_debate import OPENAI, SCORE_TASK, Debaters, google, run
 from .processes import until
 
 PROVIDERS = ["openai", "google"]
+LIMIT = {"max_completion_tokens": 2048}
 USAGE = Usage(input=100, cached=40, output=20, reasoning=5)
 
 
@@ -60,7 +61,7 @@ def test_openai_is_asked_for_a_strict_schema_at_temperature_0(provider: Provider
     assert wanted["type"] == "json_schema"
     assert wanted["json_schema"]["strict"] is True
     assert list(wanted["json_schema"]["schema"]["properties"]) == ["reasoning", "score"]
-    assert first == {"temperature": 0.0}
+    assert first == {"temperature": 0.0, **LIMIT}
     assert list(second["response_format"]["json_schema"]["schema"]["properties"]) == ["feedback", "no_issue"]
     assert provider.requests[0].headers["authorization"] == "Bearer test-key"
 
@@ -71,6 +72,7 @@ def test_gemini_is_asked_for_json_at_temperature_0(provider: Provider) -> None:
     sent = provider.requests[0].parameters
     assert provider.models == ["gemini-2.0-flash"] * 2
     assert list(sent.pop("responseJsonSchema")["properties"]) == ["reasoning", "score"]
+    assert sent.pop("maxOutputTokens") == LIMIT["max_completion_tokens"]
     assert sent == {"temperature": 0.0, "candidateCount": 1, "responseMimeType": "application/json"}
 
 
@@ -136,7 +138,7 @@ def test_whose_length_limit_counts(provider: Provider, kind: str, field: str) ->
 def test_a_models_own_parameters_are_sent(provider: Provider) -> None:
     provider.play(by=Debaters())
     run("async", models={"*": f"{OPENAI}?top_p=0.5&seed=7"}, structured="off")
-    assert provider.requests[0].parameters == {"temperature": 0.0, "top_p": 0.5, "seed": 7}
+    assert provider.requests[0].parameters == {"temperature": 0.0, "top_p": 0.5, "seed": 7, **LIMIT}
 
 
 async def test_a_runs_context_sets_the_temperature(provider: Provider) -> None:
@@ -166,7 +168,7 @@ def test_a_chat_models_temperature_changes_only_on_purpose(
 def test_a_chat_model_without_a_temperature_stays_without(provider: Provider) -> None:
     provider.play(by=Debaters())
     run("sync", models={"*": chat_of("openai", provider)}, structured="off")
-    assert provider.requests[0].parameters == {}
+    assert provider.requests[0].parameters == LIMIT
 
 
 @pytest.mark.parametrize(
@@ -382,7 +384,7 @@ def test_several_rejected_parameters_are_dropped_one_by_one(provider: Provider) 
     debaters = Debaters((4,))
     provider.play(by=by)
     verdict, _ = run("async", models={"*": OPENAI})
-    assert [sorted(request.parameters) for request in provider.requests] == [
+    assert [sorted(request.parameters.keys() - LIMIT) for request in provider.requests] == [
         ["response_format", "temperature"],
         ["response_format"],
         ["tool_choice", "tools"],

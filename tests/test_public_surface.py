@@ -13,9 +13,11 @@ import jurygraph.state
 import pytest
 
 SURFACE = {
-    "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict",
+    "jurygraph": "Aspect CompareTask JurygraphError ReplyError ScoreTask UsageError Verdict "
+    "create_async_judge create_judge",
     "jurygraph.eval": (
-        "Dataset Evaluation Result Study Sweep aevaluate agreement asweep evaluate load_dataset measure sweep"
+        "Dataset Evaluation Ray Result Study Sweep aevaluate agreement asweep check evaluate load_dataset measure "
+        "merge sweep"
     ),
     "jurygraph.nodes.replies": (
         "LONGEST_READ_WHOLE ReplyError Shown contains_no_issue declares_no_issue read_pair read_score read_vote"

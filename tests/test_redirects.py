@@ -43,10 +43,7 @@ async def loaded(kind: str, provider: Provider | HTTPServer) -> AsyncIterator[Lo
     if kind == "object":
         yield resolver.wrap(
             ChatOpenAI(
-                model="gpt-4o-mini",
-                api_key=SecretStr("test-key"),
-                base_url=f"{url}/v1",
-                max_retries=0,
+                model="gpt-4o-mini", api_key=SecretStr("test-key"), base_url=f"{url}/v1", max_retries=0
             )
         )
         return

@@ -163,7 +163,12 @@ TASKS: dict[str, dict[str, Any]] = {
     },
 }
 KINDS_OF = {"score": ("score", "critique"), "compare": ("pair", "vote", "critique")}
-CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
+CASES = [
+    (name, kind)
+    for name, module in protocols().items()
+    for kind in module.protocol.kinds
+    if not module.protocol.pauses_for_person(module.protocol.settings())
+]
 
 
 def judge(remark: str, *, structured: bool) -> ScriptedModel:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from types import ModuleType
 from typing import Any
 
 import pytest
-from jurygraph.graphs import chateval, debate, single
+from jurygraph.graphs import baseline, chateval, debate, ensemble, geval, more, samre, single
+from jurygraph.nodes.courtroom_schemas import TotalSchema, TotalsSchema
+from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, Verdict
+from langchain_core.messages import AIMessage
 
 from .loopback import Answer, Provider, Request, Text
-from .loopback_debate import OPENAI, SCORE_TASK
+from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK
 
 LOOP = "The bridge opened. " * 50
 
@@ -30,7 +35,10 @@ def test_after_a_cut_off_the_value_alone_is_asked_for_and_the_loop_is_not_resent
     assert list(again.schema["properties"]) == again.schema["required"] == ["score"]
     assert LOOP not in str(again.body)
     assert len(str(again.body)) < len(str(first.body)) + 1000
-    assert [role for role, _ in again.messages] == ["system", "user", "assistant", "user"]
+    # Nothing stands for the reply either: small models repeat whatever does.
+    assert [role for role, _ in again.messages] == ["system", "user"]
+    assert again.messages[1][1].startswith(first.messages[1][1])
+    assert "cut off before its end" in again.messages[1][1]
 
 
 def test_in_words_too_the_loop_is_not_resent(provider: Provider) -> None:
@@ -38,6 +46,89 @@ def test_in_words_too_the_loop_is_not_resent(provider: Provider) -> None:
     assert judged(structured="off").score == 4
     assert LOOP not in str(provider.requests[1].body)
     assert "Score: <number>" in provider.requests[1].messages[-1][1]
+
+
+@pytest.mark.parametrize("way", ["structured", "words"])
+@pytest.mark.parametrize(
+    ("graph", "settings", "role"),
+    [
+        (single, {}, "scorer"),
+        (debate, {}, "critic"),
+        (baseline, {}, "judge"),
+        (more, {"aggregate": "best"}, "judge"),
+        (samre, {}, "juror"),
+        (ensemble, {"position_calibration": False}, "referee_1"),
+    ],
+)
+def test_no_form_asks_for_reasons_again_after_a_cut_off(
+    graph: ModuleType, settings: dict[str, Any], role: str, way: str
+) -> None:
+    kind = "score" if graph in (single, debate) else "compare"
+    answers: dict[str, Any] = dict.fromkeys(TotalsSchema(6, 120).schema()["required"][1:], 10)
+    answers |= dict.fromkeys(TotalSchema(6, 120).schema()["required"][1:], 10)
+    answers |= {"score": 4, "score_1": 8, "score_2": 6, "winner": "1", "no_issue": True, "feedback": "Fine."}
+    # The totals of 6 to 120 and the scores of 1 to 10 have these numbers in common.
+    texts = {"vote": "Vote: 1", "critique": "NO ISSUE", "pair": "Score of answer 1: 8\nScore of answer 2: 6"}
+    texts["score"] = "Score: 4" if kind == "score" else "Score: 60"
+
+    def speak(metadata: Any, prompt: str) -> Any:
+        asked = metadata["agent"].startswith(role)
+        if asked and not metadata["repair"]:
+            return AIMessage(LOOP, response_metadata={"finish_reason": "length"})
+        form = metadata["form"]
+        if form == "text":
+            return "I defend it."
+        return answers if way == "structured" else texts[form]
+
+    model = ScriptedModel(script=speak)
+    built = graph.build(models={"*": model}, structured="auto" if way == "structured" else "off", **settings)
+    built.compile().invoke({"task": SCORE_TASK if kind == "score" else COMPARE_TASK})
+    again = [call for call in model.calls if call.metadata["repair"]]
+    assert again
+    for call in again:
+        asked = call.prompt.rpartition("too long and was cut off")[2]
+        assert LOOP not in call.prompt
+        assert "leave out every reason" in asked
+        assert not re.search("reasons? (?:first|step)|`reasoning`|because|why", asked, re.IGNORECASE), asked
+
+
+def test_after_a_cut_off_reasons_are_not_asked_for_by_a_later_repair_either(provider: Provider) -> None:
+    provider.play(Text('{"reasoning": "' + LOOP, finish="length"), {"score": 9}, {"score": 4})
+    assert judged(repair=2).score == 4
+    schema = provider.requests[2].schema
+    assert schema is not None
+    assert list(schema["properties"]) == ["score"]
+    assert LOOP not in str(provider.requests[2].body)
+
+
+def test_a_speech_that_runs_on_is_asked_for_as_bounded_json(provider: Provider) -> None:
+    def answer(request: Request) -> Answer:
+        if request.schema is None:
+            return Text(LOOP, finish="length")
+        fields = request.schema["properties"]
+        return {"text": "Mine is exact."} if "text" in fields else dict.fromkeys(fields, 10)
+
+    provider.play(by=answer)
+    outcome = (
+        more.build(models={"*": OPENAI}, advocates=1, aggregate="concat")
+        .compile()
+        .invoke({"task": COMPARE_TASK})
+    )
+    said = [turn["content"] for turn in outcome["transcript"] if turn["role"] == "advocate"]
+    assert said == ["Mine is exact."] * 2
+    assert outcome["verdict"]["winner"] == "tie"
+
+
+def test_steps_that_run_on_are_asked_for_as_bounded_json(provider: Provider) -> None:
+    steps = ["Read both texts.", "Look for what\nis missing."]
+    provider.play(Text(LOOP, finish="length"), {"steps": steps}, Text("4"))
+    outcome = (
+        geval.build(models={"*": OPENAI}, weighting="sampling", samples=1)
+        .compile()
+        .invoke({"task": SCORE_TASK})
+    )
+    assert outcome["transcript"][0]["content"] == "1. Read both texts.\n2. Look for what is missing."
+    assert outcome["verdict"]["score"] == 4
 
 
 def test_a_reply_that_cannot_be_read_for_another_reason_is_sent_back(provider: Provider) -> None:
@@ -53,16 +144,17 @@ def test_a_critique_keeps_its_words(provider: Provider) -> None:
     def by(request: Request) -> Answer:
         if request.form == "score_reply":
             return {"reasoning": "Level.", "score": 4}
-        if len(request.messages) == 2:
+        if "cut off before its end" not in request.messages[1][1]:
             return Text('{"feedback": "' + LOOP, finish="length")
         return {"feedback": "Nothing to add.", "no_issue": True}
 
     provider.play(by=by)
-    verdict = Verdict.of(debate.build(models={"*": OPENAI}).compile().invoke({"task": SCORE_TASK}))
+    verdict = Verdict.of(debate.build(models={"*": "openai:qwen3"}).compile().invoke({"task": SCORE_TASK}))
     assert verdict.stop_reason == "no_issue"
     schema = provider.requests[-1].schema
     assert schema is not None
     assert list(schema["properties"]) == ["feedback", "no_issue"]
+    assert schema["properties"]["feedback"]["maxLength"] == 500
 
 
 def test_a_second_cut_off_is_no_verdict(provider: Provider) -> None:

@@ -15,6 +15,8 @@ from jurygraph.eval.analysis import Comparison, Leaderboard, Study
 from jurygraph.eval.cli import report as report_command
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.report import debates
+from jurygraph.eval.report.chart_style import themed_svg
+from jurygraph.eval.report.charts import numbers_of, pictures
 from jurygraph.eval.report.debates import Debates, ReportedRun, run_folders
 from jurygraph.eval.report.headline import answers, headline
 from jurygraph.eval.report.labels import config_hash
@@ -111,6 +113,42 @@ def test_blocks_fill_up_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.
         found = row(index, number)
         held = transcripts[found["block"]][found["place"]]
         assert held["transcript"][0]["content"].startswith(f"word {number} ")
+
+
+def test_of_more_verdicts_than_a_page_is_to_have_those_worth_reading_are_chosen(tmp_path: Path) -> None:
+    dull = [debate(f"i{number}", score_by_round=(3.0,)) for number in range(60)]
+    dull[50] = failed("i50", aspect="coherence")
+    dull[30] = debate("i30", human=1.0, score_by_round=(3.0,))
+    dull[40] = debate("i40", score_by_round=(5.0, 3.0))
+    folder = write_run(tmp_path / "run", dull)
+    manifest = json.loads((folder / "run.json").read_text())
+
+    def page(most: int | None) -> tuple[str, list[str]]:
+        made = Debates(run_folders([(folder, manifest)]), most)
+        write_page(compose(study(), "spearman", "title"), made, tmp_path / "page.html")
+        text = (tmp_path / "page.html").read_text()
+        index = json.loads(text.partition('id="index">')[2].partition("</script>")[0])
+        assert len(made) == len(index["rows"]["item"])
+        return text, [index["items"]["id"][item] for item in index["rows"]["item"]]
+
+    text, shown = page(4)
+    assert shown == ["i0", "i30", "i40", "i50"]  # in the order of the run
+    assert "4 of 60 verdicts are on this page" in text
+    assert "The other 56 are in the folders" in text
+    text, shown = page(None)
+    assert len(shown) == 60
+    assert "are on this page" not in text
+
+
+def test_long_debates_leave_room_for_fewer_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debates, "_MOST_DEBATES", 20_000)
+    results = [debate(f"i{number}", words="word " * 200, human=1.0 + number % 5) for number in range(40)]
+    folder = write_run(tmp_path / "run", results)
+    index, transcripts, _ = read(folder)
+    assert 5 < len(index["rows"]["item"]) < 20
+    assert sum(len(json.dumps(block)) for block in transcripts) < 21_000
+    found = Debates(run_folders([(folder, json.loads((folder / "run.json").read_text()))]), 40)
+    assert len(found) == 40  # asked for
 
 
 def test_two_runs_on_the_same_data_share_items_and_texts(tmp_path: Path) -> None:
@@ -279,8 +317,25 @@ def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: P
         (["--base", "nobody"], "nobody"),
         (["/nowhere"], "/nowhere: holds no run"),
         (["--csv", "x.csv"], "--csv x.csv names a file"),
+        (["--figures", __file__], "names a file"),
+        (["--latex", "/"], "--latex / is a folder"),
+        (["--markdown", f"{__file__}/r.md"], "is a file, so that nothing can be written in it"),
+        (["--table", "leaderboard,wits"], "there is no table wits; tables are leaderboard, agreement,"),
+        (["--table", " ,"], "no table is named"),
     ],
-    ids=["metric", "confidence", "open", "base", "folder", "csv"],
+    ids=[
+        "metric",
+        "confidence",
+        "open",
+        "base",
+        "folder",
+        "csv",
+        "figures",
+        "latex",
+        "markdown",
+        "table",
+        "none",
+    ],
 )
 def test_bad_input_is_told(demo: Path, arguments: Sequence[str], told: str) -> None:
     done = invoke(demo, *arguments)
@@ -291,18 +346,40 @@ def test_bad_input_is_told(demo: Path, arguments: Sequence[str], told: str) -> N
 def test_tables_of_two_reports_are_not_mixed_in_one_folder(demo: Path, tmp_path: Path) -> None:
     folder, page = tmp_path / "csv", tmp_path / "r.md"
     folder.mkdir()
-    old = folder / "01-another.csv"
+    old = folder / "agreement-wit.csv"
     old.write_text("judge\n")
     (folder / "mine.csv").write_text("not ours\n")
     done = invoke(demo, "--csv", folder, "--markdown", page)
     assert isinstance(done.exception, JurygraphError)
-    assert "01-another.csv" in str(done.exception)
-    assert sorted(path.name for path in folder.iterdir()) == ["01-another.csv", "mine.csv"]
+    assert "agreement-wit.csv" in str(done.exception)
+    assert sorted(path.name for path in folder.iterdir()) == ["agreement-wit.csv", "mine.csv"]
     assert not page.exists()
     old.unlink()
     for _ in range(2):
         assert invoke(demo, "--csv", folder).exit_code == 0
     assert len(list(folder.glob("*.csv"))) > 5
+
+
+def test_tables_are_chosen_by_name(demo: Path, tmp_path: Path) -> None:
+    latex, folder = tmp_path / "t.tex", tmp_path / "csv"
+    done = invoke(demo, "--table", "cost,agreement", "--latex", latex, "--csv", folder)
+    assert done.exit_code == 0, done.output
+    assert "Cost per judgement" in done.output
+    assert "difference vs." not in done.output
+    labels = re.findall(r"\\label\{tab:([a-z-]+)\}", latex.read_text())
+    assert labels[0] == "cost"
+    assert {label.partition("-")[0] for label in labels} == {"cost", "agreement"}
+    assert {f"{label}.csv" for label in labels} == {path.name for path in folder.iterdir()}
+
+
+def test_a_judge_has_one_colour_in_all_charts() -> None:
+    made = study()
+    numbers = numbers_of(made)
+    assert list(numbers) == [judge.label for judge in made.judges]
+    drawn = [themed_svg(one.figure, one.title, one.description) for one in pictures(made)]
+    assert len(drawn) == 2
+    for label, number in numbers.items():
+        assert all(f"--series-{number + 1}," in svg for svg in drawn if f">{label}<" in svg), label
 
 
 def test_figures_without_their_package_are_refused_before_anything_is_written(
@@ -319,7 +396,7 @@ def test_an_empty_run_and_one_that_failed_wholly_have_reports(tmp_path: Path) ->
     done = invoke(wholly, "--html", tmp_path / "failed.html")
     assert done.exit_code == 0, done.output
     assert "wrote" in done.output
-    assert "2 debates" in done.output
+    assert "2 verdicts" in done.output
     empty = write_run(
         tmp_path / "empty", [], signatures={"debate": "protocol:debate"}, protocols={"debate": {}}
     )

@@ -118,6 +118,6 @@ def test_each_dataset_has_its_claim() -> None:
         ),
     )
     assert headline(both, "spearman") == (
-        "wit: debate agrees best with humans; "
+        "wit: debate agrees best with humans\n"
         "wag: debate (wag), the only judge, agrees with humans significantly better than chance"
     )

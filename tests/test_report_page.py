@@ -127,7 +127,7 @@ def test_it_asks_for_nothing_and_says_what_it_must(opened: Any) -> None:
     policy = it.page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    expect(it.page.locator("#count")).to_have_text(f"{MANY + 8:,} debates")
+    expect(it.page.locator("#count")).to_have_text(f"{MANY + 8:,} verdicts")
 
 
 def test_the_farthest_from_people_come_first_and_other_orders_can_be_chosen(opened: Any) -> None:
@@ -150,19 +150,19 @@ def test_filters_narrow_the_list_and_the_count_is_told(opened: Any) -> None:
     count = it.page.locator("#count")
     assert count.get_attribute("aria-live") == "polite"
     it.choose("protocol", "more")
-    expect(count).to_have_text(f"{MANY} of {MANY + 8} debates")
+    expect(count).to_have_text(f"{MANY} of {MANY + 8} verdicts")
     it.choose("aspect", "coherence")
-    expect(count).to_have_text(f"0 of {MANY + 8} debates")
+    expect(count).to_have_text(f"0 of {MANY + 8} verdicts")
     it.choose("protocol", "All")
     it.choose("status", "Failed")
-    expect(count).to_have_text(f"1 of {MANY + 8} debates")
+    expect(count).to_have_text(f"1 of {MANY + 8} verdicts")
     it.choose("status", "All")
     it.choose("reason", "max rounds")
     assert it.listed() == ["unresolved"]
     it.choose("reason", "All")
     it.choose("aspect", "All")
     it.choose("run", "other")
-    expect(count).to_have_text(f"1 of {MANY + 8} debates")
+    expect(count).to_have_text(f"1 of {MANY + 8} verdicts")
 
 
 def test_only_what_is_in_view_is_on_the_page(opened: Any) -> None:
@@ -188,10 +188,10 @@ def test_search_goes_through_everything_that_was_said(opened: Any) -> None:
         ("no such words", set()),
     ):
         it.page.keyboard.type(sought)
-        expect(it.page.locator("#count")).to_have_text(re.compile(r"^\d+ of \d+ debates$"))
+        expect(it.page.locator("#count")).to_have_text(re.compile(r"^\d+ of \d+ verdicts$"))
         assert set(it.listed()) == found, sought
         it.page.keyboard.press("Escape")
-        expect(it.page.locator("#count")).to_have_text(f"{MANY + 8} debates")
+        expect(it.page.locator("#count")).to_have_text(f"{MANY + 8} verdicts")
 
 
 def test_what_was_sought_is_marked_where_it_was_said(opened: Any) -> None:
@@ -277,7 +277,7 @@ def test_two_debates_stand_side_by_side_and_the_address_remembers(opened: Any) -
 def test_an_address_of_nothing_says_so(opened: Any) -> None:
     it = opened("#item=<img src=x onerror=alert(1)>")
     expect(it.page.locator("#open")).to_have_text(
-        "No debate on the item <img src=x onerror=alert(1)> is on this page."
+        "No verdict on the item <img src=x onerror=alert(1)> is on this page."
     )
 
 
@@ -318,9 +318,19 @@ def test_on_a_phone_a_debate_has_the_screen_to_itself(opened: Any) -> None:
     it.page.locator("#rows a").first.click()
     expect(it.page.locator("article.sheet")).to_be_visible()
     expect(it.page.locator("#list")).to_be_hidden()
-    it.page.get_by_role("button", name="All debates").click()
+    it.page.get_by_role("button", name="All verdicts").click()
     expect(it.page.locator("#list")).to_be_visible()
     expect(it.page.locator("article.sheet")).to_have_count(0)
+
+
+def test_on_a_phone_no_column_is_lost(opened: Any) -> None:
+    it = opened(viewport={"width": 360, "height": 740}, has_touch=True)
+    right = "cells => cells.map(cell => cell.getBoundingClientRect().right)"
+    assert max(it.page.locator("#leaderboard td").evaluate_all(right)) <= 360
+    named = it.page.locator("#leaderboard .stacks td").evaluate_all(
+        "cells => cells.map(c => c.dataset.column)"
+    )
+    assert {"judged", "failed", "calls", "cost"} <= set(named)
 
 
 def test_it_can_be_used_without_seeing_it(opened: Any) -> None:

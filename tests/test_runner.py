@@ -195,7 +195,7 @@ async def test_cancelling_keeps_what_is_done(tmp_path: Path) -> None:
     ("settings", "fault"),
     [
         ({"loudness": 11}, "loudness is no setting of debate; its settings are n, persona"),
-        ({"persona": "mean"}, "'strict', 'moderate', 'weak', 'plain' or 'sophisticated', got 'mean'"),
+        ({"persona": "mean"}, "'plain', 'sophisticated', or several words in one line"),
         ({"on_unresolved": "human"}, "pauses for a person"),
         ({"prompts": "/no/such/folder"}, "no such folder"),
     ],

@@ -226,7 +226,7 @@ def values(samples: Samples) -> list[Any]:
 
 
 def test_one_request_for_all_samples(provider: Provider) -> None:
-    usage = Usage(input=100, cached=40, output=60, reasoning=6)
+    usage = Usage(input=100, cached=40, output=60)
     provider.play(*(Text(f"Score: {n}", usage=usage) for n in (3, 4, 5)))
     found = sample(OPENAI, 3)
     assert [request.body["n"] for request in provider.requests] == [3]

@@ -145,7 +145,10 @@ def test_a_task_of_no_kind_is_shown_both(unclear: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"persona": "fierce"}, "^persona must be 'strict', .* or 'sophisticated', got 'fierce'$"),
+        (
+            {"persona": "fierce"},
+            "^persona: must be 'strict', .*'sophisticated', or several words in one line .*, got 'fierce'$",
+        ),
         ({"persona": "strickt"}, "got 'strickt'; did you mean strict\\?"),
         ({"rounds": 3}, "^rounds is no setting of debate; did you mean n\\? Its settings are n, persona,"),
         ({"persna": 3}, "did you mean persona\\?"),

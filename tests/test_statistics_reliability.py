@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.run.results import Result
+from jurygraph.eval.statistics import chance_corrected
 from jurygraph.eval.statistics.chance_corrected import LEVELS, Level, krippendorff_alpha
 from jurygraph.eval.statistics.inter_annotator import RaterGroup, between_agents, between_repeats, with_people
 from jurygraph.eval.statistics.resampling import Resampling
@@ -225,3 +226,18 @@ def test_recorded_preferences_against_krippendorff(shared_data: Path) -> None:
     assert found.alpha.value == pytest.approx(wanted, abs=1e-9)
     assert found.alpha.low is not None
     assert found.alpha.low < wanted < (found.alpha.high or 0)
+
+
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+def test_resamples_from_counts_are_those_of_single_units(
+    level: Level, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(0)
+    table = random.integers(1, 6, (300, 3)).tolist()
+    groups = [number // 7 for number in range(300)]
+    counted = krippendorff_alpha(table, level, groups, QUICK)
+    monkeypatch.setattr(chance_corrected, "_MOST_CELLS", 0)
+    one_by_one = krippendorff_alpha(table, level, groups, QUICK)
+    for figure in ("value", "low", "high"):
+        found, wanted = getattr(counted.alpha, figure), getattr(one_by_one.alpha, figure)
+        assert found == pytest.approx(wanted, abs=1e-12)

@@ -28,13 +28,7 @@ QUICK = Resampling(resamples=40, seed=6)
 Row = dict[str, Any]
 
 
-@given(
-    st.integers(1, 400),
-    st.floats(0, 1),
-    st.floats(0.01, 1),
-    st.floats(0.1, 5),
-    st.floats(0.1, 5),
-)
+@given(st.integers(1, 400), st.floats(0, 1), st.floats(0.01, 1), st.floats(0.1, 5), st.floats(0.1, 5))
 def test_the_model_against_scipy(rounds: int, share: float, eps: float, alpha: float, beta: float) -> None:
     growths = round(share * rounds)
     found = gap_posterior(rounds, growths, eps, alpha, beta)

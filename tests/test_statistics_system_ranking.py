@@ -271,12 +271,7 @@ def test_rows_without_system_score_or_label_are_counted() -> None:
     rows += [{**rows[0], "score": float("nan")}]
     found = system_agreement(rows, QUICK)["score"]
     assert found.n == 12
-    assert found.left_out == {
-        "no system": 1,
-        "not judged": 1,
-        "no label": 1,
-        "not a number": 1,
-    }
+    assert found.left_out == {"no system": 1, "not judged": 1, "no label": 1, "not a number": 1}
 
 
 def test_ranking_by_scores_without_people() -> None:

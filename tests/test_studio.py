@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
@@ -12,12 +13,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from jurygraph import create_judge
+from jurygraph.eval.cli.studio import configuration
 from jurygraph.graphs import calibrated, cascade, debate, repeated, single
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.state import UsageError
@@ -71,19 +74,21 @@ FORM: dict[str, Any] = {
 EMPTY: dict[str, Any] = {"models": {}, "prompts": None, "temperature": None, "max_tokens": None}
 
 
-class DevServer:
-    """``langgraph dev`` in a process group of its own, its output in a file."""
+LANGGRAPH_DEV = ("-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "4")
 
-    def __init__(self, folder: Path) -> None:
+
+class DevServer:
+    """``langgraph dev``, or another command, in a process group of its own, its output in a file."""
+
+    def __init__(self, folder: Path, command: Sequence[str] = LANGGRAPH_DEV) -> None:
         self.output = folder / "output.txt"
         shutil.copy(ROOT / "langgraph.json", folder)
+        (folder / ".env").write_text("JURYGRAPH_SERVER_ALLOW=prompts,base_url\n")
         env = {name: value for name, value in os.environ.items() if not name.upper().startswith(HIDDEN)}
         env |= {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "OPENAI_API_KEY": "unused"}
-        env |= {"JURYGRAPH_SERVER_ALLOW": "prompts,base_url"}
-        command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
-                [*command, "--host", "127.0.0.1", "--port", str(_free_port()), "--n-jobs-per-worker", "4"],
+                [sys.executable, *command, "--host", "127.0.0.1", "--port", str(_free_port())],
                 cwd=folder,
                 env=env,
                 stdin=subprocess.DEVNULL,
@@ -222,7 +227,7 @@ def test_the_form_offers_the_settings_with_choices_and_defaults(client: SyncLang
     fields = schemas(client, "debate")["context_schema"]["properties"]
     assert set(fields) == set(FORM) | set(EMPTY)
     assert {name: fields[name]["default"] for name in FORM} == FORM
-    assert fields["persona"]["enum"] == PERSONAS
+    assert fields["persona"]["anyOf"][0]["enum"] == PERSONAS
     assert fields["on_unresolved"]["enum"] == ["last", "tie_breaker", "human"]
     assert fields["commander"]["enum"] == ["relay", "llm"]
     assert fields["termination"]["enum"] == ["declared", "substring"]
@@ -323,6 +328,24 @@ def test_a_human_decides_on_a_thread(client: SyncLangGraphClient) -> None:
     assert isinstance(result, dict)
     assert (result["verdict"]["stop_reason"], result["verdict"]["score"]) == ("human", 1.5)
     assert result["transcript"][-1]["agent"] == "human"
+
+
+def test_a_person_reviews_on_a_thread(client: SyncLangGraphClient) -> None:
+    """Both orders ask at once; each pause is answered by its own id, and says which order it is of."""
+    thread = client.threads.create()["thread_id"]
+    inner = {"of": "single", "when": ["always"], "inner": {"position_calibration": False}}
+    context: dict[str, Any] = {"of": "review", "inner": inner}
+    client.runs.wait(thread, "calibrated", input={"task": COMPARISON}, context=context)
+    tasks = client.threads.get_state(thread)["tasks"]
+    pauses = {pause["value"]["place"]["id"]: pause for task in tasks for pause in task["interrupts"]}
+    assert set(pauses) == {"straight/human", "swapped/human"}
+    assert "answers swapped" in pauses["swapped/human"]["value"]["question"]
+    answers = {pause["id"]: {"answer": "1", "name": place} for place, pause in pauses.items()}
+    result = client.runs.wait(thread, "calibrated", command={"resume": answers}, context=context)
+    assert isinstance(result, dict)
+    assert result["verdict"]["details"]["winner_by_order"] == ["1", "2"]
+    said = {turn["id"]: turn["name"] for turn in result["transcript"] if turn["agent"] == "human"}
+    assert said == {"straight/human:1": "straight/human", "swapped/human:1": "swapped/human"}
 
 
 def test_a_thread_that_is_used_again_starts_from_a_clean_slate(client: SyncLangGraphClient) -> None:
@@ -623,6 +646,83 @@ def test_callers_choose_no_file_that_the_operator_has_not_allowed(client: SyncLa
     )
     assert isinstance(outcome, dict)
     assert "callers of this server may not choose 'roles'" in str(outcome["__error__"])
+
+
+def test_a_graph_on_the_server_is_a_judge_in_one_line(url: str) -> None:
+    judge = create_judge(RemoteGraph("debate", url=url), aspect="consistency")
+    given = {"inputs": TASK["source"], "outputs": TASK["candidate"]}
+    assert judge(**given) | {"metadata": {}} == create_judge("debate", aspect="consistency")(**given) | {
+        "metadata": {}
+    }
+    done = judge.evaluate("demo", limit=2)
+    assert [(result.protocol, result.status) for result in done.results] == [("debate", "ok")] * 2
+    assert "|graph:" in done.manifest["signatures"]["debate"]
+    message = judge.as_agent().invoke({"messages": [("user", "Sum up: It rained."), ("ai", "It rained.")]})
+    assert message["verdict"]["protocol"] == "debate"
+
+
+async def test_a_protocol_is_a_tool_for_mcp_clients(url: str) -> None:
+    client = pytest.importorskip("mcp.client")
+    async with client.Client(f"{url}/mcp") as opened:
+        tools = {tool.name: tool for tool in (await opened.list_tools()).tools}
+        assert set(protocols()) <= set(tools)
+        assert "task" in tools["debate"].input_schema["properties"]
+        told = await opened.call_tool("debate", {"task": TASK})
+        # The server writes what a graph returned as Python does.
+        assert ast.literal_eval(told.content[0].text)["verdict"]["kind"] == "score"
+        wrong = await opened.call_tool("debate", {"task": {**TASK, "candidate": ""}})
+        assert wrong.is_error and wrong.content[0].text == "InputError"
+
+
+STUDIO = "from jurygraph.eval.cli.start import main; main()"
+MINE = """
+from jurygraph.graphs import single
+
+graph = single.build(models="offline").compile(name="mine")
+"""
+
+
+def test_studio_serves_the_protocols_and_ones_own_graph(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    running = DevServer(tmp_path, ("-c", STUDIO, "studio", "mine=mine.py:graph", "--no-browser"))
+    try:
+        with get_sync_client(url=running.url()) as client:
+            served = {one["graph_id"]: one for one in client.assistants.search(limit=100)}
+            assert {*protocols(), "mine"} <= set(served)
+            assert run(client, graph="mine")["verdict"]["protocol"] == "single"
+            # From the file .env.
+            assert "__error__" not in run(client, {"prompts": str(ROOT / "nodes" / "prompts")}, graph="mine")
+    finally:
+        running.stop()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("mine", "names no graph"),
+        ("mine=no.py:graph", "there is no file no.py"),
+        ("debate=x.y:graph", "there is a graph called debate"),
+        ("mine=x.y", "names no graph"),
+    ],
+)
+def test_a_graph_that_cannot_be_is_told_before_the_server_starts(given: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        configuration([given])
+
+
+@pytest.mark.parametrize("command", [["validate"], ["dockerfile", "Dockerfile"]])
+def test_langgraph_takes_the_configurations(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "written.json").write_text(json.dumps(configuration([])))
+    for file in (ROOT / "langgraph.json", tmp_path / "written.json"):
+        done = subprocess.run(
+            [sys.executable, "-m", "langgraph_cli", command[0], "--config", str(file), *command[1:]],
+            cwd=tmp_path,
+            env={**os.environ, "LANGGRAPH_CLI_NO_ANALYTICS": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_nothing_blocked_the_event_loop(client: SyncLangGraphClient, server: DevServer) -> None:

@@ -18,7 +18,7 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
       .costs              Costs: CostRow; People: what people would take                      costs.py
       .courtrooms         Courtroom (one a subject): the gap between both answers' scores    score_gaps.py
 
-``loading`` reads the runs: of each result it keeps a ``ResultRow`` (result_rows.py) and counts the rest while reading.
+``loading`` reads the runs: of each result it keeps a few numbers (verdict_columns.py) and counts the rest.
 ``measures`` computes and resamples the agreement of a judge's rows with people, which all of these share.
 """
 

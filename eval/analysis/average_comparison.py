@@ -62,8 +62,8 @@ def _sample_pairs(
 ) -> Iterator[tuple[Sample, Sample]]:
     """Yield both judges' samples on the rows that they share, subject by subject."""
     for comparator, sides in subjects:
-        shared = comparator.shared(sides[first], sides[second])
-        yield comparator.sample(sides[first], shared), comparator.sample(sides[second], shared)
+        mine, theirs = comparator.shared(sides[first], sides[second])
+        yield comparator.sample(first, mine), comparator.sample(second, theirs)
 
 
 def _difference(name: str, samples: Sequence[tuple[Sample, Sample]], paired: bool) -> Difference:

@@ -5,19 +5,23 @@ The results first; then ``compare`` and the ``PairwiseComparator`` that make the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, compress, groupby
+from hashlib import blake2b
+from itertools import combinations
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
 
 from ...state.tasks import TaskKind
 from ..run.evaluation import UsageTotals
+from ..statistics.alignment import Floats, unit_count
 from ..statistics.resampling import Resampling, caution
 from ..statistics.significance import TESTED_CORRELATIONS, compare_dependent, holm, mcnemar, paired_t_test
 from .judges import EvaluationTarget
-from .measures import MEASURES, Sample, difference, distance, right, sample, votes_on
-from .result_rows import ResultRow, RowKey
+from .measures import MEASURES, Sample, difference, right, sample
+from .verdict_columns import Verdicts
 
 if TYPE_CHECKING:
     from ..statistics.resampling import Statistic
@@ -180,12 +184,12 @@ class Side(NamedTuple):
 
     Attributes:
         label: its name.
-        rows: its verdicts by item and repeat.
+        rows: its verdicts, by item and repeat.
         distances: whether its scores and the labels are on one scale.
     """
 
     label: str
-    rows: Mapping[RowKey, ResultRow]
+    rows: Verdicts
     distances: bool
 
 
@@ -197,8 +201,7 @@ class PairwiseComparator:
     resampling: Resampling
 
     def __post_init__(self) -> None:
-        self._samples: dict[tuple[str, int], Sample] = {}
-        self._row_sets: dict[tuple[RowKey, ...], int] = {}
+        self._samples: dict[tuple[str, bytes], Sample] = {}
 
     @property
     def kind(self) -> TaskKind:
@@ -207,33 +210,37 @@ class PairwiseComparator:
 
     def compare(self, first: Side, second: Side, with_base: bool = False) -> PairwiseComparison:
         """Compare two sides on the rows that both judged and people labelled."""
-        both = [key for key in first.rows if key in second.rows]
-        shared = self.shared(first, second)
-        mine, theirs = ([side.rows[key] for key in shared] for side in (first, second))
+        both = int(np.isin(first.rows.keys, second.rows.keys).sum())
+        mine, theirs = self.shared(first, second)
         return PairwiseComparison(
             subject=self.subject.label,
             first=first.label,
             second=second.label,
-            shared=len(shared),
-            only_first=len(first.rows) - len(both),
-            only_second=len(second.rows) - len(both),
-            unlabelled=len(both) - len(shared),
-            differences=self._differences(first, second, shared),
+            shared=len(mine),
+            only_first=len(first.rows) - both,
+            only_second=len(second.rows) - both,
+            unlabelled=both - len(mine),
+            differences=self._differences((first.label, mine), (second.label, theirs)),
             tests={
                 test.name: test for test in self._tests(mine, theirs, first.distances and second.distances)
             },
-            first_usage=UsageTotals.of(row.usage for row in mine),
-            second_usage=UsageTotals.of(row.usage for row in theirs),
+            first_usage=mine.usage_totals,
+            second_usage=theirs.usage_totals,
             with_base=with_base,
-            units=len({row.unit for row in mine}),
+            units=unit_count(mine.units),
         )
 
-    def shared(self, first: Side, second: Side) -> tuple[RowKey, ...]:
-        """Return the rows that both judged and people labelled."""
-        return tuple(key for key, row in first.rows.items() if key in second.rows and row.human is not None)
+    def shared(self, first: Side, second: Side) -> tuple[Verdicts, Verdicts]:
+        """Return the verdicts of both sides on the rows that both judged and people labelled, in the first's order."""
+        mine = first.rows.take(first.rows.labelled & np.isin(first.rows.keys, second.rows.keys))
+        order = np.argsort(second.rows.keys, kind="stable")
+        there = order[np.searchsorted(second.rows.keys, mine.keys, sorter=order)]
+        return mine, second.rows.take(there)
 
-    def _differences(self, first: Side, second: Side, shared: tuple[RowKey, ...]) -> dict[str, Difference]:
-        mine, theirs = self.sample(first, shared), self.sample(second, shared)
+    def _differences(
+        self, first: tuple[str, Verdicts], second: tuple[str, Verdicts]
+    ) -> dict[str, Difference]:
+        mine, theirs = self.sample(*first), self.sample(*second)
         differences = {}
         for measure in MEASURES[self.kind]:
             statistic, p = difference(mine, theirs, measure)
@@ -242,63 +249,49 @@ class PairwiseComparator:
             )
         return differences
 
-    def sample(self, side: Side, keys: tuple[RowKey, ...] | None = None) -> Sample:
-        """Return one side's verdicts beside people's, on these rows; by default on all of its labelled rows."""
-        wanted = (
-            tuple(key for key, row in side.rows.items() if row.human is not None) if keys is None else keys
-        )
-        # A set of rows is numbered once, so that the cache holds a number and not thousands of keys for each side.
-        row_set = self._row_sets.setdefault(wanted, len(self._row_sets))
-        if (side.label, row_set) not in self._samples:
-            rows = [side.rows[key] for key in wanted]
-            self._samples[side.label, row_set] = sample(
-                self.kind, rows, self.resampling, rule=self.subject.rule
-            )
-        return self._samples[side.label, row_set]
+    def sample(self, label: str, rows: Verdicts) -> Sample:
+        """Return some of the verdicts of the side of this label beside people's; all of them must have a label."""
+        key = label, blake2b(rows.keys.tobytes(), digest_size=16).digest()
+        if key not in self._samples:
+            self._samples[key] = sample(self.kind, rows, self.resampling, rule=self.subject.rule)
+        return self._samples[key]
 
-    def _tests(
-        self, mine: Sequence[ResultRow], theirs: Sequence[ResultRow], distances: bool
-    ) -> Iterator[PairedTest]:
-        if not mine:
+    def labelled_sample(self, side: Side) -> Sample:
+        """Return all of a side's verdicts that have a label, beside people's."""
+        return self.sample(side.label, side.rows.take(side.rows.labelled))
+
+    def _tests(self, mine: Verdicts, theirs: Verdicts, distances: bool) -> Iterator[PairedTest]:
+        if not len(mine):
             return
         if self.kind == "compare":
             yield from self._preference_tests(mine, theirs)
             return
         yield from _correlation_tests(mine, theirs, self.resampling.confidence)
         if distances:
-            yield self._t_test("t_scores", "mean score, item by item", _score, mine, theirs)
-            yield self._t_test(
-                "t_errors", "mean distance to people's score, item by item", _error, mine, theirs
-            )
+            yield self._t_test("t_scores", "mean score, item by item", mine, (mine.judged, theirs.judged))
+            errors = np.abs(mine.judged - mine.human), np.abs(theirs.judged - theirs.human)
+            yield self._t_test("t_errors", "mean distance to people's score, item by item", mine, errors)
 
-    def _preference_tests(
-        self, mine: Sequence[ResultRow], theirs: Sequence[ResultRow]
-    ) -> Iterator[PairedTest]:
+    def _preference_tests(self, mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]:
         rule = self.subject.rule
-        voted = [any(votes_on(row, rule)) for row in mine]
-        if not any(voted):
+        votes = mine.votes(rule).astype(float)
+        voted = votes.sum(axis=1) > 0
+        if not voted.any():
             return
-        mine, theirs = list(compress(mine, voted)), list(compress(theirs, voted))
+        mine, theirs, votes = mine.take(voted), theirs.take(voted), votes[voted]
         # Several votes on one thing are not independent, and half a vote is neither right nor wrong.
         if rule.votes == "majority" and rule.ties != "half":
             yield _mcnemar(mine, theirs)
         about = "mean of right (1) and wrong (0), item by item"
         if rule.votes == "each":
             about = "mean share of people's votes agreed with, item by item"
-        # Rows without a vote that counts are gone by now: the 0.0 is for the type checker.
-        yield self._t_test("t_right", about, lambda row: right(row, rule) or 0.0, mine, theirs)
+        yield self._t_test("t_right", about, mine, (right(mine, votes, rule), right(theirs, votes, rule)))
 
-    def _t_test(
-        self,
-        name: str,
-        about: str,
-        figure: Callable[[ResultRow], float],
-        mine: Sequence[ResultRow],
-        theirs: Sequence[ResultRow],
-    ) -> PairedTest:
+    def _t_test(self, name: str, about: str, rows: Verdicts, figures: tuple[Floats, Floats]) -> PairedTest:
         # Only Student's interval is shown, which takes the confidence and needs no resamples.
         no_resamples = replace(self.resampling, resamples=0)
-        test = paired_t_test(_by_item(mine, figure), _by_item(theirs, figure), resampling=no_resamples)
+        first, second = (_by_item(rows, figure) for figure in figures)
+        test = paired_t_test(first, second, resampling=no_resamples)
         return PairedTest(name, about, test.n, test.t, test.p, effect=test.difference)
 
 
@@ -368,13 +361,9 @@ def _with_adjusted(result: Tested, p_values: AdjustedP) -> Tested:
     return replace(result, adjusted=among_all, adjusted_to_base=among_base)
 
 
-def _correlation_tests(
-    mine: Sequence[ResultRow], theirs: Sequence[ResultRow], confidence: float
-) -> Iterator[PairedTest]:
-    first, second = ([cast("float", row.judged) for row in rows] for rows in (mine, theirs))
-    human = [cast("float", row.human) for row in mine]
+def _correlation_tests(mine: Verdicts, theirs: Verdicts, confidence: float) -> Iterator[PairedTest]:
     for name in TESTED_CORRELATIONS:
-        result = compare_dependent(name, first, second, human, confidence=confidence)
+        result = compare_dependent(name, mine.judged, theirs.judged, mine.human, confidence=confidence)
         on_ranks = " (made for Pearson's r, here of ranks)" if result.approximate else ""
         about = f"the two {name} correlations with people, rows taken for independent{on_ranks}"
         for test, value, p in (
@@ -384,8 +373,8 @@ def _correlation_tests(
             yield PairedTest(f"{test}_{name}", about, result.n, value, p, effect=result.difference)
 
 
-def _mcnemar(mine: Sequence[ResultRow], theirs: Sequence[ResultRow]) -> PairedTest:
-    first, second = ([row.judged == row.human for row in rows] for rows in (mine, theirs))
+def _mcnemar(mine: Verdicts, theirs: Verdicts) -> PairedTest:
+    first, second = (rows.judged == rows.human for rows in (mine, theirs))
     test = mcnemar(first, second, resampling=Resampling(resamples=0))
     counts = {
         "both": test.both,
@@ -396,17 +385,13 @@ def _mcnemar(mine: Sequence[ResultRow], theirs: Sequence[ResultRow]) -> PairedTe
     return PairedTest("mcnemar", "verdicts that one alone had right", test.n, None, test.p, counts=counts)
 
 
-def _score(row: ResultRow) -> float:
-    return cast("float", row.judged)
-
-
-def _error(row: ResultRow) -> float:
-    return distance(row.judged, row.human)
-
-
-def _by_item(rows: Iterable[ResultRow], figure: Callable[[ResultRow], float]) -> list[float]:
+def _by_item(rows: Verdicts, figure: Floats) -> Floats:
     """Average each item over its repeats, which are not independent of each other. Rows come sorted by item."""
-    return [fmean(map(figure, repeats)) for _, repeats in groupby(rows, key=lambda row: row.item)]
+    starts = np.flatnonzero(np.diff(rows.item, prepend=-1))
+    if len(starts) == len(rows):
+        return figure
+    ends = np.append(starts[1:], len(rows))
+    return np.array([fmean(figure[start:end]) for start, end in zip(starts, ends, strict=True)])
 
 
 def _caution(pairwise: Sequence[PairwiseComparison]) -> str | None:

@@ -248,11 +248,11 @@ def _points(
     points, left_out = [], {}
     for each in there:
         usage = each.cell.usage
-        agreement = comparator.sample(each.side).statistic(MAIN[comparator.kind])
+        agreement = comparator.labelled_sample(each.side).statistic(MAIN[comparator.kind])
         price = spent(usage, unit)
-        if not each.cell.rows:
+        if not len(each.cell.rows):
             left_out[each.side.label] = "no verdict"
-        elif not each.cell.labelled:
+        elif not len(each.cell.labelled):
             left_out[each.side.label] = "no labels"
         elif agreement.value is None:
             left_out[each.side.label] = "no agreement to measure: all scores, or all labels, are the same"

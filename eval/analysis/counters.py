@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ...nodes.models import local_model
 from ...nodes.offline import DISCLOSURE
 from ..run.evaluation import Mean
 from ..run.results import Result
@@ -18,6 +19,7 @@ K = TypeVar("K", bound=Hashable)
 # Words that warnings contain, and what a table calls all warnings with them.
 _KINDS = {
     "asked for again": "reply asked for again",
+    "repeats what it was shown": "reply that copies what it was shown",
     "could not be read and were left out": "samples left out as unreadable",
     "void vote": "void vote",
     "position inconsistency": "the order of the answers decided",
@@ -87,16 +89,22 @@ class ReplyCounter:
     repaired: int = 0
     unread: int = 0
     failed: int = 0
+    copied: int = 0
     _reasons: Counter[str] = field(default_factory=Counter)
     _warnings: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: Result) -> None:
         """Count one judgement's warnings, or why it has no verdict."""
-        kinds = {kind(warning) for warning in result.warnings if warning != DISCLOSURE}
+        kinds = {
+            kind(warning)
+            for warning in result.warnings
+            if warning not in (DISCLOSURE, local_model.DISCLOSURE)
+        }
         # Sorted, since a set of texts has another order in each process, and equal counts come in order of occurrence.
         self._warnings.update(sorted(kinds))
         self.repaired += _KINDS["asked for again"] in kinds
         self.unread += bool(kinds & {_KINDS["could not be read and were left out"], _KINDS["void vote"]})
+        self.copied += _KINDS["repeats what it was shown"] in kinds
         if result.status == "failed":
             self.failed += 1
             self._reasons[reason(result.error or "no reason given")] += 1
@@ -109,6 +117,7 @@ class ReplyCounter:
             self.failed,
             dict(self._reasons.most_common()),
             dict(self._warnings.most_common()),
+            self.copied,
         )
 
 
@@ -214,6 +223,7 @@ class Replies:
         unread: judgements in which samples or votes stayed unread and were left out.
         failed: judgements without a verdict; ``reasons`` the first words of why, how many each.
         warnings: every warning's kind and the judgements that carry it, the offline judge's disclosure left out.
+        copied: judgements with a reply that copies the prompt or another agent's words.
     """
 
     repaired: int
@@ -221,3 +231,4 @@ class Replies:
     failed: int
     reasons: Mapping[str, int] = field(default_factory=dict)
     warnings: Mapping[str, int] = field(default_factory=dict)
+    copied: int = 0

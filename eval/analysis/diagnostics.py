@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from ..statistics.alignment import number_groups
+import numpy as np
+
+from ..statistics.alignment import Floats, number_groups
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.significance import sign_test
 from .counters import Replies, Spending
-from .influence import Conformity, ScoreChanges, same
+from .influence import Conformity, ScoreChanges
 from .length_bias import LengthBias, length_bias
 from .loading import JudgeAspectData, LoadedJudge
-from .measures import MAIN, Sample, difference, distance, mean_statistic, numbering, sample
-from .result_rows import Judged, ResultRow, direction, judged_by
-
-
-def moved(before: Judged, after: Judged) -> bool:
-    """Tell whether a verdict differs by more than rounding."""
-    if isinstance(before, str) or isinstance(after, str):
-        return before != after
-    return not same(before, after)
+from .measures import MAIN, Sample, difference, mean_statistic, sample
+from .verdict_columns import Verdicts, directions, distances, moved
 
 
 @dataclass(frozen=True)
@@ -116,36 +111,39 @@ class Positions:
 
 def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     """Count how one judge's verdicts on a subject changed; ``None`` where nobody talked, so that none could."""
-    rows = [row for row in cell.rows if row.path]
-    if not cell.debates or not rows:
+    rows = cell.rows.take(cell.rows.path_count > 0)
+    if not cell.debates or not len(rows):
         return None
-    changed = [row for row in rows if moved(first(row), row.judged)]
-    told = [
-        row for row in changed if row.human is not None and (cell.distances or cell.subject.kind == "compare")
-    ]
-    ways = Counter(direction(first(row), row.judged, row.human) for row in told)
+    first, last, winners = rows.after(0), rows.judged, rows.winners
+    changed = moved(first, last, winners)
+    told = changed & rows.labelled & (cell.distances or cell.subject.kind == "compare")
+    ways = Counter(directions(first[told], last[told], rows.human[told], winners).tolist())
+    on_the_way = np.any([moved(first, rows.after(entry), winners) for entry in range(rows.rounds)], axis=0)
+    rank = (
+        _WINNERS_BY_RANK[last.astype(np.intp)] - _WINNERS_BY_RANK[first.astype(np.intp)]
+        if winners
+        else last - first
+    )
     return Changes(
         n=len(rows),
-        changed=len(changed),
-        moved=mean_statistic(
-            (float(moved(first(row), row.judged)) for row in rows), numbering(rows)[0], resampling
-        ),
-        back=sum(_came_back(row) for row in rows),
-        labelled=len(told),
+        changed=int(changed.sum()),
+        moved=mean_statistic(changed, rows.units, resampling),
+        back=int((on_the_way & ~changed).sum()),
+        labelled=int(told.sum()),
         helpful=ways[1],
         harmful=ways[-1],
         neither=ways[0],
         p=sign_test(ways[1], ways[-1]),
         error=_error(cell, rows, resampling),
-        up=sum(_rank(first(row)) < _rank(row.judged) for row in changed),
-        down=sum(_rank(first(row)) > _rank(row.judged) for row in changed),
+        up=int((rank[changed] > 0).sum()),
+        down=int((rank[changed] < 0).sum()),
     )
 
 
 def rounds(cell: JudgeAspectData, resampling: Resampling) -> tuple[Round, ...]:
     """Measure agreement after each round, then that of the final verdicts where they differ; empty without debates."""
-    rows = [row for row in cell.labelled if row.path]
-    if not cell.debates or not rows:
+    rows = cell.labelled.take(cell.labelled.path_count > 0)
+    if not cell.debates or not len(rows):
         return ()
     found: list[Round] = []
     before: tuple[_Stage, Sample] | None = None
@@ -207,11 +205,11 @@ def diagnose(judge: LoadedJudge, cell: JudgeAspectData, resampling: Resampling) 
 
 
 def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | None:
-    if cell.subject.kind != "compare" or not cell.rows:
+    if cell.subject.kind != "compare" or not len(cell.rows):
         return None
-    places, both = cell.places, cell.consistent
-    units = number_groups([unit for _, unit in both], rows=len(both))
-    consistent = mean_statistic((float(same) for same, _ in both), units, resampling) if both else None
+    places, both = cell.places, np.asarray(cell.consistent)
+    units = number_groups(np.asarray(cell.consistent_units), rows=len(both))
+    consistent = mean_statistic(both, units, resampling) if len(both) else None
     return Positions(
         n=len(both),
         consistent=consistent,
@@ -231,36 +229,25 @@ def _notes(cell: JudgeAspectData) -> Iterator[str]:
             f"{cell.off_scale} of {len(cell.rows)} verdicts or their labels lie outside {subject.low:g} to "
             f"{subject.high:g}, so absolute errors are left out"
         )
-    if not cell.labelled and cell.rows:
+    if not len(cell.labelled) and len(cell.rows):
         yield "no verdict has a label, so agreement and errors are left out"
-    if not cell.rows:
+    if not len(cell.rows):
         yield f"no verdict: {cell.failed} judgements failed" if cell.failed else "nothing was judged yet"
 
 
-def first(row: ResultRow) -> Judged:
-    """Return the first score, or the winner by the first scores."""
-    return judged_by(row.path[0])
+# A number by code that rises towards answer 1.
+_WINNERS_BY_RANK = np.array([2.0, 0.0, 1.0])
 
 
-def _came_back(row: ResultRow) -> bool:
-    on_the_way = any(moved(first(row), judged_by(value)) for value in row.path)
-    return on_the_way and not moved(first(row), row.judged)
-
-
-def _rank(judged: Judged) -> float:
-    """Return a number that rises with the score, or towards answer 1."""
-    return {"2": 0.0, "tie": 1.0, "1": 2.0}[judged] if isinstance(judged, str) else judged
-
-
-def _error(cell: JudgeAspectData, rows: list[ResultRow], resampling: Resampling) -> Statistic | None:
+def _error(cell: JudgeAspectData, rows: Verdicts, resampling: Resampling) -> Statistic | None:
     """Return the mean change of the distance to people."""
     if cell.subject.kind != "score" or not cell.distances:
         return None
-    told = [row for row in rows if row.human is not None]
-    if not told:
+    told = rows.take(rows.labelled)
+    if not len(told):
         return None
-    apart = (distance(row.judged, row.human) - distance(first(row), row.human) for row in told)
-    return mean_statistic(apart, numbering(told)[0], resampling)
+    apart = np.abs(told.judged - told.human) - np.abs(told.after(0) - told.human)
+    return mean_statistic(apart, told.units, resampling)
 
 
 MOST = 40
@@ -270,40 +257,37 @@ MOST = 40
 class _Stage(NamedTuple):
     """Holds how all verdicts stood after one round."""
 
-    judged: Sequence[Judged]
+    judged: Floats
     active: int
     calls: float | None
     final: bool = False
 
 
-def _stages(cell: JudgeAspectData, rows: Sequence[ResultRow]) -> Iterator[_Stage]:
+def _stages(cell: JudgeAspectData, rows: Verdicts) -> Iterator[_Stage]:
     stage = None
-    for entry in range(min(MOST, max(len(row.path) for row in rows))):
+    for entry in range(min(MOST, rows.rounds)):
         # A debate that ended earlier stays at its last entry.
-        judged = [judged_by(row.path[min(entry, len(row.path) - 1)]) for row in rows]
-        active = sum(len(row.path) > entry for row in rows)
-        stage = _Stage(judged, active, cell.calls_by_round.up_to(entry))
+        active = int((rows.path_count > entry).sum())
+        stage = _Stage(rows.after(entry), active, cell.calls_by_round.up_to(entry))
         yield stage
-    decided = [row.judged for row in rows]
     # After the loop ``stage`` is the last round; a tie-breaker or a jury may have decided otherwise.
-    if stage is not None and any(map(moved, stage.judged, decided)):
-        yield _Stage(decided, len(rows), cell.calls_by_round.in_all(), final=True)
+    if stage is not None and moved(stage.judged, rows.judged, rows.winners).any():
+        yield _Stage(rows.judged, len(rows), cell.calls_by_round.in_all(), final=True)
 
 
 def _round(
     cell: JudgeAspectData,
-    rows: Sequence[ResultRow],
+    rows: Verdicts,
     number: int,
     stage: _Stage,
     now: Sample,
     before: tuple[_Stage, Sample] | None,
 ) -> Round:
     measure, comparable = MAIN[cell.subject.kind], cell.distances or cell.subject.kind == "compare"
-    human = [row.human if comparable else None for row in rows]
     gain = None if before is None else difference(now, before[1], measure)[0]
     # The first round is held against itself: it changed nothing.
     was = stage.judged if before is None else before[0].judged
-    ways = [direction(*change) for change in zip(was, stage.judged, human, strict=True)]
+    ways = directions(was, stage.judged, rows.human, rows.winners) if comparable else np.zeros(0)
     taken = _taken(stage, None if before is None else before[0])
     return Round(
         round=number,
@@ -312,10 +296,10 @@ def _round(
         gain=gain,
         calls=stage.calls,
         gain_per_call=gain.value / taken if gain and gain.value is not None and taken else None,
-        changed=sum(map(moved, was, stage.judged)),
-        helpful=ways.count(1),
-        harmful=ways.count(-1),
-        error=fmean(map(distance, stage.judged, human)) if comparable else None,
+        changed=int(moved(was, stage.judged, rows.winners).sum()),
+        helpful=int((ways == 1).sum()),
+        harmful=int((ways == -1).sum()),
+        error=fmean(distances(stage.judged, rows.human, rows.winners).tolist()) if comparable else None,
         final=stage.final,
     )
 

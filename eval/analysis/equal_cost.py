@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ...state.aggregation import mean_of
-from ...state.usage import Usage, total_usage
+import numpy as np
+from numpy.typing import NDArray
+
+from ...state.usage import total_usage
 from ..run.evaluation import UsageTotals
+from ..statistics.alignment import Floats, Units
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
 from .loading import JudgeAspectData, LoadedJudge
 from .measures import MAIN
-from .result_rows import ResultRow, RowKey, Value, judged_by
+from .verdict_columns import Verdicts
 
 if TYPE_CHECKING:
     from ...graphs.protocol_record import Ensemble
@@ -163,7 +166,7 @@ def _offers(comparator: PairwiseComparator, there: Sequence[JudgeData]) -> Itera
         if not holds_ensembles(each.judge):
             continue
         for smaller in smaller_ensembles(each.judge, each.cell):
-            agreement = comparator.sample(smaller.side).statistic(measure)
+            agreement = comparator.labelled_sample(smaller.side).statistic(measure)
             shown = EnsembleOf(
                 label=smaller.side.label,
                 source=each.judge.label,
@@ -181,7 +184,7 @@ def _matched(
 ) -> EqualCostMatch | str | None:
     """Return the match, or why there is none; ``None`` for a judge that spent nothing or judged nothing."""
     price = spent(each.cell.usage, unit)
-    if not price or not each.side.rows:
+    if not price or not len(each.side.rows):
         return None
     affordable = [
         (cost, offer)
@@ -287,43 +290,57 @@ def smaller_ensembles(judge: LoadedJudge, cell: JudgeAspectData) -> Iterator[Sub
     both orders of the answers) are averaged, as the ensemble itself does. Of a single judge: each item's first k
     repeats, likewise.
     """
+    rows = cell.rows
     if judge.protocol in ensemble_protocols():
-        yield from _of(
-            judge, cell, [[(v.value, v.usage) for v in row.agent_scores] for row in cell.rows], cell.rows
-        )
-        return
-    repeats: dict[str, list[ResultRow]] = defaultdict(list)
-    for row in cell.rows:
-        repeats[row.item].append(row)
-    said = [[(row.path[-1], row.usage) for row in rows if row.path] for rows in repeats.values()]
-    yield from _of(judge, cell, said, [rows[0] for rows in repeats.values()])
+        said = Judgements(rows, rows.agent_start, rows.agent_count, rows.agents[:, 1:3], rows.agents[:, 3:])
+    else:
+        # Rows come by item, so the repeats of one stand beside each other; those without a score count for none.
+        first = np.flatnonzero(np.diff(rows.item, prepend=-1))
+        scored = rows.take(rows.path_count > 0)
+        ends = np.searchsorted(np.flatnonzero(rows.path_count > 0), [*first, len(rows)])
+        last = scored.path[scored.path_start + scored.path_count - 1]
+        said = Judgements(rows.take(first), ends[:-1], np.diff(ends), last, scored.usage)
+    yield from _of(judge, cell, said)
 
 
-def _of(
-    judge: LoadedJudge,
-    cell: JudgeAspectData,
-    said: Sequence[Sequence[tuple[object, Usage]]],
-    rows: Sequence[ResultRow],
-) -> Iterator[SubEnsemble]:
-    # Every k is measured on the same rows, those with all judges, so that the curve over k is of one set of items.
-    most = max(map(len, said), default=0)
-    complete = [(row, judges) for row, judges in zip(rows, said, strict=True) if len(judges) == most and most]
-    for k in range(1, most + 1):
-        found: dict[RowKey, ResultRow] = {}
-        for row, judges in complete:
-            usage = total_usage(usage for _, usage in judges[:k])
-            judged = judged_by(mean([cast("Value", value) for value, _ in judges[:k]]))
-            found[row.key] = row._replace(judged=judged, usage=usage, path=(), agent_scores=())
-        label = f"{judge.label}, {k} of {most}"
-        side = Side(label, found, cell.distances)
-        yield SubEnsemble(k, most, side, UsageTotals.of(row.usage for row in found.values()))
+class Judgements(NamedTuple):
+    """Holds what several judges said of each of some rows.
 
-
-def mean(values: Sequence[Value]) -> Value:
-    """Average scores, or pairs answer by answer.
-
-    >>> mean([3.0, 4.0]), mean([(8.0, 6.0), (7.0, 7.0)])
-    (3.5, (7.5, 6.5))
+    Attributes:
+        rows: what was judged.
+        start, judges: of each row, where they begin in ``values`` and ``usage``, and how many they are.
+        values: scores, or pairs, as a path has them.
+        usage: the fields of the usage.
     """
-    found = mean_of([list(value) if isinstance(value, tuple) else value for value in values])
-    return cast("tuple[float, float]", tuple(found)) if isinstance(found, list) else found
+
+    rows: Verdicts
+    start: Units
+    judges: NDArray[Any]
+    values: Floats
+    usage: Floats
+
+
+def _of(judge: LoadedJudge, cell: JudgeAspectData, said: Judgements) -> Iterator[SubEnsemble]:
+    # Every k is measured on the same rows, those with all judges, so that the curve over k is of one set of items.
+    most = int(said.judges.max(initial=0))
+    complete = said.judges == most
+    rows = said.rows.take(complete)
+    lines = said.start[complete][:, None] + np.arange(most)
+    for k in range(1, most + 1):
+        # Added up from the first to the last, from zero, as usages are.
+        usage = np.zeros((len(rows), said.usage.shape[1]))
+        for judged in range(k):
+            usage = usage + said.usage[lines[:, judged]]
+        found = replace(rows, judged=rows.decided(_means(said.values[lines[:, :k]])), usage=usage)
+        label = f"{judge.label}, {k} of {most}"
+        yield SubEnsemble(k, most, Side(label, found, cell.distances), found.usage_totals)
+
+
+def _means(values: Floats) -> Floats:
+    """Average scores, or pairs answer by answer: of shape (rows, judges, 2) to (rows, 2)."""
+    rows, judges, _ = values.shape
+    if judges == 1:
+        return values[:, 0]
+    # As the ensemble itself does it: exactly, which a sum of columns is not.
+    sides = (values[:, :, side].tolist() for side in range(2))
+    return np.array([list(map(fmean, side)) for side in sides]).reshape(2, rows).T

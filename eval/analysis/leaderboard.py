@@ -15,17 +15,19 @@ import numpy as np
 from ...state.errors import UsageError
 from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
 from ..run.evaluation import UsageTotals
+from ..statistics.alignment import Floats, Units
 from ..statistics.chance_corrected import Level, Reliability, krippendorff_alpha
 from ..statistics.inter_annotator import between_repeats, with_people
 from ..statistics.paired_bootstrap import Gain, gain
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.score_distribution import Scale, ScoreDistribution, score_distributions
 from ..statistics.system_ranking import Rankings, SystemAgreement, rank_by_verdicts, system_agreement
+from ..statistics.tie_policy import CODES
 from .comparison import PairwiseComparator
 from .equal_cost import JudgeData
 from .loading import JudgeAspectData, LoadedJudge
-from .measures import MEASURES, Sample, mean_statistic, numbering, sample
-from .result_rows import Judged, ResultRow, judged_by
+from .measures import MEASURES, Sample, mean_statistic, sample
+from .verdict_columns import WINNERS
 
 if TYPE_CHECKING:
     from ..statistics.inter_annotator import AgreementWithPeople
@@ -159,8 +161,6 @@ class Leaderboard:
         return next((s for s in self.standings if (s.judge, s.subject) == (judge, subject)), None)
 
 
-WINNERS = ("1", "2", "tie")
-
 _STEPS = 10
 """The parts into which a scale is divided whose ends are no whole number apart."""
 
@@ -180,7 +180,7 @@ class LeaderboardBuilder:
         self._resampling, self._bases = resampling, bases
         self._fewer = replace(resampling, resamples=min(resampling.resamples, _RANKING_RESAMPLES))
         self._standings: dict[tuple[str, str], LeaderboardEntry] = {}
-        self._samples: dict[tuple[str, str], tuple[Sample, Sequence[str]]] = {}
+        self._samples: dict[tuple[str, str], tuple[Sample, Units]] = {}
         self._notes: dict[str, None] = {}
 
     def add(self, comparator: PairwiseComparator, judged_by: Sequence[JudgeData]) -> None:
@@ -188,8 +188,9 @@ class LeaderboardBuilder:
         subject = comparator.subject
         for data in judged_by:
             key = data.judge.label, subject.label
-            units = list(dict.fromkeys(row.unit for row in data.cell.labelled))
-            self._samples[key] = comparator.sample(data.side), units
+            units = data.cell.labelled.unit_names
+            first = np.sort(np.unique(units, return_index=True)[1])
+            self._samples[key] = comparator.labelled_sample(data.side), units[first]
             self._standings[key] = self._entry(data.judge, data.cell, self._samples[key][0])
         self._add_gains(
             [data.judge.label for data in judged_by], subject.label, self._bases.get(subject.digest)
@@ -250,13 +251,13 @@ class LeaderboardBuilder:
         measures = {name: self._mean_measure(name, samples) for name in MEASURES["score"]}
         return Average(judge.label, str(judge.data.get("name", "unknown")), tuple(subjects), measures, {})
 
-    def _mean_measure(self, name: str, samples: Sequence[tuple[Sample, Sequence[str]]]) -> Statistic:
+    def _mean_measure(self, name: str, samples: Sequence[tuple[Sample, Units]]) -> Statistic:
         values = [sample.value(name) for sample, _ in samples]
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return Statistic(None)
         # Resamples can be averaged one by one only if each of them draws the same units on every subject.
-        if any(units != samples[0][1] for _, units in samples):
+        if not all(np.array_equal(units, samples[0][1]) for _, units in samples):
             return Statistic(fmean(known))
         resampled = np.mean([sample.drawn(name) for sample, _ in samples], axis=0)
         return self._resampling.interval(fmean(known), resampled)
@@ -276,12 +277,15 @@ class LeaderboardBuilder:
                 yield average
 
     def _alphas(self, cell: JudgeAspectData) -> Alphas:
-        rows = list(cell.fields())
-        repeated = len({row.repeat for row in cell.rows}) > 1
-        repeats = between_repeats(rows, resampling=self._resampling) if repeated else {}
+        repeated = len(np.unique(cell.rows.repeat)) > 1
+        repeats = between_repeats(cell.fields(), resampling=self._resampling) if repeated else {}
         # Scores on another scale than people's differ from them by amount, however well they agree.
         same_scale = cell.distances or cell.subject.kind == "compare"
-        people = with_people(rows, resampling=self._resampling) if cell.labelled and same_scale else {}
+        people = (
+            with_people(cell.fields(), resampling=self._resampling)
+            if len(cell.labelled) and same_scale
+            else {}
+        )
         return Alphas(
             agents=_between_agents(cell, self._resampling),
             repeats=next(iter(repeats.values()), None),
@@ -289,12 +293,12 @@ class LeaderboardBuilder:
         )
 
     def _systems(self, cell: JudgeAspectData) -> SystemAgreement | None:
-        if cell.subject.kind != "score" or not any(row.systems for row in cell.rows):
+        if cell.subject.kind != "score" or not cell.rows.most_systems:
             return None
         return next(iter(system_agreement(cell.fields(), self._resampling).values()), None)
 
     def _ranking(self, cell: JudgeAspectData) -> Rankings | None:
-        if cell.subject.kind != "compare" or not any(len(row.systems) > 1 for row in cell.rows):
+        if cell.subject.kind != "compare" or cell.rows.most_systems < 2:
             return None
         try:
             return rank_by_verdicts(cell.fields(), resampling=self._fewer)
@@ -331,7 +335,7 @@ def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistrib
     if (
         subject.kind != "score"
         or cell.is_metric
-        or not cell.rows
+        or not len(cell.rows)
         or subject.low is None
         or subject.high is None
     ):
@@ -345,18 +349,20 @@ def _distribution(cell: JudgeAspectData, resampling: Resampling) -> ScoreDistrib
 
 def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare, ...]:
     """Count winners over the verdicts that have a label, where any has; else over all."""
-    if cell.subject.kind != "compare" or not cell.rows:
+    if cell.subject.kind != "compare" or not len(cell.rows):
         return ()
     # Judge and people are counted over the same rows, or their shares could not be compared.
-    rows = cell.labelled or cell.rows
-    units = numbering(rows)[0]
+    labelled = len(cell.labelled) > 0
+    rows = cell.labelled if labelled else cell.rows
+    units = rows.units
 
-    def percent(winners: Sequence[Judged | None], winner: str) -> Statistic:
-        return mean_statistic((100.0 * (verdict == winner) for verdict in winners), units, resampling)
+    def percent(winners: Floats, winner: str) -> Statistic:
+        return mean_statistic(100.0 * (winners == CODES[winner]), units, resampling)
 
-    judged, human = [row.judged for row in rows], [row.human for row in rows]
     return tuple(
-        WinnerShare(name, percent(judged, name), percent(human, name) if cell.labelled else Statistic(None))
+        WinnerShare(
+            name, percent(rows.judged, name), percent(rows.human, name) if labelled else Statistic(None)
+        )
         for name in WINNERS
     )
 
@@ -367,17 +373,13 @@ def _gains(own: Mapping[str, Statistic], base: Mapping[str, Statistic]) -> dict[
 
 def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, OverRepeats]:
     """Compute each measure in each repeat by itself."""
-    numbers = sorted({row.repeat for row in cell.labelled})
+    rows = cell.labelled
+    numbers = np.unique(rows.repeat)
     if len(numbers) < 2:
         return {}
     kind = cell.subject.kind
     samples = [
-        sample(
-            kind,
-            [row for row in cell.labelled if row.repeat == number],
-            resampling,
-            rule=cell.subject.rule,
-        )
+        sample(kind, rows.take(rows.repeat == number), resampling, rule=cell.subject.rule)
         for number in numbers
     ]
     return {name: over_repeats([of_repeat.value(name) for of_repeat in samples]) for name in MEASURES[kind]}
@@ -397,16 +399,8 @@ def over_repeats(values: Sequence[float | None]) -> OverRepeats:
 
 def _between_agents(cell: JudgeAspectData, resampling: Resampling) -> Reliability | None:
     """Measure the agreement of agents that judge in the same verdict, by their last opinions."""
-    several = [row for row in cell.rows if len(row.agent_scores) > 1]
-    if not several:
+    several = cell.rows.take(cell.rows.agent_count > 1)
+    if not len(several):
         return None
     level: Level = "interval" if cell.subject.kind == "score" else "nominal"
-    units = [row.unit for row in several]
-    return krippendorff_alpha(map(_last_opinions, several), level, units, resampling)
-
-
-def _last_opinions(row: ResultRow) -> list[float | str]:
-    return [
-        agent_score.value if isinstance(agent_score.value, str) else judged_by(agent_score.value)
-        for agent_score in row.agent_scores
-    ]
+    return krippendorff_alpha(several.opinions(), level, several.unit_names.tolist(), resampling)

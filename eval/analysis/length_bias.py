@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..statistics.alignment import Floats, Units
+from ..statistics.alignment import Floats
 from ..statistics.correlation import correlation, resampled_correlation
 from ..statistics.resampling import Resampling, Statistic, none_if_nan
+from ..statistics.tie_policy import CODES, TIE_CODE
 from .loading import JudgeAspectData
-from .measures import mean_statistic, numbering
-from .result_rows import Judged, ResultRow
+from .measures import mean_statistic
+from .verdict_columns import Verdicts
 
 _NAME = "spearman"
 
@@ -42,17 +42,17 @@ class LengthBias:
 
 def length_bias(cell: JudgeAspectData, resampling: Resampling) -> LengthBias | None:
     """Measure the length bias of one judge on one subject; ``None`` where no text's length is known."""
-    wanted = 1 if cell.subject.kind == "score" else 2
-    rows = [row for row in cell.rows if len(row.lengths) == wanted]
-    if not rows:
+    scores, lengths = cell.subject.kind == "score", cell.rows.lengths
+    rows = cell.rows.take(~np.isnan(lengths[:, 0]) & (np.isnan(lengths[:, 1]) == scores))
+    if not len(rows):
         return None
-    return _of_scores(rows, resampling) if wanted == 1 else _of_preferences(rows, resampling)
+    return _of_scores(rows, resampling) if scores else _of_preferences(rows, resampling)
 
 
-def _of_scores(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
-    labelled_rows = [row for row in rows if row.human is not None]
+def _of_scores(rows: Verdicts, resampling: Resampling) -> LengthBias:
+    labelled_rows = rows.take(rows.labelled)
     all_scores = _ScoresAndLengths(rows, resampling)
-    labelled = _ScoresAndLengths(labelled_rows, resampling) if labelled_rows else None
+    labelled = _ScoresAndLengths(labelled_rows, resampling) if len(labelled_rows) else None
     return LengthBias(
         n=len(rows),
         labelled=len(labelled_rows),
@@ -65,15 +65,10 @@ def _of_scores(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
 class _ScoresAndLengths:
     """Holds scores, people's scores and lengths of the same rows."""
 
-    def __init__(self, rows: Sequence[ResultRow], resampling: Resampling) -> None:
+    def __init__(self, rows: Verdicts, resampling: Resampling) -> None:
         self._resampling = resampling
-        self._units: Units = numbering(rows)[0]
-        self._columns: dict[str, Floats] = {
-            "judged": np.array([row.judged for row in rows], dtype=float),
-            "length": np.array([row.lengths[0] for row in rows], dtype=float),
-        }
-        if all(row.human is not None for row in rows):
-            self._columns["human"] = np.array([row.human for row in rows], dtype=float)
+        self._units = rows.units
+        self._columns = {"judged": rows.judged, "length": rows.lengths[:, 0], "human": rows.human}
 
     def statistic(self, x: str, y: str) -> Statistic:
         return self._resampling.interval(self._value(x, y), self._resampled(x, y))
@@ -111,26 +106,21 @@ def partial_correlation(both: Floats, first: Floats, second: Floats) -> Floats:
     return np.clip(partial, -1, 1)
 
 
-def _of_preferences(rows: Sequence[ResultRow], resampling: Resampling) -> LengthBias:
-    labelled = [row for row in rows if row.human is not None]
+def _of_preferences(rows: Verdicts, resampling: Resampling) -> LengthBias:
+    labelled = rows.take(rows.labelled)
     return LengthBias(
         n=len(rows),
         labelled=len(labelled),
-        longer=_longer(rows, [row.judged for row in rows], resampling),
-        human_longer=_longer(labelled, [row.human for row in labelled], resampling),
+        longer=_longer(rows, rows.judged, resampling),
+        human_longer=_longer(labelled, labelled.human, resampling),
     )
 
 
-def _longer(
-    rows: Sequence[ResultRow], winners: Sequence[Judged | None], resampling: Resampling
-) -> Statistic | None:
+def _longer(rows: Verdicts, winners: Floats, resampling: Resampling) -> Statistic | None:
     """Return the share of winners that are the longer answer; ties and answers of equal length do not count."""
-    decided = [
-        (row, winner)
-        for row, winner in zip(rows, winners, strict=True)
-        if winner in ("1", "2") and row.lengths[0] != row.lengths[1]
-    ]
-    if not decided:
+    one, other = rows.lengths.T
+    decided = np.flatnonzero((winners != TIE_CODE) & (one != other))
+    if not len(decided):
         return None
-    won = (float((winner == "1") == (row.lengths[0] > row.lengths[1])) for row, winner in decided)
-    return mean_statistic(won, numbering([row for row, _ in decided])[0], resampling)
+    won = ((winners == CODES["1"]) == (one > other))[decided]
+    return mean_statistic(won, rows.take(decided).units, resampling)

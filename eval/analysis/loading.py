@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,19 +21,29 @@ from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, PositionCounter, ReplyCounter, SpendingCounter
 from .influence import ConformityCounter, ScoreChangeCounter
 from .judges import EvaluationTarget, Judge
-from .result_rows import Judged, ResultRow, RowKey, row_of, usage_of
+from .result_rows import Judged, usage_of, verdict_of
+from .verdict_columns import StudyNames, VerdictColumns, Verdicts
 
 _PREFERENCE = "preference"
 
 
 class JudgeAspectData:
-    """Collects the data of one judge on one target: rows, usage, and counters of what its debates did."""
+    """Collects the data of one judge on one target: verdicts, usage, and counters of what its debates did.
 
-    def __init__(self, subject: EvaluationTarget, together: bool = False, is_metric: bool = False) -> None:
+    Attributes:
+        rows: the results with a verdict, by item and repeat; there once all are read (``finish``).
+        unjudged: the others.
+    """
+
+    rows: Verdicts
+    unjudged: Verdicts
+
+    def __init__(
+        self, subject: EvaluationTarget, names: StudyNames, together: bool = False, is_metric: bool = False
+    ) -> None:
         self.subject = subject
         self.is_metric = is_metric
-        self.rows: list[ResultRow] = []
-        self.unjudged: list[Mapping[str, Any]] = []
+        self._names = names
         self.off_scale = 0
         self.debates = False
         self.usage = UsageTotals()
@@ -40,22 +51,24 @@ class JudgeAspectData:
         self.spending, self.replies, self.places = SpendingCounter(), ReplyCounter(), PositionCounter()
         self.calls_by_round, self.score_changes = CallsByRound(), ScoreChangeCounter()
         self.conformity = ConformityCounter(together)
-        self.consistent: list[tuple[bool, str]] = []
+        # Of each comparison that was held in both orders: whether both gave one winner, and what it is drawn with.
+        self.consistent, self.consistent_units = array("b"), array("q")
+        self._judged, self._unjudged = (VerdictColumns(names, subject.digest) for _ in range(2))
 
     def add(self, result: Result) -> None:
         """Add one result."""
         self.usage += UsageTotals(1, usage_of(result))
         self.spending.add(result)
         self.replies.add(result)
-        row = row_of(result)
-        if row is None:
-            self.unjudged.append(_failure(result))
+        verdict = verdict_of(result)
+        if verdict is None:
+            self._unjudged.add(result, None)
             return
-        self.rows.append(row)
+        self._judged.add(result, verdict)
         self.score.add(result.score)
         self.rounds.add(result.rounds)
-        self.off_scale += not all(map(self.on_scale, (row.judged, row.human)))
-        self._look_inside(result, row)
+        self.off_scale += not all(map(self.on_scale, (verdict, result.human)))
+        self._look_inside(result)
 
     def on_scale(self, value: Judged | None) -> bool:
         """Return whether a score lies on the target's scale, so that distances on it mean something."""
@@ -79,37 +92,35 @@ class JudgeAspectData:
         return not self.off_scale
 
     def finish(self) -> None:
-        """Sort the rows, so that no figure depends on which judgement finished first."""
-        self.rows.sort(key=lambda row: row.key)
+        """Make the columns of what was read."""
+        self.rows, self.unjudged = self._judged.verdicts(), self._unjudged.verdicts()
+        del self._judged, self._unjudged
 
     def fields(self) -> Iterator[Mapping[str, Any]]:
-        """Yield all judgements as fields of ``results.jsonl``, without usage and transcript."""
+        """Yield all judgements as fields of ``results.jsonl``: verdict, label and item."""
         about = {"protocol": "", "aspect": self.subject.aspect}
         outcome = "score" if self.subject.kind == "score" else "winner"
-        for row in self.rows:
-            yield {**about, "status": "ok", outcome: row.judged, **row._asdict()}
-        for failure in self.unjudged:
-            yield {**about, "status": "failed", outcome: None, **failure}
+        for row in self.rows.fields():
+            yield {**about, "status": "ok", **row}
+        for failure in self.unjudged.fields():
+            yield {**about, **failure, "status": "failed", outcome: None}
 
     @cached_property
-    def by_key(self) -> Mapping[RowKey, ResultRow]:
-        """The verdicts by item and repeat."""
-        return {row.key: row for row in self.rows}
-
-    @cached_property
-    def labelled(self) -> Sequence[ResultRow]:
+    def labelled(self) -> Verdicts:
         """The verdicts that have a human label."""
-        return [row for row in self.rows if row.human is not None]
+        return self.rows.take(self.rows.labelled)
 
-    def _look_inside(self, result: Result, row: ResultRow) -> None:
-        self.debates = self.debates or len(row.path) > 1 or _argued(result)
+    def _look_inside(self, result: Result) -> None:
+        path = result.score_by_round
+        self.debates = self.debates or len(path) > 1 or _argued(result)
         self.calls_by_round.add(result)
-        self.score_changes.add(result, row.human if self.on_scale(row.human) else None)
+        self.score_changes.add(result, result.human if self.on_scale(result.human) else None)
         self.conformity.add(result)
-        if row.path and isinstance(row.path[0], tuple):
+        if path and isinstance(path[0], tuple):
             self.places.add(result)
         if result.position_consistent is not None:
-            self.consistent.append((result.position_consistent, row.unit))
+            self.consistent.append(result.position_consistent)
+            self.consistent_units.append(self._names.unit(self.subject.digest, result))
 
 
 @dataclass
@@ -122,6 +133,7 @@ class LoadedJudge:
     cells: dict[str | None, JudgeAspectData] = field(default_factory=dict)
     label: str = ""
     flagged: FlaggedItems = field(default_factory=FlaggedItems)
+    names: StudyNames = field(default_factory=StudyNames)
     flagged_here: set[str] = field(default_factory=set)
 
     @property
@@ -151,8 +163,7 @@ class LoadedJudge:
 
     def add(self, result: Result) -> None:
         """Add one of its results, unless its item is left out."""
-        # By the digest too: another dataset may have an item of this name.
-        item = self.digest, result.item
+        item = self.names.items.of((self.digest, result.item))
         self.flagged.add(item, result.warnings)
         if self.flagged.leaves_out(item):
             self.flagged_here.add(result.item)
@@ -161,7 +172,7 @@ class LoadedJudge:
             # Referees that do not answer one by one do not know each other's values of the same turn.
             together = self.settings.get("strategy", "one_by_one") != "one_by_one"
             self.cells[result.aspect] = JudgeAspectData(
-                self._subject(result.aspect), together, not self.models
+                self._subject(result.aspect), self.names, together, not self.models
             )
         self.cells[result.aspect].add(result)
 
@@ -169,7 +180,7 @@ class LoadedJudge:
         """Finish after the last result: sort rows, and add empty data for aspects without a single result."""
         for aspect in [each["name"] for each in self._aspects()] or [None]:
             if aspect not in self.cells:
-                self.cells[aspect] = JudgeAspectData(self._subject(aspect))
+                self.cells[aspect] = JudgeAspectData(self._subject(aspect), self.names)
         for cell in self.cells.values():
             cell.finish()
 
@@ -246,35 +257,40 @@ def load_runs(
     """
     if not folders:
         raise UsageError("no run to look at: give the folder of at least one")
-    flagged = flagged or FlaggedItems()
+    flagged, names = flagged or FlaggedItems(), StudyNames()
     # A folder that is given twice, in whatever spelling, is read once.
     chosen = list(dict.fromkeys(path.resolve() for path in folders))
     if flagged.left_out:
         # Read first, since a judge of another run may flag an item: it is left out for all judges alike.
         for folder in chosen:
-            _find_flagged(folder, flagged)
-    judges = [judge for folder in chosen for judge in _read(folder, flagged)]
+            _find_flagged(folder, flagged, names)
+    judges = [judge for folder in chosen for judge in _read(folder, flagged, names)]
     for judge, label in zip(judges, _labels(judges), strict=True):
         judge.label = label
     _name_subjects(judges, otherwise)
     return judges
 
 
-def _find_flagged(folder: Path, flagged: FlaggedItems) -> None:
-    run = LoadedJudge("", folder, read_manifest(folder))
+def _find_flagged(folder: Path, flagged: FlaggedItems, names: StudyNames) -> None:
+    run = LoadedJudge("", folder, read_manifest(folder), names=names)
     for result in ResultsFile(folder).read():
-        flagged.add((run.digest, result.item), result.warnings)
+        flagged.add(names.items.of((run.digest, result.item)), result.warnings)
 
 
-def _read(folder: Path, flagged: FlaggedItems) -> Iterator[LoadedJudge]:
+def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[LoadedJudge]:
     manifest = read_manifest(folder)
-    judges = {name: LoadedJudge(name, folder, manifest, flagged=flagged) for name in manifest["signatures"]}
+    judges = {
+        name: LoadedJudge(name, folder, manifest, flagged=flagged, names=names)
+        for name in manifest["signatures"]
+    }
     results = ResultsFile(folder)
     if not results.path.exists():
         raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: nothing was judged in it")
     for result in results.read():
         if result.protocol not in judges:
-            judges[result.protocol] = LoadedJudge(result.protocol, folder, manifest, flagged=flagged)
+            judges[result.protocol] = LoadedJudge(
+                result.protocol, folder, manifest, flagged=flagged, names=names
+            )
         judges[result.protocol].add(result)
     for judge in judges.values():
         judge.finish()
@@ -325,11 +341,6 @@ def _refuse_other_scale(known: EvaluationTarget, now: EvaluationTarget, judge: L
 
 def _number(value: Any) -> float | None:
     return None if value is None else float(value)
-
-
-def _failure(result: Result) -> Mapping[str, Any]:
-    names = ("item", "repeat", "group", "human", "systems", "annotations")
-    return {name: getattr(result, name) for name in names}
 
 
 def _argued(result: Result) -> bool:

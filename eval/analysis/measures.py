@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
-from typing import cast
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...state.tasks import TaskKind
-from ..statistics.alignment import Floats, Units, number_groups
+from ..statistics.alignment import Floats, Units
 from ..statistics.chance_corrected import accuracies, kappas
 from ..statistics.correlation import correlation, correlations_within, resampled_correlation
 from ..statistics.resampling import Resampling, Statistic, Weights, resampled_means, two_sided_p
-from ..statistics.tie_policy import CODES, DEFAULT_TIE_POLICY, TiePolicy, Ties, confusion_tables, sum_by_unit
-from .result_rows import Judged, ResultRow
+from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy, Ties, confusion_tables, sum_by_unit
+from .verdict_columns import Verdicts
 
 OVER_ROWS = ("pearson", "spearman", "kendall")
 WITHIN = {f"group_{name}": name for name in OVER_ROWS}
@@ -128,53 +128,40 @@ def difference(first: Sample, second: Sample, measure: str) -> tuple[Statistic, 
 
 def sample(
     kind: TaskKind,
-    rows: Sequence[ResultRow],
+    rows: Verdicts,
     resampling: Resampling,
-    judged: Sequence[Judged] | None = None,
+    judged: Floats | None = None,
     rule: TiePolicy = DEFAULT_TIE_POLICY,
 ) -> Sample:
     """Make the sample of rows that have a label; ``judged`` is what is said of each, where that is not its verdict.
 
     Of preferences, rows count on which people have a vote that counts.
     """
-    said = [row.judged for row in rows] if judged is None else judged
+    said = rows.judged if judged is None else judged
     if kind == "score":
-        human = np.array([row.human for row in rows], dtype=float)
-        return Sample(kind, np.array(said, dtype=float), human, numbering(rows), resampling)
-    votes: Floats = np.array([votes_on(row, rule) for row in rows], dtype=np.float64).reshape(-1, 3)
-    there = np.flatnonzero(votes.sum(axis=1)).tolist()
-    codes = np.array([CODES[cast("str", said[at])] for at in there], dtype=np.float64)
-    return Sample(kind, codes, votes[there], numbering([rows[at] for at in there]), resampling, rule.ties)
+        return Sample(kind, said, rows.human, numbering(rows), resampling)
+    votes = rows.votes(rule).astype(float)
+    there = np.flatnonzero(votes.sum(axis=1))
+    return Sample(kind, said[there], votes[there], numbering(rows.take(there)), resampling, rule.ties)
 
 
-def votes_on(row: ResultRow, rule: TiePolicy) -> tuple[int, int, int]:
-    """Count how often people said 1, 2 and tie of a row that has a label, of the votes that count."""
-    return rule.vote_counts(cast("str", row.human), row.annotations)
+def right(rows: Verdicts, votes: Floats, rule: TiePolicy) -> Floats:
+    """Return the share of people's votes that each winner agrees with: 1 or 0 of a single vote; NaN without any."""
+    return accuracies(confusion_tables(rows.judged, votes, rule.ties))
 
 
-def right(row: ResultRow, rule: TiePolicy) -> float | None:
-    """Return the share of people's votes that a winner agrees with: 1 or 0 of a single vote; ``None`` without any."""
-    votes = votes_on(row, rule)
-    if not any(votes):
-        return None
-    code = np.array([CODES[cast("str", row.judged)]])
-    table = confusion_tables(code, np.array([votes], dtype=float), rule.ties)
-    return float(accuracies(table)[0])
-
-
-def numbering(rows: Sequence[ResultRow]) -> tuple[Units, Units | None]:
+def numbering(rows: Verdicts) -> tuple[Units, Units | None]:
     """Return the number of each row's unit, and that of its group where every row has one."""
     # A unit is the group where there is one, so the same numbers serve for both.
-    units = number_groups([row.unit for row in rows], rows=len(rows))
-    grouped = bool(rows) and all(row.group is not None for row in rows)
-    return units, units if grouped else None
+    units = rows.units
+    return units, units if len(rows) and bool((rows.group >= 0).all()) else None
 
 
-def mean_statistic(values: Iterable[float], units: Units, resampling: Resampling) -> Statistic:
+def mean_statistic(values: NDArray[Any], units: Units, resampling: Resampling) -> Statistic:
     """Return a mean over rows, with the interval of units drawn with replacement; ``None`` without rows."""
-    column = np.fromiter(values, dtype=float)
-    if not len(column):
+    if not len(values):
         return Statistic(None)
+    column = values.astype(float)
     return resampling.interval(float(column.mean()), resampled_means(column, units, resampling))
 
 
@@ -189,10 +176,3 @@ def _mean_of_groups(each: Floats, resampling: Resampling) -> Floats:
         return found
 
     return resampling.figures(len(each), mean)
-
-
-def distance(judged: Judged, human: Judged | None) -> float:
-    """Return the distance of a score to people's; of a winner 0 where it is right, else 1."""
-    if isinstance(judged, str) or isinstance(human, str) or human is None:
-        return float(judged != human)
-    return abs(judged - human)

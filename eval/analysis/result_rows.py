@@ -1,4 +1,4 @@
-"""Reduce a result to the few numbers of it that an analysis keeps in memory, without any words."""
+"""Read from a result and its turns the values that an analysis looks at: verdicts, scores of agents, directions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,6 @@ Judged = float | Winner
 """A verdict or a human label: a score, or a winner."""
 
 
-class RowKey(NamedTuple):
-    """Names what each judge judges once: an item in a repeat."""
-
-    item: str
-    repeat: int
-
-
 class AgentScore(NamedTuple):
     """Holds the last score or vote (mean over both orders) and the usage of one of several agents behind a verdict."""
 
@@ -36,67 +29,11 @@ class AgentScore(NamedTuple):
     usage: Usage
 
 
-class ResultRow(NamedTuple):
-    """Holds a verdict with the facts of its item.
-
-    Attributes:
-        item, repeat: what was judged.
-        group: of the item, if any.
-        judged: the score or the winner.
-        human: the human score or winner, if any.
-        path: the score, or the pair, after each round.
-        scores: the final scores of two answers.
-        lengths: in characters: of the candidate, or of both answers.
-        systems: the systems that wrote what was judged.
-        annotations: single annotators' values.
-        agent_scores: the last score or vote of each member of a panel.
-        usage: of the whole judgement.
-    """
-
-    item: str
-    repeat: int
-    group: str | None
-    judged: Judged
-    human: Judged | None
-    path: tuple[Value, ...]
-    scores: tuple[float, float] | None
-    lengths: tuple[int, ...]
-    systems: tuple[str, ...]
-    annotations: tuple[Judged, ...]
-    agent_scores: tuple[AgentScore, ...]
-    usage: Usage
-
-    @property
-    def key(self) -> RowKey:
-        """The item and repeat."""
-        return RowKey(self.item, self.repeat)
-
-    @property
-    def unit(self) -> str:
-        """The unit that is resampled: the group, or the item (which its repeats share) where it has none."""
-        return f"item {self.item}" if self.group is None else f"group {self.group}"
-
-
-def row_of(result: Result) -> ResultRow | None:
-    """Reduce a result to a row; ``None`` where it has no verdict."""
-    judged = result.winner if result.score is None else result.score
-    if result.status != "ok" or judged is None:
+def verdict_of(result: Result) -> Judged | None:
+    """Return the score or the winner of a result; ``None`` where it has no verdict."""
+    if result.status != "ok":
         return None
-    return ResultRow(
-        item=result.item,
-        repeat=result.repeat,
-        # Groups, systems and agents come up in many rows: each name is held once.
-        group=None if result.group is None else intern(result.group),
-        judged=judged,
-        human=result.human,
-        path=result.score_by_round,
-        scores=result.scores,
-        lengths=result.lengths,
-        systems=tuple(map(intern, result.systems)),
-        annotations=result.annotations,
-        agent_scores=tuple(_agent_scores(result)),
-        usage=usage_of(result),
-    )
+    return result.winner if result.score is None else result.score
 
 
 def usage_of(result: Result) -> Usage:
@@ -147,7 +84,7 @@ def discussions(transcript: Iterable[Turn]) -> Iterator[list[Turn]]:
     yield from found.values()
 
 
-def _agent_scores(result: Result) -> Iterator[AgentScore]:
+def agent_scores(result: Result) -> Iterator[AgentScore]:
     """Yield the last score of each member of a panel, and each vote."""
     kind_of = kind_of_turns(result)
     last: dict[str, dict[int, Value | Winner]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from ...state.errors import UsageError
@@ -57,26 +58,26 @@ def courtroom(comparator: PairwiseComparator, there: Sequence[JudgeData], eps: f
     if not 0 < eps <= 1:
         raise UsageError(f"eps must be above 0 and at most 1, not {eps}")
     known = protocols_with_gaps()
-    judges = [each for name in known for each in there if each.judge.protocol == name and each.side.rows]
+    judges = [each for name in known for each in there if each.judge.protocol == name and len(each.side.rows)]
     if comparator.kind != "compare" or not judges:
         return None
-    rows = {each.side.label: list(_rows(each)) for each in judges}
-    everything = [row for of_one in rows.values() for row in of_one]
-    of_rounds = [each.side.label for each in judges if known[each.judge.protocol]]
+    of_rounds = [each for each in judges if known[each.judge.protocol]]
+    labels, labels_of_rounds = ([each.side.label for each in those] for those in (judges, of_rounds))
     several = len(judges) > 1
     return Courtroom(
         subject=comparator.subject.label,
         eps=eps,
         gaps={
-            label: gaps_by_round(own, eps, resampling=comparator.resampling) for label, own in rows.items()
+            each.side.label: gaps_by_round(_rows([each]), eps, resampling=comparator.resampling)
+            for each in judges
         },
-        differentiation=score_differentiation(everything, list(rows), resampling=comparator.resampling)
+        differentiation=score_differentiation(_rows(judges), labels, resampling=comparator.resampling)
         if several
         else None,
         complexity=iteration_complexity(
-            [row for row in everything if row["protocol"] in of_rounds],
+            _rows(of_rounds),
             eps,
-            of_rounds,
+            labels_of_rounds,
             resampling=comparator.resampling,
         )
         if len(of_rounds) > 1
@@ -84,17 +85,12 @@ def courtroom(comparator: PairwiseComparator, there: Sequence[JudgeData], eps: f
     )
 
 
-def _rows(each: JudgeData) -> Iterator[Mapping[str, Any]]:
-    """Yield rows as in ``results.jsonl``, under the judge's label."""
-    for row in each.side.rows.values():
-        yield {
-            "item": row.item,
-            "repeat": row.repeat,
-            "group": row.group,
-            # Two runs of one protocol are two judges, which the statistics tell apart by this field.
-            "protocol": each.side.label,
-            "aspect": None,
-            "status": "ok",
-            "scores": row.scores,
-            "score_by_round": row.path,
-        }
+def _rows(judges: Sequence[JudgeData]) -> Iterator[Mapping[str, Any]]:
+    """Yield rows as in ``results.jsonl``, each under its judge's label."""
+    for each in judges:
+        rows = each.side.rows
+        scores = (None if isnan(pair[0]) else tuple(pair) for pair in rows.scores.tolist())
+        for row, pair, path in zip(rows.fields(), scores, rows.paths(), strict=True):
+            # Two runs of one protocol are two judges, which the statistics tell apart by the label.
+            about = {"protocol": each.side.label, "aspect": None, "status": "ok"}
+            yield {**row, **about, "scores": pair, "score_by_round": path}

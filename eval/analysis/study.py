@@ -169,7 +169,7 @@ def _comparators(judges: Sequence[LoadedJudge], resampling: Resampling) -> Compa
     for judge in judges:
         for cell in judge.cells.values():
             comparator = PairwiseComparator(cell.subject, resampling)
-            data = JudgeData(judge, cell, Side(judge.label, cell.by_key, cell.distances))
+            data = JudgeData(judge, cell, Side(judge.label, cell.rows, cell.distances))
             by_subject.setdefault(cell.subject.label, (comparator, []))[1].append(data)
     return list(by_subject.values())
 

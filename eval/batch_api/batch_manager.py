@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from openai import OpenAIError
-from openai.types import Batch
 
 from ...state.errors import UsageError
 from ..journal import Journal
@@ -21,15 +19,14 @@ from ..private_files import make_private_folder
 from ..run.budget import BudgetTracker
 from ..run.progress_counters import ProgressCounters
 from ..run.shutdown import StopSignal
-from .openai_batches import ENDED, BatchResults, Provider, may_pass, problems
+from .batch_provider import BatchProvider, BatchState, errors_of, may_pass
+from .batch_results import BatchResults
 from .request_file import UNFINISHED, BatchLimits, RequestFile, SubmittedBatch, custom_ids
 
 log = logging.getLogger("jurygraph.batch")
 
 # Each pause between polls is so many times as long as the one before.
 GROWTH = 1.5
-TOO_MANY_TOKENS = "token_limit_exceeded"
-"""The provider's code for a batch that would queue too many tokens of one model; it is sent again later."""
 
 # wave-12-3.jsonl: the third file of the twelfth wave
 _FILE = re.compile(r"wave-(\d+)-\d+\.jsonl")
@@ -41,8 +38,8 @@ class BatchManager:
 
     Attributes:
         folder: holds the files of requests and of results for as long as they are needed.
-        run: the id of the run, which marks its batches at the provider.
-        providers: the Batch API at each address.
+        run: the id of the run, which marks its batches where the provider keeps marks.
+        providers: the batches at each address.
         journal: records the batches.
         budget: holds what the requests of running batches are estimated to take.
         counts: shows how far the batches are.
@@ -54,7 +51,7 @@ class BatchManager:
 
     folder: Path
     run: str
-    providers: Mapping[str, Provider]
+    providers: Mapping[str, BatchProvider]
     journal: Journal
     budget: BudgetTracker
     counts: ProgressCounters
@@ -64,11 +61,13 @@ class BatchManager:
     submitted: set[str] = field(default_factory=set)
     _running: dict[str, SubmittedBatch] = field(default_factory=dict)
     _collected: list[SubmittedBatch] = field(default_factory=list)
+    _ids: set[str] = field(default_factory=set)
     _waves: int = 0
 
     @property
-    def _run_mark(self) -> dict[str, str]:
-        return {"jurygraph_run": self.run}
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What the providers raise where they refuse, fail or cannot be reached."""
+        return errors_of([*self.providers.values()])
 
     @property
     def running(self) -> int:
@@ -84,33 +83,41 @@ class BatchManager:
         """Go on with the batches of earlier starts of the run, also those that were sent but not recorded yet."""
         recorded = await self.journal.batches()
         known = [SubmittedBatch.of(batch.id, batch.about) for batch in recorded]
-        local = self._clean_up()
+        self._ids = {sent.id for sent in known}
+        local = self._clean_up({sent.file for sent in known})
         self._waves = max((_number(name) for name in [*local, *(sent.file for sent in known)]), default=0)
         for sent, batch in zip(known, recorded, strict=True):
             if batch.settled:
                 # The run ended after the batch was settled and before its files were removed.
                 self._remove(sent)
-            else:
+            elif sent.id or await self._is_found(sent):
                 await self._go_on_with(sent)
-        if unrecorded := set(local) - {sent.file for sent in known}:
-            await self._find_unrecorded(unrecorded, {sent.id for sent in known})
         if self._running:
             log.info(
                 "batches taken up", extra={"batches": len(self._running), "requests": len(self.submitted)}
             )
             await self._poll_all()
+        # Which requests a batch has is not known where its file is gone: they would be sent a second time.
+        while any(not (self.folder / sent.file).exists() for sent in self._running.values()):
+            await asyncio.sleep(self.limits.poll_interval)
+            await self._poll_all()
 
     async def send(self, files: Sequence[RequestFile]) -> None:
-        """Upload the files of a wave and make a batch of each."""
+        """Make a batch of each file of a wave."""
         for one_file in files:
             path, provider = self.folder / one_file.file, self._provider(one_file.address)
-            input_file = await provider.upload(path)
-            marks = {**self._run_mark, **{name: str(value) for name, value in _describe(one_file).items()}}
-            batch = await provider.create(input_file, marks)
-            # A run that is killed before the batch is noted finds it by these marks when it resumes.
-            sent = SubmittedBatch(**vars(one_file), id=batch.id, input_file=input_file)
-            await self.journal.note_batch(sent.id, sent.described())
-            self._running[sent.id] = sent
+            name = f"{self.run}/{one_file.file}"
+            sent = SubmittedBatch(**vars(one_file), name=name, run=self.run, since=time.time())
+            # Noted before it is made: a run that is killed in between looks for it when it resumes.
+            await self.journal.note_batch(name, sent.described())
+            try:
+                batch = await provider.create(path, sent, self._ids)
+            except provider.errors as error:
+                if not may_pass(error):
+                    await self.journal.settle_batch(name)
+                raise
+            await self._note(sent, batch)
+            self._running[sent.name] = sent
             self.submitted.update(custom_ids(path))
             log.info("batch sent", extra={"batch": sent.id, "file": sent.file, "requests": sent.requests})
 
@@ -130,40 +137,43 @@ class BatchManager:
             self.budget.release(tokens, cost)
         self.outcomes.clear()
         for sent in self._collected:
-            await self.journal.settle_batch(sent.id)
+            await self.journal.settle_batch(sent.name)
             self._remove(sent)
         self._collected.clear()
 
-    def _clean_up(self) -> list[str]:
-        """List the files of requests; remove unfinished ones, and results whose file of requests is gone."""
+    def _clean_up(self, known: set[str]) -> list[str]:
+        """List the files of requests; remove those that were not to be sent yet, and results without such a file."""
         for path in self.folder.glob(f"*{UNFINISHED}"):
             path.unlink()
         there = [path.name for path in self.folder.glob("wave-*.jsonl")]
-        whole = [name for name in there if _FILE.fullmatch(name)]
+        whole = [name for name in there if _FILE.fullmatch(name) and name in known]
         # The results of wave-1-2.jsonl are in wave-1-2.output.jsonl and wave-1-2.errors.jsonl.
         for name in there:
             if f"{name.partition('.')[0]}.jsonl" not in whole:
                 (self.folder / name).unlink()
         return whole
 
-    async def _find_unrecorded(self, unrecorded: set[str], known: set[str]) -> None:
-        """Find the batches made of files that were being sent when the run ended; remove files that have none."""
-        for provider in self.providers.values():
-            for batch in await provider.find(self._run_mark):
-                if batch.id not in known and batch.metadata:
-                    sent = SubmittedBatch.of(batch.id, {**batch.metadata, "input_file": batch.input_file_id})
-                    await self.journal.note_batch(sent.id, sent.described())
-                    await self._go_on_with(sent)
-                    unrecorded.discard(sent.file)
-        for name in unrecorded:
-            (self.folder / name).unlink()
+    async def _note(self, sent: SubmittedBatch, batch: BatchState) -> None:
+        sent.id, sent.input_file = batch.id, batch.input_file
+        self._ids.add(sent.id)
+        await self.journal.note_batch(sent.name, sent.described())
+
+    async def _is_found(self, sent: SubmittedBatch) -> bool:
+        """Look for the batch of a file that was being sent when the run ended; forget the file if there is none."""
+        batch = await self._provider(sent.address).find(self.folder / sent.file, sent, self._ids)
+        if batch is not None:
+            await self._note(sent, batch)
+            return True
+        await self.journal.settle_batch(sent.name)
+        self._remove(sent)
+        return False
 
     async def _go_on_with(self, sent: SubmittedBatch) -> None:
         path = self.folder / sent.file
         if not path.exists():
             make_private_folder(self.folder)
             await self._provider(sent.address).download(sent.input_file, path)
-        self._running[sent.id] = sent
+        self._running[sent.name] = sent
         self.budget.add_in_flight(sent.requests, sent.tokens, sent.cost)
         self.submitted.update(self._requests(sent))
 
@@ -171,7 +181,7 @@ class BatchManager:
         for sent in list(self._running.values()):
             try:
                 await self._poll(sent)
-            except OpenAIError as error:
+            except self.errors as error:
                 if not may_pass(error):
                     raise
                 log.warning("batch cannot be looked after", extra={"batch": sent.id, "reason": str(error)})
@@ -179,53 +189,37 @@ class BatchManager:
 
     async def _poll(self, sent: SubmittedBatch) -> None:
         batch = await self._provider(sent.address).poll(sent.id)
-        if batch is not None and batch.request_counts is not None:
-            sent.requests_done = batch.request_counts.completed + batch.request_counts.failed
-        if batch is None or batch.status in ENDED:
+        if batch is not None and batch.requests_done is not None:
+            sent.requests_done = batch.requests_done
+        if batch is None or batch.ended:
             await self._collect(sent, batch)
 
-    async def _collect(self, sent: SubmittedBatch, batch: Batch | None) -> None:
-        if batch is not None and batch.status == "failed":
+    async def _collect(self, sent: SubmittedBatch, batch: BatchState | None) -> None:
+        if batch is not None and batch.refused:
             await self._drop_refused(sent, batch)
             return
-        # A batch that is gone, or whose files are, has no results: its requests count as not answered.
-        files = [path for path in await self._files(sent, batch) if path is not None]
+        # A batch that is gone, or whose results are, has none: its requests count as not answered.
+        path = self.folder / sent.file
+        files = await self._provider(sent.address).collect(batch, path) if batch is not None else []
         requests = self._requests(sent)
         self.outcomes.add(sent, requests, files)
         self.submitted.difference_update(requests)
-        del self._running[sent.id]
+        del self._running[sent.name]
         self._collected.append(sent)
         status = batch.status if batch else "gone"
         log.info("batch ended", extra={"batch": sent.id, "status": status, "done": sent.requests_done})
 
-    async def _files(self, sent: SubmittedBatch, batch: Batch | None) -> list[Path | None]:
-        if batch is None:
-            return []
-        wanted = {"output": batch.output_file_id, "errors": batch.error_file_id}
-        return [await self._file(sent, kind, name) for kind, name in wanted.items() if name]
-
-    async def _file(self, sent: SubmittedBatch, kind: str, name: str) -> Path | None:
-        path = (self.folder / sent.file).with_suffix(f".{kind}.jsonl")
-        # A file that an earlier start downloaded is whole: it gets this name only then.
-        there = path.exists() or await self._provider(sent.address).download(name, path)
-        if not there:
-            log.warning("file gone", extra={"batch": sent.id, "file": name})
-        return path if there else None
-
-    async def _drop_refused(self, sent: SubmittedBatch, batch: Batch) -> None:
+    async def _drop_refused(self, sent: SubmittedBatch, batch: BatchState) -> None:
         """Drop a batch that the provider did not begin: its requests may be sent again."""
-        found = problems(batch)
-        said = "; ".join(message or code for code, message in found) or "no reason given"
         self.submitted.difference_update(self._requests(sent))
         self.budget.add_in_flight(-sent.requests, -sent.tokens, -sent.cost)
-        del self._running[sent.id]
-        await self.journal.settle_batch(sent.id)
+        del self._running[sent.name]
+        await self.journal.settle_batch(sent.name)
         self._remove(sent)
-        log.warning("batch refused", extra={"batch": sent.id, "reason": said})
+        log.warning("batch refused", extra={"batch": sent.id, "reason": batch.refused})
         # Room comes as other batches end; where none is left to end, a second attempt would be refused as well.
-        too_many = any(code == TOO_MANY_TOKENS for code, _ in found)
-        if not (too_many and (self._running or self._collected)):
-            self.stop.ask("provider", f"the provider refused the batch {sent.id}: {said}")
+        if not (batch.over_limit and (self._running or self._collected)):
+            self.stop.ask("provider", f"the provider refused the batch {sent.id}: {batch.refused}")
 
     def _requests(self, sent: SubmittedBatch) -> list[str]:
         path = self.folder / sent.file
@@ -235,11 +229,11 @@ class BatchManager:
         for path in self.folder.glob(f"{Path(sent.file).stem}.*"):
             path.unlink()
 
-    def _provider(self, address: str) -> Provider:
+    def _provider(self, address: str) -> BatchProvider:
         if address not in self.providers:
             raise UsageError(
                 f"this run has batches under way at {address}, and none of its models is there now; "
-                "set OPENAI_BASE_URL as it was when they were sent"
+                "set models and base URLs as they were when these were sent"
             )
         return self.providers[address]
 
@@ -257,7 +251,3 @@ class BatchManager:
 def _number(file: str) -> int:
     found = _FILE.fullmatch(file)
     return int(found[1]) if found else 0
-
-
-def _describe(one_file: RequestFile) -> dict[str, object]:
-    return {name: value for name, value in vars(one_file).items() if value is not None}

@@ -1,4 +1,4 @@
-"""Answer a run's calls through OpenAI's Batch API, in several passes over the items that are still open."""
+"""Answer a run's calls through the batches of its providers, in several passes over the items that are still open."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from hashlib import blake2b
 from typing import Any, NoReturn
 
 import orjson
+from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphBubbleUp
-from openai import AsyncOpenAI, OpenAIError
 
-from ...graphs.nested import all_judges
-from ...nodes.bound_judge import BoundJudge
+from ...graphs.nested import all_judges, bound_judge_of
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, UnreadResponseError, fingerprint
 from ...nodes.models.loaded_model import LoadedModel
-from ...nodes.models.openai_fast import FastChatOpenAI, requests_handled_by
+from ...nodes.models.reply_forms import is_a
+from ...nodes.models.request_handler import requests_handled_by
 from ...nodes.models.resolver import load
 from ...state.errors import ModelCallError, StoppedError, TransientCallError, UsageError
 from ...state.settings import ModelSpec
 from ..journal import JournalError
 from ..plan import Plan
-from ..run.budget import BudgetTracker
+from ..run.budget import make_budget
 from ..run.call_pipeline import LivePipeline, journal_entry, unread_entry
 from ..run.config import RunConfig
 from ..run.folder import RunFolder
@@ -35,8 +35,8 @@ from ..run.progress_counters import ProgressCounters
 from ..run.shutdown import StopSignal
 from . import request_file
 from .batch_manager import BatchManager
-from .openai_batches import Provider
-from .request_file import BatchRequestFile
+from .batch_provider import BatchProvider
+from .request_file import BatchRequestFile, Request
 
 log = logging.getLogger("jurygraph.batch")
 FOLDER = "batches"
@@ -59,7 +59,7 @@ class BatchPipeline(LivePipeline):
     ) -> None:
         super().__init__(folder.journal, config, counts, stop)
         assert plan.folder is not None
-        self._budget = BudgetTracker(config, folder.journal.spent, stop, discount=request_file.BATCH_DISCOUNT)
+        self._budget = make_budget(config, folder.journal, stop, discount=request_file.BATCH_DISCOUNT)
         self._plan = plan
         self._run_folder = folder
         self._folder = plan.folder / FOLDER
@@ -79,9 +79,10 @@ class BatchPipeline(LivePipeline):
         Args:
             judge_open_items: judges every item that has no verdict, as far as it gets with the replies that are there.
         """
+        self._manager = await self._make_manager()
         try:
             await self._run_waves(judge_open_items)
-        except OpenAIError as error:
+        except self._manager.errors as error:
             self._stop.ask("provider", f"batches: {' '.join(str(error).split())}")
         except OSError as error:
             self._stop.ask_for(error, self._folder)
@@ -106,7 +107,6 @@ class BatchPipeline(LivePipeline):
                 self._stop.ask("journal", str(error))
 
     async def _run_waves(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
-        self._manager = await self._make_manager()
         await run_until_stopped(self._stop, self._manager.resume())
         served = None
         while not self._stop.is_asked:
@@ -119,11 +119,10 @@ class BatchPipeline(LivePipeline):
             await run_until_stopped(self._stop, self._manager.wait())
 
     async def _make_manager(self) -> BatchManager:
-        providers = {address: Provider(client) for address, client in (await clients(self._plan)).items()}
         return BatchManager(
             folder=self._folder,
             run=str(self._run_folder.manifest["run"]),
-            providers=providers,
+            providers=await providers(self._plan),
             journal=self._journal,
             budget=self._budget,
             counts=self._counts,
@@ -184,7 +183,7 @@ class BatchPipeline(LivePipeline):
         return reply
 
     async def _outcome(
-        self, key: bytes, call: Call, used: list[str], chat: FastChatOpenAI, body: dict[str, Any]
+        self, key: bytes, call: Call, used: list[str], chat: BaseChatModel, body: dict[str, Any]
     ) -> dict[str, Any]:
         """Return what a batch brought for this request; where none did, put it into the wave.
 
@@ -199,24 +198,31 @@ class BatchPipeline(LivePipeline):
             used.append(custom_id)
             if batch := outcomes.first_read(custom_id):
                 self._budget.release(*batch.per_request)
-            return outcomes.read(custom_id)
+            return provider_class(chat).read(*outcomes.read(custom_id))
         if key in self._paid:
             self._stop.ask(
                 "journal", "a reply that was paid for is no longer in the journal; it is not paid for twice"
             )
         self._stop.check()
         if custom_id not in self._manager.submitted and custom_id not in self._wave:
-            self._add_to_wave(call, custom_id, chat, body)
+            await self._add_to_wave(call, custom_id, chat, body)
         raise PendingError("the reply is to come with a batch")
 
-    def _add_to_wave(self, call: Call, custom_id: str, chat: FastChatOpenAI, body: dict[str, Any]) -> None:
+    async def _add_to_wave(
+        self, call: Call, custom_id: str, chat: BaseChatModel, body: dict[str, Any]
+    ) -> None:
         tokens = self._budget.estimate_tokens(call)
-        cost = self._budget.try_reserve(call, tokens)
+        cost = await self._budget.try_reserve(call, tokens)
         if cost is None:
             # Batches under way may take less than was reserved for them: a later pass tries again.
             return
+        if custom_id in self._wave:  # another agent has asked for the same meanwhile
+            self._budget.release(tokens, cost)
+            return
+        kind = provider_class(chat)
+        address, line = kind.address_of(chat), kind.line(custom_id, body)
         try:
-            self._wave.add(str(client_of(chat).base_url), custom_id, body, tokens, cost)
+            self._wave.add(Request(address, str(body.get("model")), line, kind.file_bytes), tokens, cost)
         except OSError as error:
             self._stop.ask_for(error, self._folder)
             raise StoppedError(self._stop.explanation) from error
@@ -237,19 +243,20 @@ class BatchPipeline(LivePipeline):
         raise TransientCallError(problem, rate_limited=error.rate_limited) from error
 
 
-OPENAI = "openai:"
+_PROVIDERS = ("openai:", "anthropic:", "google_genai:")
 
 
 def check_batch(plan: Plan) -> None:
     """Check that all calls of a plan can be made in batches.
 
     Raises:
-        UsageError: a model that is not OpenAI's, or a chat model object; no folder.
+        UsageError: a model of a provider whose batches are not known, or a chat model object; no folder.
     """
-    other = next((label for label in plan.models().values() if not label.startswith(OPENAI)), None)
+    other = next((label for label in plan.models().values() if not label.startswith(_PROVIDERS)), None)
     if other is not None:
         raise UsageError(
-            f"{other} cannot be asked in batches: only models of OpenAI can, such as openai:gpt-4o-mini"
+            f"{other} cannot be asked in batches: only models of OpenAI, Anthropic and Gemini can, "
+            "such as openai:gpt-4o-mini"
         )
     if any(isinstance(model, LoadedModel) for model in _chosen(plan)):
         raise UsageError(
@@ -259,30 +266,40 @@ def check_batch(plan: Plan) -> None:
         raise UsageError("batches take hours: name a folder (out) that keeps them meanwhile")
 
 
-async def clients(plan: Plan) -> dict[str, AsyncOpenAI]:
-    """Load the clients of all models of a plan, by address."""
+async def providers(plan: Plan) -> dict[str, BatchProvider]:
+    """Return the batches of all models of a plan, by address."""
     loop = asyncio.get_running_loop()
-    specs = {
-        model for model in _chosen(plan) if isinstance(model, ModelSpec) and model.name.startswith(OPENAI)
-    }
-    models = [await asyncio.to_thread(load, spec, loop) for spec in specs]
-    for model in models:
-        await model.hold()
-    found = [client_of(model.chat) for model in models if isinstance(model.chat, FastChatOpenAI)]
-    return {str(client.base_url): client for client in found}
+    named = {model for model in _chosen(plan) if isinstance(model, ModelSpec)}
+    found: dict[str, BatchProvider] = {}
+    for spec in named:
+        if spec.name.startswith(_PROVIDERS):
+            model = await asyncio.to_thread(load, spec, loop)
+            await model.hold()
+            made = provider_class(model.chat)(model.chat)
+            found[made.address] = made
+    return found
 
 
-def client_of(chat: FastChatOpenAI) -> AsyncOpenAI:
-    """Return the client that a model sends its requests with."""
-    client = chat.root_async_client
-    assert isinstance(client, AsyncOpenAI)
-    return client
+def provider_class(chat: BaseChatModel) -> type[BatchProvider]:
+    """Return the class that has the batches of a chat model's provider; its package is imported only now."""
+    if is_a(chat, "FastChatOpenAI"):
+        from .openai_batches import OpenAIBatches
+
+        return OpenAIBatches
+    if is_a(chat, "ChatAnthropic"):
+        from .anthropic_batches import AnthropicBatches
+
+        return AnthropicBatches
+    if is_a(chat, "ChatGoogleGenerativeAI"):
+        from .gemini_batches import GeminiBatches
+
+        return GeminiBatches
+    raise UsageError(f"a {type(chat).__name__} cannot be asked in batches")
 
 
 def _chosen(plan: Plan) -> Iterator[ModelSpec | LoadedModel]:
     for graph in plan.graphs.values():
-        bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
-        for judge in all_judges(bound_judge):
+        for judge in all_judges(bound_judge_of(graph)):
             yield from judge.chosen().values()
 
 

@@ -1,10 +1,10 @@
-"""Write requests to files as the Batch API takes them, and describe what was sent."""
+"""Write the requests of a wave to files, and describe what was sent."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,8 +12,24 @@ import orjson
 
 from ..private_files import make_private_folder
 
-ENDPOINT = "/v1/chat/completions"
 UNFINISHED = ".part"
+
+
+@dataclass(frozen=True)
+class Request:
+    """Describes a request of a wave.
+
+    Attributes:
+        address: of the provider that it is for.
+        model: the model that it asks.
+        line: its line in the file, with its ``custom_id``.
+        file_bytes: how large a file may be by the provider's rules.
+    """
+
+    address: str
+    model: str
+    line: dict[str, Any]
+    file_bytes: int
 
 
 class BatchRequestFile:
@@ -41,18 +57,19 @@ class BatchRequestFile:
     def __contains__(self, custom_id: str) -> bool:
         return custom_id in self._ids
 
-    def add(self, address: str, custom_id: str, body: dict[str, Any], tokens: float, cost: float) -> None:
+    def add(self, request: Request, tokens: float, cost: float) -> None:
         """Write a request; one file has those to one model only.
 
         Raises:
             OSError: it cannot be written.
         """
-        request = {"custom_id": custom_id, "method": "POST", "url": ENDPOINT, "body": body}
-        line = orjson.dumps(request, option=orjson.OPT_APPEND_NEWLINE)
-        # The API refuses files with requests to several models.
-        place = (address, str(body.get("model")))
+        address, custom_id = request.address, request.line["custom_id"]
+        line = orjson.dumps(request.line, option=orjson.OPT_APPEND_NEWLINE)
+        # Providers refuse batches with requests to several models.
+        place = (address, request.model)
         writing = self._open.get(place)
-        if writing is None or not writing.has_room(len(line), self._limits):
+        most = min(self._limits.file_bytes, request.file_bytes)
+        if writing is None or not writing.has_room(len(line), self._limits.requests, most):
             if writing is not None:
                 self._files.append(writing.close())
             writing = self._open[place] = self._next(address)
@@ -95,8 +112,8 @@ class _Writing:
         self.unfinished = self._finished.with_name(one_file.file + UNFINISHED)
         self.file: BinaryIO = self.unfinished.open("wb")
 
-    def has_room(self, more: int, limits: BatchLimits) -> bool:
-        return self.one_file.requests < limits.requests and self.size + more <= limits.file_bytes
+    def has_room(self, more: int, requests: int, file_bytes: int) -> bool:
+        return self.one_file.requests < requests and self.size + more <= file_bytes
 
     def close(self) -> RequestFile:
         with self.file:
@@ -107,10 +124,15 @@ class _Writing:
         return self.one_file
 
 
+def requests_in(file: Path) -> Iterator[dict[str, Any]]:
+    """Read the requests in a file, one after another."""
+    with file.open("rb") as lines:
+        yield from map(orjson.loads, lines)
+
+
 def custom_ids(file: Path) -> list[str]:
     """Read the custom ids of the requests in a file."""
-    with file.open("rb") as lines:
-        return [orjson.loads(line)["custom_id"] for line in lines]
+    return [request["custom_id"] for request in requests_in(file)]
 
 
 @dataclass
@@ -145,41 +167,34 @@ class RequestFile:
 
 @dataclass
 class SubmittedBatch(RequestFile):
-    """Describes a file of requests that was sent as a batch.
+    """Describes a file of requests that is sent as a batch.
 
     Attributes:
-        id: the provider's name for the batch.
+        name: its name in the journal.
+        run: the run that it is of.
+        since: when it was about to be sent, in seconds since 1970.
+        id: the provider's name for the batch; empty as long as it is not known that there is one.
         input_file: the provider's name for the file of requests.
         requests_done: how many requests are answered or have failed.
     """
 
+    name: str = ""
+    run: str = ""
+    since: float = 0.0
     id: str = ""
     input_file: str = ""
     requests_done: int = 0
 
     @classmethod
     def of(cls, name: str, about: Mapping[str, Any]) -> SubmittedBatch:
-        """Make one from its description in the journal, or at the provider, where all values are strings."""
-        return cls(
-            file=str(about["file"]),
-            address=str(about["address"]),
-            requests=int(about["requests"]),
-            tokens=float(about["tokens"]),
-            cost=float(about["cost"]),
-            id=name,
-            input_file=str(about.get("input_file", "")),
-        )
+        """Make one from its name and its description in the journal."""
+        # Journals of earlier versions have the provider's name for a batch in this place.
+        return cls(**{"id": name, **about}, name=name)
 
     def described(self) -> dict[str, Any]:
         """Describe the batch for the journal."""
-        return {
-            "file": self.file,
-            "address": self.address,
-            "requests": self.requests,
-            "tokens": self.tokens,
-            "cost": self.cost,
-            "input_file": self.input_file,
-        }
+        left_out = {"name", "requests_done"}
+        return {field: value for field, value in asdict(self).items() if field not in left_out}
 
 
 BATCH_DISCOUNT = 0.5
@@ -188,7 +203,7 @@ BATCH_DISCOUNT = 0.5
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """Holds the limits of OpenAI's Batch API, and how often it is polled.
+    """Holds how large files of requests may be, and how often batches are polled.
 
     Attributes:
         requests: the most requests in one file.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,21 +20,6 @@ from ..tables.formats import to_lines
 from ..tables.grid import printable
 from ..tables.result_tables import as_json, grids, listed, nothing_counts
 from .runtime import console
-
-
-class Ties(StrEnum):
-    """Names the ways to count a human tie."""
-
-    CLASS = "class"
-    LEFT_OUT = "left_out"
-    HALF = "half"
-
-
-class Votes(StrEnum):
-    """Names the human preferences that a judge's can be compared with."""
-
-    MAJORITY = "majority"
-    EACH = "each"
 
 
 def agree(
@@ -59,14 +43,15 @@ def agree(
         ),
     ] = False,
     ties: Annotated[
-        Ties,
+        Literal["class", "left_out", "half"],
         typer.Option(
             help="In comparisons, count a human tie as a class, leave it out, or as half right for any verdict."
         ),
-    ] = Ties.CLASS,
+    ] = "class",
     votes: Annotated[
-        Votes, typer.Option(help="In comparisons, compare with the majority of annotators or with each vote.")
-    ] = Votes.MAJORITY,
+        Literal["majority", "each"],
+        typer.Option(help="In comparisons, compare with the majority of annotators or with each vote."),
+    ] = "majority",
     resamples: Annotated[
         int, typer.Option(min=0, metavar="N", help="Bootstrap resamples; 0 for no intervals.")
     ] = 1000,
@@ -88,7 +73,7 @@ def agree(
     how = Resampling(resamples, confidence, seed)
     flagged = _flagged_items(file) if without_flagged else None
     gathered = _gathered(file, protocol, flagged)
-    rules: dict[str, Any] = {"ties": ties.value, "votes": votes.value}
+    rules: dict[str, Any] = {"ties": ties, "votes": votes}
     found = {name: rows.agreement(how, **rules) for name, rows in gathered.items()}
     repeats = {name: rows.over_repeats(**rules) for name, rows in gathered.items()}
     _check(file, [one for aspects in found.values() for one in aspects.values()])

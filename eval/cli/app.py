@@ -55,6 +55,9 @@ COMMANDS = {
         "Judge a dataset with every combination of some settings.",
         "jurygraph sweep debate --axis n=1,2 --data demo --limit 5 --out runs/sweep",
     ),
+    "merge": _Command(
+        "merge", _JUDGE, "Put the shards of a run together.", "jurygraph merge runs/demo --out runs/merged"
+    ),
     "measure": _Command(
         "measure",
         _JUDGE,
@@ -74,16 +77,22 @@ COMMANDS = {
         "jurygraph report runs/demo --html report.html",
     ),
     "show": _Command(
-        "show",
+        "show", _READ, "Print the debates on one item.", "jurygraph show runs/demo lighthouse-good"
+    ),
+    "gate": _Command(
+        "gate",
         _READ,
-        "Print the debates on one item.",
-        "jurygraph show runs/demo lighthouse-good",
+        "Check a run's scores against limits and an earlier run, for CI.",
+        "jurygraph gate runs/demo --fail-under coherence=2 --baseline runs/demo",
     ),
     "agree": _Command(
-        "agree",
+        "agree", _READ, "Compute agreement with humans from a file of scores.", "jurygraph agree runs/demo"
+    ),
+    "review": _Command(
+        "review",
         _READ,
-        "Compute agreement with humans from a file of scores.",
-        "jurygraph agree runs/demo",
+        "Have people review verdicts, in the terminal or by a file.",
+        "jurygraph review runs/demo --when always --queue queue.csv",
     ),
     "protocols": _Command(
         "listing", _CATALOG, "List the protocols with their settings.", "jurygraph protocols"
@@ -92,6 +101,12 @@ COMMANDS = {
         "listing", _CATALOG, "List the datasets that have a name, or describe one.", "jurygraph datasets demo"
     ),
     "graph": _Command("listing", _CATALOG, "Draw a protocol's graph.", "jurygraph graph debate"),
+    "studio": _Command(
+        "studio",
+        _CATALOG,
+        "Serve all protocols to LangGraph Studio.",
+        "jurygraph studio --config langgraph.json",
+    ),
     "journal": _Command(
         "journal",
         _ADMIN,

@@ -61,12 +61,13 @@ class _Trial:
         form: OutputSchema | None = None,
         parameters: Mapping[str, Any] | None = None,
         model: LoadedModel | None = None,
+        repeated: tuple[int, ...] = (),
     ) -> Reply:
         """Make a call, and add up what it takes."""
         messages = [SystemMessage(SYSTEM), HumanMessage(words)]
         schema = form.schema() if form else None
         about = {"agent": "check", "role": "check", "round": 0}
-        call = Call(model or self.model, messages, schema, about, parameters or {})
+        call = Call(model or self.model, messages, schema, about, parameters or {}, repeated)
         reply = await call_with_retry(call, with_timeout(attempt, RETRY_POLICY.timeout), RETRY_POLICY)
         self.usage += reply.usage
         return reply
@@ -170,7 +171,8 @@ async def _length(trial: _Trial) -> None:
 async def _cache(trial: _Trial) -> None:
     prefix = "\n".join(f"{line}. The ferry leaves the harbour at noon." for line in range(PADDING))
     for _ in range(2):
-        reply = await trial.ask(f"{prefix}\n\n{IN_WORDS}", FORM if trial.model.takes_structure() else None)
+        form = FORM if trial.model.takes_structure() else None
+        reply = await trial.ask(f"{prefix}\n\n{IN_WORDS}", form, repeated=(len(prefix),))
     cached, sent = reply.usage.cached_input_tokens, reply.usage.input_tokens
     told = (
         f"{cached:,} of {sent:,} tokens of a repeated prompt"

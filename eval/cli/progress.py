@@ -125,11 +125,7 @@ class _Bar:
         if self._task is None:
             # Verdicts of earlier starts count as done, but say nothing about the speed of this one.
             self._task = self._bar.add_task("", total=counts.wanted, completed=counts.resumed)
-        self._bar.update(
-            self._task,
-            completed=counts.judged + counts.failed,
-            description=self._doing(),
-        )
+        self._bar.update(self._task, completed=counts.judged + counts.failed, description=self._doing())
 
     def _doing(self) -> str:
         if self._halt.is_asked:

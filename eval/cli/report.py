@@ -1,9 +1,10 @@
-"""Compare runs in tables, charts and a page with every debate: the command ``jurygraph report``."""
+"""Compare runs in tables, charts and a page with debates: the command ``jurygraph report``."""
 
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,123 +20,104 @@ from .runtime import console
 
 if TYPE_CHECKING:
     from ..analysis import Study
+    from ..report.charts import Picture
 
-OUTPUT, STATISTICS, HUMANS = "Output", "Statistics", "Human annotation, for comparison"
+output = partial(typer.Option, rich_help_panel="Output")
+statistics = partial(typer.Option, rich_help_panel="Statistics")
+humans = partial(typer.Option, rich_help_panel="Human annotation, for comparison")
 
 
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of runs.")],
     html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write an HTML page with all tables, charts and debates.",
-            rich_help_panel=OUTPUT,
+        Path | None, output(metavar="FILE", help="Write an HTML page with all tables, charts and debates.")
+    ] = None,
+    open_page: Annotated[bool, output("--open", help="Open the page in a browser.")] = False,
+    debates: Annotated[
+        int | None,
+        output(
+            min=0,
+            metavar="N",
+            help="Put the debates of N verdicts on the page, those worth reading first. "
+            "Default: 5000, or fewer that keep it below 10 MB.",
         ),
     ] = None,
-    open_page: Annotated[
-        bool, typer.Option("--open", help="Open the page in a browser.", rich_help_panel=OUTPUT)
-    ] = False,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write all tables as Markdown.", rich_help_panel=OUTPUT),
-    ] = None,
+    markdown: Annotated[Path | None, output(metavar="FILE", help="Write all tables as Markdown.")] = None,
     csv: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Write each table to a CSV file in this folder.", rich_help_panel=OUTPUT
-        ),
+        Path | None, output(metavar="DIR", help="Write each table to a CSV file in this folder.")
     ] = None,
     latex: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write all tables as LaTeX (booktabs).", rich_help_panel=OUTPUT),
+        Path | None, output(metavar="FILE", help="Write all tables as LaTeX (booktabs).")
     ] = None,
-    figures: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the charts as SVG and PDF.", rich_help_panel=OUTPUT),
+    figures: Annotated[Path | None, output(metavar="DIR", help="Write the charts as SVG and PDF.")] = None,
+    tables: Annotated[
+        str | None,
+        output(
+            "--table",
+            metavar="NAMES",
+            help="Print and write only these tables in full, such as leaderboard,comparison; a wrong name lists all.",
+        ),
     ] = None,
     everything: Annotated[
-        bool,
-        typer.Option("--all", help="Print all tables in full, not only the summary.", rich_help_panel=OUTPUT),
+        bool, output("--all", help="Print all tables in full, not only the summary.")
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option(
+        statistics(
             metavar="JUDGE",
             help="Compare the other judges with this one. Default: single, else baseline, else the first.",
-            rich_help_panel=STATISTICS,
         ),
     ] = None,
     metric: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="The correlation of the leaderboard: spearman, pearson or kendall.",
-            rich_help_panel=STATISTICS,
-        ),
+        statistics(metavar="NAME", help="The correlation of the leaderboard: spearman, pearson or kendall."),
     ] = "spearman",
-    resamples: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Bootstrap resamples.", rich_help_panel=STATISTICS)
-    ] = 1000,
-    confidence: Annotated[
-        float,
-        typer.Option(metavar="P", help="Confidence level of intervals.", rich_help_panel=STATISTICS),
-    ] = 0.95,
-    seed: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Random seed of the bootstrap.", rich_help_panel=STATISTICS),
-    ] = 0,
+    resamples: Annotated[int, statistics(min=1, metavar="N", help="Bootstrap resamples.")] = 1000,
+    confidence: Annotated[float, statistics(metavar="P", help="Confidence level of intervals.")] = 0.95,
+    seed: Annotated[int, statistics(min=0, metavar="N", help="Random seed of the bootstrap.")] = 0,
     ties: Annotated[
         str | None,
-        typer.Option(
+        statistics(
             metavar="RULE",
             help="In comparisons, count a human tie as a class, left_out or half right. Default: the dataset's rule.",
-            rich_help_panel=STATISTICS,
         ),
     ] = None,
     votes: Annotated[
         str | None,
-        typer.Option(
+        statistics(
             metavar="RULE",
             help="In comparisons, compare with the majority of annotators or with each vote. "
             "Default: the dataset's rule.",
-            rich_help_panel=STATISTICS,
         ),
     ] = None,
     without_flagged: Annotated[
         bool,
-        typer.Option(
+        statistics(
             "--without-flagged",
             help="Leave out items of which a text states a verdict itself, for all judges alike.",
-            rich_help_panel=STATISTICS,
         ),
     ] = False,
     human_price: Annotated[
         float | None,
-        typer.Option(
-            metavar="USD",
-            min=0,
-            help="Cost of one human judgement; adds a row for humans to the cost table.",
-            rich_help_panel=HUMANS,
+        humans(
+            metavar="USD", min=0, help="Cost of one human judgement; adds a row for humans to the cost table."
         ),
     ] = None,
     human_minutes: Annotated[
-        float | None,
-        typer.Option(metavar="MINUTES", min=0, help="Time of one human judgement.", rich_help_panel=HUMANS),
+        float | None, humans(metavar="MINUTES", min=0, help="Time of one human judgement.")
     ] = None,
-    annotators: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Annotators who judge each item.", rich_help_panel=HUMANS),
-    ] = 1,
+    annotators: Annotated[int, humans(min=1, metavar="N", help="Annotators who judge each item.")] = 1,
 ) -> None:
     """Compare the judges of one or more runs: agreement with humans, cost, debate diagnostics.
 
     Prints a summary of one or two screens; --all, the files and the page have every table.
 
-    --html writes one file that opens without a network, with every debate to search and read.
+    --html writes one file that opens without a network, with debates to search and read: all of them, or the
+    5000 that are most worth reading.
     """
     from ..analysis import People, Study
     from ..report.labels import METRICS
+    from ..report.sections import names_of_tables
     from ..statistics.resampling import Resampling
 
     if metric not in METRICS:
@@ -146,34 +128,28 @@ def report(
         raise UsageError("--open needs a page to open: write one with --html FILE")
     if figures is not None and find_spec("matplotlib") is None:
         raise UsageError('--figures needs matplotlib: pip install "jurygraph[report]"')
+    names = () if tables is None else names_of_tables(tables)
+    for option, path in (("--html", html), ("--markdown", markdown), ("--latex", latex)):
+        _check_file(option, path)
     chosen = list(dict.fromkeys(folders))  # a folder that was named twice counts once
-    people = (
-        People(human_price, human_minutes, annotators)
-        if human_price is not None or human_minutes is not None
-        else None
-    )
+    asked = human_price is not None or human_minutes is not None
     study = Study.of(
         chosen,
         base=base,
         resampling=Resampling(resamples=resamples, confidence=confidence, seed=seed),
-        people=people,
+        people=People(human_price, human_minutes, annotators) if asked else None,
         without_flagged=without_flagged,
         ties=ties,
         votes=votes,
     )
-    writing = _Writing(study, metric)
-    if csv is not None:
-        writing.check_csv(csv)
-    for path, write in (
-        (markdown, writing.markdown),
-        (csv, writing.csv),
-        (latex, writing.latex),
-        (figures, writing.figures),
-    ):
+    writing = _Writing(study, metric, names)
+    writing.check_folders(csv, figures)
+    wanted = {writing.markdown: markdown, writing.csv: csv, writing.latex: latex, writing.figures: figures}
+    for write, path in wanted.items():
         if path is not None:
             write(path)
     if html is not None:
-        writing.html(html, chosen)
+        writing.html(html, chosen, debates)
     # Printed last, since a reader that closes our output (``| head``) ends the command.
     writing.show(console(), everything)
     if open_page and html is not None:
@@ -183,37 +159,34 @@ def report(
 class _Writing:
     """Writes one study in the formats that were asked for; ``show`` ends with the list of files written."""
 
-    def __init__(self, study: Study, metric: str) -> None:
-        self._study, self._metric = study, metric
+    def __init__(self, study: Study, metric: str, names: Sequence[str]) -> None:
+        self._study, self._metric, self._names = study, metric, names
         self._written: list[str] = []
 
     def show(self, out: Console, everything: bool) -> None:
-        """Print the answer, the tables, then once the notes that hold for all tables."""
+        """Print the answer and what makes it doubtful, the tables, then once the notes that hold for all tables."""
         from ..report.headline import answers, headline
         from ..report.labels import config_line, interval_note
-        from ..report.sections import grids
         from ..report.summary_tables import summary, without_config
         from ..tables.grid import printable
 
-        for note in self._study.notes:
-            out.print(Text(f"Warning: {printable(note)}", style="yellow"), soft_wrap=True)
         out.print(Text(headline(self._study, self._metric), style="bold"), soft_wrap=True)
         for answer in answers(self._study, self._metric):
             out.print(Text(answer), soft_wrap=True)
+        for note in self._study.notes:
+            out.print(Text(f"Warning: {printable(note)}", style="yellow"), soft_wrap=True)
         out.print()
-        tables = grids(self._study, self._metric) if everything else summary(self._study, self._metric)
+        everything = everything or bool(self._names)
+        tables = self._grids() if everything else summary(self._study, self._metric)
         for grid in tables:
             out.print(to_lines(without_config(grid), out.width))
             out.print()
-        more = (
-            []
-            if everything
-            else [
+        if not everything:
+            more = (
                 "--all or --html FILE adds intervals, pairwise differences, all correlations and diagnostics"
-            ]
-        )
+            )
+            out.print(Text(more, style="dim"), soft_wrap=True)
         for note in (
-            *more,
             interval_note(self._study),
             *self._study.leaderboard.notes,
             *self._study.comparison.notes,
@@ -227,7 +200,7 @@ class _Writing:
     def _grids(self, full: bool = False) -> Iterator[Grid]:
         from ..report.sections import grids
 
-        return grids(self._study, self._metric, full)
+        return grids(self._study, self._metric, full, self._names)
 
     def markdown(self, path: Path) -> None:
         """Write all tables to one Markdown file."""
@@ -254,54 +227,57 @@ class _Writing:
             self._write(folder / name, to_csv(grid), listed=False)
         self._written.append(f"wrote {folder}/*.csv")
 
-    def check_csv(self, folder: Path) -> None:
-        """Check that the tables will be the only ones in their folder.
+    def check_folders(self, csv: Path | None, figures: Path | None) -> None:
+        """Check that folders can be written to, and that tables will not stand between those of another report.
 
         Raises:
-            UsageError: ``folder`` is named like a file, or holds tables of another report.
+            UsageError: a folder is named like a file, is one, or holds tables of another report.
         """
-        if folder.suffix == ".csv":
+        from ..report.sections import TABLES
+
+        for option, folder, suffix in (("--csv", csv, ".csv"), ("--figures", figures, ".svg")):
+            if folder is not None:
+                _check_folder(option, folder, suffix)
+        there = {path.name for path in csv.glob("*.csv")} if csv else set()
+        known = {name for name in there if name.startswith(tuple(TABLES))}
+        if others := sorted(known - self._csv_files().keys()):
             raise UsageError(
-                f"--csv {folder} names a file; name a folder, since each table gets a file of its own"
-            )
-        others = sorted({path.name for path in folder.glob("[0-9][0-9]-*.csv")} - self._csv_files().keys())
-        if others:
-            raise UsageError(
-                f"--csv {folder}: there are tables of another report, such as {others[0]}, which nobody could tell "
+                f"--csv {csv}: there are tables of another report, such as {others[0]}, which nobody could tell "
                 "from the new ones; choose another folder, or delete them"
             )
 
     def _csv_files(self) -> dict[str, Grid]:
         """Return the tables by the names of their files."""
+        return {f"{grid.label}.csv": grid for grid in self._grids()}
+
+    def _figure_files(self) -> dict[str, Picture]:
+        """Return the charts by the names of their files, without suffixes."""
+        from ..report.charts import pictures
         from ..report.sections import file_name
 
-        return {
-            f"{number:02d}-{file_name(grid.title)}.csv": grid
-            for number, grid in enumerate(self._grids(), start=1)
-        }
+        return {file_name(picture.title): picture for picture in pictures(self._study)}
 
     def figures(self, folder: Path) -> None:
         """Write every chart as SVG and PDF."""
         from ..report.chart_style import save
-        from ..report.charts import pictures
-        from ..report.sections import file_name
 
-        for picture in pictures(self._study):
+        for name, picture in self._figure_files().items():
             for suffix in (".svg", ".pdf"):
-                save(picture.figure, folder / f"{file_name(picture.title)}{suffix}")
+                save(picture.figure, folder / f"{name}{suffix}")
         self._written.append(f"wrote {folder}/*.svg, *.pdf")
 
-    def html(self, path: Path, folders: list[Path]) -> None:
-        """Write the page with every debate."""
+    def html(self, path: Path, folders: list[Path], most: int | None) -> None:
+        """Write the page, with so many debates."""
         from ..report.debates import Debates, run_folders
         from ..report.page import write_page
         from ..report.sections import compose
         from ..run.folder import read_manifest
 
-        debates = Debates(run_folders((folder, read_manifest(folder)) for folder in folders))
+        debates = Debates(run_folders((folder, read_manifest(folder)) for folder in folders), most)
         title = f"jurygraph: {', '.join(folder.resolve().name for folder in folders)}"
         size = write_page(compose(self._study, self._metric, title), debates, path)
-        self._written.append(f"wrote {path}: {len(debates):,} debates, {decimal(size)}")
+        shown = f"{len(debates):,}" if debates.note is None else f"{len(debates):,} of {debates.total:,}"
+        self._written.append(f"wrote {path}: {shown} verdicts, {decimal(size)}")
 
     def _write(self, path: Path, text: str, listed: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -309,3 +285,19 @@ class _Writing:
         path.write_text(text, encoding="utf-8", errors="replace")
         if listed:
             self._written.append(f"wrote {path}")
+
+
+def _check_file(option: str, path: Path | None) -> None:
+    """Refuse a file that cannot be written, before anything is computed or written."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{option} {path} is a folder; give the name of a file")
+    if (inside := next((each for each in path.parents if each.exists()), None)) and not inside.is_dir():
+        raise UsageError(f"{option} {path}: {inside} is a file, so that nothing can be written in it")
+
+
+def _check_folder(option: str, folder: Path, suffix: str) -> None:
+    if folder.suffix == suffix or folder.is_file():
+        raise UsageError(f"{option} {folder} names a file; name a folder, for it gets several files")
+    _check_file(option, folder / "any")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ..batch_api.request_file import BATCH_DISCOUNT
 from ..datasets.dataset import MAX_CHARACTERS
+from ..engines.ray_engine import Ray
 from ..estimate import Estimate, estimate, estimate_table
 from ..pipelines import check_run
 from ..plan import Plan, count_judged, plan
@@ -26,7 +27,10 @@ from ..run.tracing import traces_sent
 from ..runner import execute
 from ..tables.result_tables import agreement_tables, money, overview_table
 from .data_options import Columns, SampleSize, Seed, load_data
+from .engine_options import EngineAddress, EngineName, PartsOption, Workers, engine_of
+from .gate import Baseline, FailUnder, Junit, MaxDrop, end_with_gates, gates_of
 from .progress import LiveProgress
+from .review import Queue, Rules, export_or_ask, rules_for_run
 from .run_options import takes_run_config
 from .runtime import (
     ALL_JUDGED,
@@ -42,9 +46,9 @@ from .runtime import (
     Repeats,
     Replies,
     RoleModels,
+    ShardOption,
     Verbose,
     console,
-    exit_code,
     interruptible,
     models_of,
     program,
@@ -75,14 +79,25 @@ def run(
     settings: Pairs = None,
     limit: Limit = None,
     repeats: Repeats = 1,
+    shard: ShardOption = None,
     sample: SampleSize = None,
     seed: Seed = None,
     columns: Columns = None,
     data_dir: DataDir = None,
     max_chars: MaxChars = MAX_CHARACTERS,
     out: Out = None,
+    fail_under: FailUnder = None,
+    baseline: Baseline = None,
+    max_drop: MaxDrop = None,
+    junit: Junit = None,
+    review: Rules = None,
+    review_queue: Queue = None,
     *,
     config: RunConfig,
+    engine: EngineName = None,
+    engine_address: EngineAddress = None,
+    workers: Workers = None,
+    parts: PartsOption = None,
     verbose: Verbose = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -94,8 +109,11 @@ def run(
 
     Ctrl-C or SIGTERM stops the run after the calls in flight have finished; the second one stops it at once.
 
-    Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
+    Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 5 a gate is not met,
+    130 interrupted.
     """
+    gates = gates_of(fail_under, baseline, max_drop, junit)
+    spread = engine_of(engine, engine_address, workers, parts)
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     folder = out or default_out(names, data or replies or "")
     with interruptible("interrupted before the first call; nothing was started"):
@@ -107,26 +125,40 @@ def run(
             models=models_of(model, role_model or []),
             limit=limit,
             repeats=repeats,
+            shard=shard,
             out=folder,
             replies=replies,
         )
         check_run(prepared, config)
-        running = _Running(prepared, config, console())
+        if spread is not None:
+            spread.check(prepared, config)
+        if gates:
+            gates.check(prepared.manifest, {(item.group, item.id) for item in prepared.dataset})
+        rules = rules_for_run(review, review_queue, prepared, dry_run)
+        running = _Running(prepared, config, spread, console())
         running.announce(dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
     with interruptible(
         f"interrupted; finished results are saved. The same command with --out {folder} resumes."
     ):
-        running.until_the_end(verbose)
+        evaluation = running.until_the_end(verbose)
+        if (
+            rules
+            and not evaluation.stopped
+            and (left := export_or_ask(evaluation.folder or folder, rules, review_queue))
+        ):
+            raise typer.Exit(left)
+        end_with_gates(console(), gates, evaluation, junit)
 
 
 class _Running:
     """Carries out one call of ``jurygraph run``: prints what will be done, does it, and prints the results."""
 
-    def __init__(self, prepared: Plan, config: RunConfig, out: Console) -> None:
+    def __init__(self, prepared: Plan, config: RunConfig, engine: Ray | None, out: Console) -> None:
         self._prepared = prepared
         self._config = config
+        self._engine = engine
         self._out = out
 
     def announce(self, dry: bool) -> None:
@@ -147,8 +179,8 @@ class _Running:
         elif dry or (self._prepared.costs_money and sum(there.values()) < len(self._prepared)):
             self._show(estimate(self._prepared, there))
 
-    def until_the_end(self, verbose: bool) -> NoReturn:
-        """Carry out the run, print its results and exit with its code."""
+    def until_the_end(self, verbose: bool) -> Evaluation:
+        """Carry out the run and print its results."""
         counts, stop = ProgressCounters(), StopSignal()
         errors = Console(stderr=True)
         with (
@@ -161,11 +193,11 @@ class _Running:
         self._out.print(total_usage(counts), soft_wrap=True)
         for line in _ending(evaluation, counts, stop):
             self._out.print(Text(line), soft_wrap=True)
-        raise typer.Exit(exit_code(evaluation.stopped, len(evaluation.failed)))
+        return evaluation
 
     async def _carry_out(self, counts: ProgressCounters, stop: StopSignal) -> Evaluation:
         with signals_stop(stop):
-            return await execute(self._prepared, self._config, counts, stop)
+            return await execute(self._prepared, self._config, counts, stop, self._engine)
 
     def _show(self, expected: Estimate) -> None:
         if self._config.batch:
@@ -180,7 +212,10 @@ class _Running:
 
 def _ending(evaluation: Evaluation, counts: ProgressCounters, stop: StopSignal) -> Iterator[str]:
     """Yield lines that say why a run ended early and how to resume it; none if it is complete."""
-    again = f"The same command with --out {evaluation.folder}"
+    folder = evaluation.folder
+    # A shard has a folder of its own inside the one that the command names.
+    given = folder.parent if folder and "shard" in evaluation.manifest else folder
+    again = f"The same command with --out {given}"
     if evaluation.stopped:
         yield stop.explanation
         how = RESUMES.get(evaluation.stopped, "resumes")
@@ -194,7 +229,11 @@ def total_usage(counts: ProgressCounters) -> str:
     usage = counts.usage
     cost = "cost unknown" if usage.cost_usd is None else money(usage.cost_usd)
     cached = f"; {counts.served:,} more calls cached" if counts.served else ""
-    return f"total usage: {usage.calls:,} calls, {usage.tokens:,} tokens, {cost}{cached}"
+    lost = ""
+    if counts.given_up:
+        were = "1 request was" if counts.given_up == 1 else f"{counts.given_up:,} requests were"
+        lost = f"; {were} given up after being sent: the provider may bill them, and they are counted as expected"
+    return f"total usage: {usage.calls:,} calls, {usage.tokens:,} tokens, {cost}{cached}{lost}"
 
 
 def default_out(protocols: list[str], data: str) -> Path:
@@ -216,7 +255,9 @@ def print_evaluation(out: Console, evaluation: Evaluation) -> None:
     out.print(f"results: {evaluation.folder}/results.jsonl, run.json", soft_wrap=True)
     example = evaluation.most_worth_reading()
     if example and example.status == "ok" and example.transcript:
-        out.print(f"to read a debate: {program()} show {evaluation.folder} {example.item}", soft_wrap=True)
+        out.print(
+            f"to read a transcript: {program()} show {evaluation.folder} {example.item}", soft_wrap=True
+        )
 
 
 def _print_failures(out: Console, evaluation: Evaluation) -> None:

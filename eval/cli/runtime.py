@@ -20,7 +20,7 @@ from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..run.shutdown import signals_interrupt
 
-ALL_JUDGED, SOME_FAILED, BAD_USAGE, BUDGET_REACHED, INTERRUPTED = 0, 3, 2, 4, 130
+ALL_JUDGED, BAD_USAGE, SOME_FAILED, BUDGET_REACHED, GATE_NOT_MET, INTERRUPTED = 0, 2, 3, 4, 5, 130
 PIPED_WIDTH = 120
 
 
@@ -44,7 +44,7 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
     """
     settings: dict[str, Any] = {}
     whole: set[str] = set()
-    for key, value in (_pair(pair, "--set KEY=VALUE") for pair in pairs):
+    for key, value in (key_and_value(pair, "--set KEY=VALUE") for pair in pairs):
         *outer, name = key.split(".")  # "wrapper.inner.n": the objects from outside to inside, then the field
         held = settings
         for depth, part in enumerate(outer, start=1):
@@ -75,11 +75,12 @@ def _json_or_text(key: str, value: str) -> Any:
 def models_of(default: str | None, pairs: list[str]) -> dict[str, ModelSpec]:
     """Parse ``--model`` and ``--role-model`` to a model for each role; ``"*"`` stands for all other roles."""
     named = {"*": default} if default else {}
-    named.update(_pair(pair, "--role-model ROLE=NAME") for pair in pairs)
+    named.update(key_and_value(pair, "--role-model ROLE=NAME") for pair in pairs)
     return {role: ModelSpec.parse(name) for role, name in named.items()}
 
 
-def _pair(text: str, form: str) -> tuple[str, str]:
+def key_and_value(text: str, form: str) -> tuple[str, str]:
+    """Split ``KEY=VALUE``; ``form`` is what the error message asks for."""
     key, equals, value = text.partition("=")
     if not (key and equals):
         raise UsageError(f"{text!r} is not of the form {form}")
@@ -92,6 +93,7 @@ RESUMES = {
     "provider": "resumes once that is fixed",
     "journal": "resumes once that is fixed",
     "disk": "resumes once there is room",
+    "worker": "resumes once that is fixed",
 }
 """What the same command does next, by the reason why a run stopped."""
 
@@ -133,7 +135,7 @@ def exit_code(stopped: str | None, failed: int) -> int:
     return SOME_FAILED if stopped or failed else ALL_JUDGED
 
 
-SPEED, LIMITS, KEPT = "Concurrency and limits", "Budget", "Output and cache"
+SPEED, LIMITS, KEPT, GATES = "Concurrency and limits", "Budget", "Output and cache", "Gates"
 Aspects = Annotated[
     list[str] | None,
     typer.Option(
@@ -164,6 +166,14 @@ Replies = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Judge only the first N items.")]
 Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Judge everything N times.")]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Judge only part I of N, in a folder of its own below --out; `merge` puts them together.",
+    ),
+]
 DataDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with a published dataset's files.")]
 MaxChars = Annotated[
     int, typer.Option(min=1, metavar="N", help="Refuse items with a text of more than N characters.")

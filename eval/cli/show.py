@@ -1,4 +1,4 @@
-"""Print the debates on one item, with the texts and the label: the command ``jurygraph show``."""
+"""Print the transcripts on one item, with the texts and the label: the command ``jurygraph show``."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def show(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
     item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of an item.")],
     protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Show only the debates of this protocol.")
+        str | None, typer.Option(metavar="NAME", help="Show only the verdicts of this protocol.")
     ] = None,
     aspect: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Show only the debates on this aspect.")
+        str | None, typer.Option(metavar="NAME", help="Show only the verdicts on this aspect.")
     ] = None,
 ) -> None:
-    """Print the debates on one item: who said what in each round, the verdict and the label."""
+    """Print all verdicts on one item: who said what in each round, the verdict and the label."""
     manifest = read_manifest(folder)
     chosen = _chosen(ResultsFile(folder), item, protocol, aspect)
     out = console()
@@ -65,7 +65,7 @@ def _chosen(results: ResultsFile, item: str, protocol: str | None, aspect: str |
     chosen = [r for r in of_item if protocol in (None, r.protocol) and aspect in (None, r.aspect)]
     if not chosen:
         there = ", ".join(dict.fromkeys(" · ".join(filter(None, (r.protocol, r.aspect))) for r in of_item))
-        raise UsageError(f"no such debate on item {item!r}; it has those of {there}")
+        raise UsageError(f"no such verdict on item {item!r}; it has those of {there}")
     return chosen
 
 
@@ -74,7 +74,7 @@ def _item_of(manifest: dict[str, Any], item: str) -> Item | None:
     data = manifest["data"]
     try:
         return find_item(load_again(data["name"], data["location"], data.get("columns")), item)
-    # A file that is gone or has changed its format: the debates can be read without it.
+    # A file that is gone or has changed its format: the transcripts can be read without it.
     except JurygraphError:
         return None
 
@@ -208,13 +208,16 @@ def _verdict(result: Result) -> RenderableType:
         text.append(f"   label  {human}", style="bold")
     if result.rounds is None:  # the result of a metric: no debate
         return text
-    path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
-    text.append(
-        f"\nstop reason {result.stop_reason} after {result.rounds} round(s), score by round {path}",
-        style="dim",
-    )
+    # A judge that works alone debates with nobody: it has no rounds, and nothing stopped it.
+    if result.stop_reason != "complete" or result.rounds > 1:
+        path = " → ".join(str(shown_value(value)) for value in result.score_by_round)
+        text.append(
+            f"\nstop reason {result.stop_reason} after {result.rounds} round(s), score by round {path}",
+            style="dim",
+        )
     cost = "cost unknown" if result.cost_usd is None else money(result.cost_usd)
-    text.append(f"\n{result.calls} calls, {result.tokens:,} tokens, {cost}", style="dim")
+    calls = "1 call" if result.calls == 1 else f"{result.calls:,} calls"
+    text.append(f"\n{calls}, {result.tokens:,} tokens, {cost}", style="dim")
     for warning in result.warnings:
         text.append(f"\nWarning: {redact(warning)}", style="yellow")
     return text

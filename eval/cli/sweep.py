@@ -246,7 +246,7 @@ class _Sweeping:
             reading = one.evaluation.most_worth_reading()
             if reading and reading.status == "ok":
                 where = f"show '{one.evaluation.folder}' {reading.item}"
-                self._out.print(f"to read a debate: {program()} {where}", soft_wrap=True)
+                self._out.print(f"to read a transcript: {program()} {where}", soft_wrap=True)
                 break
 
     def _ending(self, done: Sweep, counts: SweepCounts, stop: StopSignal) -> list[str]:

@@ -60,7 +60,7 @@ def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
     if isinstance(name, Aspect):
         return name
     if name.endswith((".yaml", ".yml")):
-        return _aspect_from_file(Path(name))
+        return aspect_from_file(Path(name))
     bare = name.rpartition("/")[2]  # "coherence" of "topical-chat/coherence"
     has = dataset.aspect_names()
     if has and bare not in has:
@@ -73,7 +73,12 @@ def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
         raise UsageError(f"{error}; or the name of a YAML file (name, criteria, low, high, steps)") from error
 
 
-def _aspect_from_file(path: Path) -> Aspect:
+def aspect_from_file(path: Path) -> Aspect:
+    """Read a whole aspect (name, criteria, low, high, steps) from a YAML file.
+
+    Raises:
+        DataError: no such file, no YAML, or no aspect; names the file.
+    """
     try:
         return Aspect.model_validate(yaml.safe_load(read_bytes(path)))
     except yaml.YAMLError as error:

@@ -21,19 +21,12 @@ from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 from .column_names import renamed
 from .files import Row, RowFile, TextFile
 from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
-from .items import (
-    DatasetProfile,
-    Item,
-    Numbered,
-    Reader,
-    parse_item,
-    profile_items,
-    unusable_character,
-)
+from .items import DatasetProfile, Item, Numbered, Reader, parse_item, profile_items, unusable_character
 from .published import catalog
 from .published.fetch import fetch
 from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
 from .random_sample import Sample, sampled
+from .shards import Shard, sharded
 
 
 @dataclass(frozen=True)
@@ -185,6 +178,23 @@ class Dataset:
         survey = profile_items(read, self.name, self.unit)
         return replace(self, read=read, survey=survey, limit=None, chosen=chosen)
 
+    def shard(self, shard: Shard) -> Dataset:
+        """Return the dataset with the items of one shard only; groups are kept together.
+
+        Raises:
+            UsageError: there are more shards than groups, and this one is empty.
+
+        >>> demo = load_dataset("demo")
+        >>> [len(demo.shard(Shard(number, 5))) for number in range(1, 6)]
+        [23, 22, 23, 22, 18]
+        """
+        read = sharded(self.numbered, shard)
+        if next(iter(read()), None) is None:
+            raise UsageError(
+                f"shard {shard} of {self.name} is empty: there are fewer groups of items than shards"
+            )
+        return replace(self, read=read, survey=profile_items(read, self.name, self.unit), limit=None)
+
 
 def find_item(dataset: Dataset, id: str) -> Item | None:
     """Find the item with an id, or return ``None``; the dataset is read as far as that item.
@@ -328,8 +338,14 @@ def _of_file(
         )
     if data_dir is not None:
         raise UsageError(f"{path} is a file: --data-dir (data_dir=) is for datasets that have a name")
-    loaded = _loaded(None, _one_file(path, columns), max_characters)
-    return replace(loaded, columns=columns)
+    found = _one_file(path, columns)
+    try:
+        return replace(_loaded(None, found, max_characters), columns=columns)
+    except DataError:
+        # The first row lacks the field of a misspelt column; that no row has the column is known at the last one only.
+        for _ in found.form.rows((row_file(path),)) if columns and path.is_file() else ():
+            pass
+        raise
 
 
 def _one_file(path: Path, columns: Mapping[str, str] | None = None) -> LocatedFile:

@@ -16,11 +16,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from statistics import fmean, linear_regression
 from typing import Any, NamedTuple
 
 from ...graphs.base import Graph
-from ...graphs.nested import NestedJudges
+from ...graphs.nested import NestedJudges, bound_judge_of
 from ...graphs.registry import find_protocol
 from ...nodes.bound_judge import BoundJudge
 from ...nodes.evaluation_steps import keep_steps_in
@@ -38,8 +39,9 @@ def reply_tokens(model: LoadedModel, form: str, bare: bool = False) -> Range[flo
     """Return how many tokens one reply usually has; a limit of the model is the most that it can have."""
     usual = 1.0 if bare else WORDS.get(form, WORDS["text"]) * TOKENS_A_WORD
     limit = next(filter(None, (getattr(model.chat, name, None) for name in _LIMITS)), None)
-    if limit is None:
-        return Range(usual * SHORTER, usual * LONGER)
+    if limit is None or model.is_limited_by_default:
+        most = float(model.reply_limit(form).get("max_tokens", inf))
+        return Range(min(usual * SHORTER, most), min(usual * LONGER, most))
     return Range(min(usual * SHORTER, float(limit)), float(limit))
 
 
@@ -228,12 +230,6 @@ async def models_of(graph: Graph) -> dict[str, LoadedModel]:
 def _number_only_roles(bound_judge: BoundJudge[Any]) -> tuple[str, ...]:
     found: tuple[str, ...] = find_protocol(bound_judge.protocol).protocol.number_only_roles
     return found
-
-
-def bound_judge_of(graph: Graph) -> BoundJudge[Any]:
-    """Return the judge that a protocol's graph was built with: its settings and roles."""
-    bound_judge: BoundJudge[Any] = graph.builder.bound_judge  # type: ignore[attr-defined]
-    return bound_judge
 
 
 def role_profiles(samples: Sequence[CallSample], bare: Iterable[str] = ()) -> dict[str, RoleProfile]:

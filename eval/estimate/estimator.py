@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 from rich import box
 from rich.table import Table
 
+from ...graphs.nested import bound_judge_of
 from ...graphs.registry import find_protocol
 from ...nodes.bound_judge import BoundJudge
 from ...nodes.models import prices
 from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.models.reply_limits import default_limits
 from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
 from ...state.call_counts import CallRange, Range, exactly, total
@@ -30,7 +32,7 @@ from ...state.usage import Usage, total_usage
 from ..datasets.items import Item, ScoreItem
 from ..plan import Plan
 from ..tables.result_tables import money
-from .dry_run import RoleEstimate, bound_judge_of, models_of, role_estimates
+from .dry_run import RoleEstimate, models_of, role_estimates
 
 SAMPLED_VERDICTS = 8
 """The number of verdicts that a dry run makes with each protocol."""
@@ -63,11 +65,13 @@ async def aestimate(
         return Estimate({name: left.verdicts for name, left in runs.items()}, (), 0)
     tasks = await asyncio.to_thread(lambda: list(some_tasks(plan, most)))
     parts: list[Part] = []
+    limited = False
     for name, graph in plan.graphs.items():
         cast = await role_estimates(graph, plan.dataset.kind, tasks)
         models = {role: role_estimate.model for role, role_estimate in cast.items()}
+        limited = limited or any(model.is_limited_by_default for model in models.values())
         parts += _parts(name, _wanted(bound_judge_of(graph), plan.dataset.kind, models, runs[name]), cast)
-    return Estimate({name: left.verdicts for name, left in runs.items()}, tuple(parts), len(tasks))
+    return Estimate({name: left.verdicts for name, left in runs.items()}, tuple(parts), len(tasks), limited)
 
 
 async def calls_of(plan: Plan, done: Mapping[str, int] | None = None) -> CallRange:
@@ -223,11 +227,13 @@ class Estimate:
         verdicts: verdicts that are still to be made, by protocol.
         parts: estimated usage by protocol and model.
         sampled: how many verdicts of each protocol the tokens were measured on.
+        limited: whether replies have the default limit (``REPLY_LIMITS``), at least those of some model.
     """
 
     verdicts: Mapping[str, int]
     parts: tuple[Part, ...]
     sampled: int
+    limited: bool = False
 
     @property
     def total(self) -> Part:
@@ -298,9 +304,11 @@ def estimate_table(estimate: Estimate) -> Table:
 
 
 def _caption(estimate: Estimate) -> str:
+    limit = f" A reply has at most {default_limits()}; max_tokens sets another limit."
     return (
         "Calls do not include repairs of unreadable replies. Tokens are estimated from a dry run of "
         f"{estimate.sampled} verdicts per protocol and replies of usual length; they may be off by half."
+        f"{limit if estimate.limited else ''}"
     )
 
 

@@ -2,6 +2,19 @@
 
 from .admin import JournalSummary, prune, summarize
 from .call_journal import Journal
-from .records import Batch, Entry, JournalError, Spent
+from .records import Amounts, Batch, Entry, Grant, GrantRequest, JournalError, Notice, Spent
 
-__all__ = ["Batch", "Entry", "Journal", "JournalError", "JournalSummary", "Spent", "prune", "summarize"]
+__all__ = [
+    "Amounts",
+    "Batch",
+    "Entry",
+    "Grant",
+    "GrantRequest",
+    "Journal",
+    "JournalError",
+    "JournalSummary",
+    "Notice",
+    "Spent",
+    "prune",
+    "summarize",
+]

@@ -13,20 +13,19 @@ from ...state.errors import UsageError
 from ...state.usage import Usage
 from .database import (
     SUMS,
-    VERSION,
     WRITTEN_BY,
     JournalLocation,
     calls,
     claims,
-    is_there,
     journal_location,
     metadata,
     now,
     openings,
     usage_from,
+    version_of,
 )
+from .database_faults import persevere
 from .records import JournalError
-from .store import persevere
 
 T = TypeVar("T")
 # Seconds for which faults that may pass are retried.
@@ -150,7 +149,7 @@ def _summary(connection: Connection, there: JournalLocation) -> JournalSummary:
     oldest, newest = connection.execute(select(func.min(calls.c.created), func.max(calls.c.created))).one()
     return JournalSummary(
         shown=there.shown,
-        version=VERSION,
+        version=version_of(connection, there) or 0,
         bytes=_bytes(connection, there),
         spent=usage_from(connection.execute(select(*SUMS)).one()),
         by_model={
@@ -170,7 +169,9 @@ def _bytes(connection: Connection, there: JournalLocation) -> int:
         # Until SQLite's next checkpoint, the latest calls are in the -wal file alone.
         files = (there.file, there.file.with_name(f"{there.file.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
-    sizes = [func.pg_total_relation_size(table.name) for table in metadata.sorted_tables]
+    # Journals of version 1 lack some of the tables.
+    tables = map(func.to_regclass, (table.name for table in metadata.sorted_tables))
+    sizes = [func.coalesce(func.pg_total_relation_size(table), 0) for table in tables]
     return sum(connection.execute(select(*sizes)).one())
 
 
@@ -185,7 +186,7 @@ def _inside(there: JournalLocation, action: Callable[[Connection], T], *, one_st
             if there.file and not one_statement:
                 connection.exec_driver_sql("BEGIN")
             # A database may exist without the tables: counting or deleting must not create them.
-            if not is_there(connection, there):
+            if version_of(connection, there) is None:
                 raise UsageError(f"{there.shown}: no journal there")
             return action(connection)
 

@@ -6,7 +6,8 @@ import asyncio
 import atexit
 import json
 import struct
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -14,8 +15,9 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from ...nodes.models.waits import Waits
 from ...state.usage import Usage
+from . import run_limits
 from .database import COUNTER_BITS, journal_location
-from .records import Batch, Entry, Spent, usage_values
+from .records import Batch, Entry, Grant, GrantRequest, Notice, Spent, usage_values
 from .store import Patience, Store
 from .worker import Keep, Reserve, Worker
 
@@ -41,7 +43,8 @@ class Journal:
     reply, or ``None``, after which the caller makes the call and keeps its reply or releases the key.
 
     Attributes:
-        spent: what earlier openings for the same run have spent.
+        spent: what earlier openings for the same run, and other parts of it, have spent.
+        shared: whether other processes may have it open.
 
     >>> import asyncio, tempfile
     >>> async def twice(file: str) -> list[bytes | None]:
@@ -56,8 +59,11 @@ class Journal:
     [None, b'{"text": "4"}']
     """
 
-    def __init__(self, worker: Worker, store: Store, spent: Spent, seen: KeyFilter | None) -> None:
+    def __init__(
+        self, worker: Worker, store: Store, spent: Spent, seen: KeyFilter | None, *, shared: bool
+    ) -> None:
         self.spent = spent
+        self.shared = shared
         self._worker = worker
         self._store = store
         self._usage = spent.usage
@@ -72,6 +78,7 @@ class Journal:
         where: str | Path,
         *,
         run: str,
+        part: str = "",
         fresh: bool = False,
         shared: bool | None = None,
         **patience: Unpack[PatienceOptions],
@@ -80,8 +87,9 @@ class Journal:
 
         Args:
             where: an SQLite file, ``sqlite:///FILE`` or ``postgresql://USER@HOST:PORT/DATABASE``.
-            run: the id of the run; what it spends is summed over all its openings. One process at a time
-                may open a journal for a run: claims of an earlier one are freed.
+            run: the id of the run; what it spends is summed over all its openings.
+            part: the part of the run that is judged here, such as ``2/4`` of four shards. One process at a time may
+                open a journal for a part: claims of an earlier one are freed. Those of other parts are not touched.
             fresh: whether replies from before the run's first opening are ignored. They stay; later ones are served.
             shared: whether other processes may have it open at the same time, so that calls have to be
                 claimed. Default: where it was given as a URL.
@@ -98,16 +106,18 @@ class Journal:
         waiting = replace(usual, **patience)
 
         def opening() -> Store:
-            return Store(there, run, shared=claiming, fresh=fresh, patience=waiting)
+            return Store(there, run, part=part, shared=claiming, fresh=fresh, patience=waiting)
 
         worker = Worker(opening, shared=claiming, patience=waiting)
         try:
             store = await worker.start()
             # With several processes, keys that another one adds later would be missing from the filter.
-            seen = None if claiming else KeyFilter()
-            if seen:
-                await worker.do(lambda store: store.note_keys(seen.add))
-            return cls(worker, store, await worker.do(Store.spent), seen)
+            known = KeyFilter()
+            is_filtered = not claiming and await worker.do(
+                lambda store: store.note_keys(known.add, KeyFilter.MOST)
+            )
+            spent = await worker.do(Store.spent)
+            return cls(worker, store, spent, known if is_filtered else None, shared=claiming)
         except BaseException:
             worker.end()
             raise
@@ -159,7 +169,7 @@ class Journal:
     async def release(self, key: bytes) -> None:
         """Release a reserved key whose call failed."""
         # A journal that is not shared has no claims to free.
-        if self._seen is None:
+        if self.shared:
             await self._worker.free(key)
 
     async def invalidate(self, keys: Iterable[bytes]) -> None:
@@ -170,6 +180,30 @@ class Journal:
     def totals(self) -> Usage:
         """Return what this run has spent so far, earlier openings included."""
         return self._usage
+
+    async def grant(self, request: GrantRequest) -> Grant:
+        """Ask for a share of what all processes of this run may use; it holds while ``holds_grant`` says so.
+
+        A process that dies loses it with its lease; one that was frozen for longer has to ask again.
+        """
+        self._worker.renew_often()
+        return await self._worker.do(lambda store: run_limits.grant(store, request))
+
+    def holds_grant(self) -> bool:
+        """Return whether what was granted has not been given to others meanwhile."""
+        return time.monotonic() < self._store.granted_until
+
+    async def book(self, model: str, kind: str, seconds: float) -> float:
+        """Book so many seconds of a rate that all processes of this run share; return in how many they begin."""
+        return await self._worker.do(lambda store: run_limits.book(store, model, kind, seconds))
+
+    def listen(self, listener: Callable[[Notice], None]) -> None:
+        """Have a function called with what other processes of this run note; at each renewal of the lease."""
+        self._worker.noticed = listener
+
+    async def note_stop(self, reason: str, explanation: str) -> None:
+        """Tell all processes that have this run open to stop; one that opens it later may go on."""
+        await self._worker.do(lambda store: store.note_stop(reason, explanation))
 
     async def note_batch(self, name: str, about: Mapping[str, Any]) -> None:
         """Store a batch that the provider has, or replace what is stored about it; ``about`` is plain JSON."""
@@ -212,6 +246,9 @@ class KeyFilter:
     >>> seen.may_hold(bytes(range(16))), seen.may_hold(b"another key, 16b")
     (True, False)
     """
+
+    MOST = 500_000
+    """With more keys the filter is of little use, and to read them takes long."""
 
     _BITS = 1 << 23
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Row,
+    Select,
     String,
     Table,
     Text,
@@ -43,14 +45,16 @@ from sqlalchemy import (
     make_url,
     select,
     text,
+    update,
 )
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
+from sqlalchemy.schema import CreateColumn
 from sqlalchemy.sql.elements import ColumnElement
 
 from ...state.errors import UsageError
 from ...state.usage import USAGE_FIELDS, Usage
-from .records import USAGE_NAMES
+from .records import USAGE_NAMES, Spent
 
 POSSIBLE = "a file such as runs/journal.sqlite, sqlite:///FILE or postgresql://USER@HOST:PORT/DATABASE"
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
@@ -138,6 +142,8 @@ def _postgres_engine(url: URL) -> Engine:
     def _prepare(connection: Any, _record: object) -> None:
         connection.execute(f"SET lock_timeout = '{_LOCK_PATIENCE}s'")
         connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_PATIENCE}s'")
+        # The planner takes the few calls that are to be counted for many, and would compile a second for them.
+        connection.execute("SET jit = off")
         # The driver began a transaction for the SET, and to roll it back would undo the setting.
         connection.commit()
 
@@ -162,18 +168,58 @@ def _sqlite_engine(url: URL) -> Engine:
     return engine
 
 
-VERSION = 1
+VERSION = 2
+# Version 1 had no table of runs, and of an opening only its number, its run and its lease.
+_READABLE = (1, VERSION)
 COUNTER_BITS = 32
 # "jury" in ASCII: the number of an advisory lock, which all users of a Postgres server share.
 _CREATION_LOCK = 0x6A757279
 metadata = MetaData()
+_ZERO = text("0")
 about = Table("jurygraph_journal", metadata, Column("version", Integer, nullable=False))
+runs = Table(
+    "jurygraph_runs",
+    metadata,
+    Column("run", String, primary_key=True),
+    # A process that waits for budget asks the others to give back what they do not need.
+    Column("waiting_until", BigInteger, nullable=False, server_default=_ZERO),
+    # Openings up to this one are to stop, for this reason.
+    Column("stopped_to", Integer, nullable=False, server_default=_ZERO),
+    Column("stop_reason", String),
+    Column("explanation", Text),
+    sqlite_with_rowid=False,
+)
+rates = Table(
+    "jurygraph_rates",
+    metadata,
+    Column("run", String, primary_key=True),
+    Column("model", String, primary_key=True),
+    Column("kind", String, primary_key=True),
+    # Seconds since 1970 at which all that was given out is used up.
+    Column("used_until", Float, nullable=False),
+    sqlite_with_rowid=False,
+)
+COUNTED = ("unpriced", *USAGE_NAMES, "uncounted")
+"""The names of the sums that an opening keeps: calls without a price, all of a usage, calls without tokens."""
+
+GRANTED = ("granted_calls", "granted_tokens", "granted_cost")
+"""The names of what an opening may use in all: calls, tokens and US dollars."""
+
+_FRACTIONS = ("cost_usd", "seconds", "granted_cost")
 openings = Table(
     "jurygraph_openings",
     metadata,
     Column("number", Integer, primary_key=True),
     Column("run", String, nullable=False, index=True),
+    # 0 once the opening is known to have ended.
     Column("alive_until", BigInteger, nullable=False),
+    Column("part", String, nullable=False, server_default=""),
+    # The calls of this opening up to this number are in its sums.
+    Column("counted_to", BigInteger, nullable=False, server_default=_ZERO),
+    *(
+        Column(name, Float if name in _FRACTIONS else BigInteger, nullable=False, server_default=_ZERO)
+        for name in (*COUNTED, *GRANTED)
+    ),
 )
 calls = Table(
     "jurygraph_calls",
@@ -212,6 +258,7 @@ batches = Table(
     Column("settled", Boolean, nullable=False, server_default=false()),
     Column("created", BigInteger, nullable=False),
     Column("about", Text, nullable=False),
+    Column("part", String, nullable=False, server_default=""),
 )
 
 
@@ -223,8 +270,15 @@ def now(dialect: Dialect) -> ColumnElement[int]:
     return literal_column("CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)", BigInteger)
 
 
+def clock(dialect: Dialect) -> ColumnElement[float]:
+    """Return an expression for the same with fractions."""
+    if dialect.name == "sqlite":
+        return literal_column("((julianday('now') - 2440587.5) * 86400.0)", Float)
+    return literal_column("CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)", Float)
+
+
 def create(connection: Connection, place: JournalLocation) -> None:
-    """Create the tables where there are none yet; several processes may do it at once.
+    """Create the tables where there are none yet, or bring them to this version; several processes may do it at once.
 
     Raises:
         UsageError: the tables are of another version, or an SQLite file holds something else.
@@ -232,13 +286,29 @@ def create(connection: Connection, place: JournalLocation) -> None:
     if connection.dialect.name == "postgresql":
         # Else two processes that find no tables would both create them; the commit frees the lock.
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
-    if not is_there(connection, place):
+    version = version_of(connection, place)
+    if version is None:
         metadata.create_all(connection)
         connection.execute(about.insert().values(version=VERSION))
+    elif version < VERSION:
+        _migrate(connection)
 
 
-def is_there(connection: Connection, place: JournalLocation) -> bool:
-    """Return whether there is a journal that can be read.
+def _migrate(connection: Connection) -> None:
+    """Add what version 2 has; processes of an earlier version that have the journal open can go on."""
+    for table in (openings, batches):
+        there = {column["name"] for column in inspect(connection).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in there:
+                added = CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {added}")
+    metadata.create_all(connection)
+    connection.execute(update(openings).values(counted_to=_FIRST - 1))
+    connection.execute(update(about).values(version=VERSION))
+
+
+def version_of(connection: Connection, place: JournalLocation) -> int | None:
+    """Return the version of the journal that is there; ``None`` if there is none.
 
     Raises:
         UsageError: it is of another version, or an SQLite file holds something else.
@@ -247,14 +317,15 @@ def is_there(connection: Connection, place: JournalLocation) -> bool:
     if about.name not in names:
         if place.file and names:
             raise UsageError(f"{place.shown}: a database, but no journal (it holds {', '.join(names[:5])})")
-        return False
+        return None
     version = connection.execute(select(about.c.version)).scalar()
-    if version != VERSION:
+    if version not in _READABLE:
         raise UsageError(
-            f"{place.shown}: made by version {version} of the journal format; this jurygraph reads {VERSION}."
+            f"{place.shown}: made by version {version} of the journal format; this jurygraph reads "
+            f"{' and '.join(map(str, _READABLE))}."
             " Use the jurygraph that made it, or choose another place for the journal"
         )
-    return True
+    return int(version)
 
 
 # Calls in one INSERT: 64 rows have 704 parameters, and SQLite before 3.32 takes 999 at most.
@@ -264,8 +335,12 @@ ROW = ("number", "key", "model", "reply", *USAGE_NAMES)
 """The columns that are given for a call; the database adds the others."""
 _FIRST = cast(openings.c.number, BigInteger) * (1 << COUNTER_BITS)
 
-WRITTEN_BY = calls.c.number.between(_FIRST, _FIRST + ((1 << COUNTER_BITS) - 1))
+_LAST = _FIRST + ((1 << COUNTER_BITS) - 1)
+
+WRITTEN_BY = calls.c.number.between(_FIRST, _LAST)
 """The condition that an opening wrote a call; over the primary key, so that no calls of other runs are read."""
+
+_NOT_COUNTED = (calls.c.number > openings.c.counted_to) & (calls.c.number <= _LAST)
 
 _UNPRICED = func.count(calls.c.number) - func.count(calls.c.cost_usd)
 """The number of calls without a price, since the count of a column passes over NULL."""
@@ -287,13 +362,37 @@ def usage_from(row: Sequence[Any]) -> Usage:
     return Usage(**counts, cost_usd=None if unpriced else cost, seconds=seconds)
 
 
-SPENT: tuple[ColumnElement[Any], ...] = (
-    func.coalesce(func.sum(calls.c.cost_usd), 0.0),
-    _UNPRICED,
-    # Every call sends some tokens: none means that the provider did not say how many.
-    func.count(case((calls.c.input_tokens <= 0, 1))),
+# Every call sends some tokens: none means that the provider did not say how many.
+_UNCOUNTED = func.count(case((calls.c.input_tokens <= 0, 1)))
+
+_NOW_COUNTED = tuple(
+    (openings.c[name] + counted).label(name)
+    for name, counted in zip(COUNTED, (*SUMS, _UNCOUNTED), strict=True)
 )
-"""The columns that a ``Spent`` has beside its usage, in their order."""
+
+
+def counted(which: ColumnElement[bool]) -> Select[Any]:
+    """Select openings with their sums brought up to the last call, and its number as ``counted_to``.
+
+    Calls are added in the order of their numbers, so none is missing below the last one. In one statement, since an
+    opening may be counted, and others may look, at the same time.
+    """
+    last = func.coalesce(func.max(calls.c.number), openings.c.counted_to).label("counted_to")
+    tail = openings.outerjoin(calls, _NOT_COUNTED)
+    return (
+        select(openings.c.number, last, *_NOW_COUNTED)
+        .select_from(tail)
+        .where(which)
+        .group_by(openings.c.number)
+    )
+
+
+def spent_by(rows: Iterable[Row[Any]]) -> Spent:
+    """Add up the sums of openings, as :func:`counted` selects them."""
+    held = [[getattr(row, name) for name in COUNTED] for row in rows]
+    unpriced, *sums, uncounted = [sum(column) for column in zip([0] * len(COUNTED), *held, strict=True)]
+    usage = usage_from((unpriced, *sums))
+    return Spent(usage, float(sums[USAGE_NAMES.index("cost_usd")]), int(unpriced), int(uncounted))
 
 
 class Statements:
@@ -306,7 +405,7 @@ class Statements:
     """
 
     def __init__(self, dialect: Dialect, opening: int, *, since: int = 0) -> None:
-        adding = _insert_for(dialect)
+        adding = insert_for(dialect)
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
         first = since << COUNTER_BITS
         # The newest reply wins in `look_up`, since rows come in the order in which they were written.
@@ -334,7 +433,7 @@ class Statements:
         return self._keeps[rows]
 
 
-def _insert_for(dialect: Dialect) -> Callable[[Table], Any]:
+def insert_for(dialect: Dialect) -> Callable[[Table], Any]:
     """Return the database's own INSERT, which can skip rows that are there; each dialect takes megabytes to load."""
     if dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as into_postgres

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from langchain_core.messages import messages_from_dict, messages_to_dict
@@ -66,6 +66,61 @@ class Batch:
     settled: bool
     created: int
     about: Mapping[str, Any]
+
+
+class Amounts(NamedTuple):
+    """Says how many calls, tokens and US dollars there are of something."""
+
+    calls: float = 0
+    tokens: float = 0.0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRequest:
+    """Asks for a share of what a run may use.
+
+    Attributes:
+        limits: what all processes of the run may use together; infinite where there is no limit.
+        spent: what this opening has used, as far as it knows.
+        in_flight: what its calls in flight are estimated to take.
+        waiting: what its waiting calls are estimated to take.
+        one: what the first of these is estimated to take.
+    """
+
+    limits: Amounts
+    spent: Amounts
+    in_flight: Amounts
+    waiting: Amounts
+    one: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Says what an opening may use.
+
+    Attributes:
+        allowed: in all, what it has spent included.
+        reached: the limit that leaves no room for one call even if no call in flight took anything: ``calls``,
+            ``tokens`` or ``cost``; empty where there is room, or may come to be.
+    """
+
+    allowed: Amounts
+    reached: str
+
+
+class Notice(NamedTuple):
+    """Says what other processes of a run have noted.
+
+    Attributes:
+        others_wait: whether one waits for a grant, so that unneeded ones are to be given back.
+        stop_reason: why this process is to stop; ``None`` where it is not.
+        explanation: the same as a sentence.
+    """
+
+    others_wait: bool = False
+    stop_reason: str | None = None
+    explanation: str | None = None
 
 
 class JournalError(JurygraphError, RuntimeError):

@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 import json
-import logging
-import sqlite3
+import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, delete, func, insert, select, update
-from sqlalchemy.exc import DBAPIError
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+from sqlalchemy import ColumnElement, Connection, Dialect, Select, case, delete, func, insert, select, update
 
 from ...nodes.models.waits import Waits
 from ...state.errors import UsageError
 from ..private_files import make_private_file, make_private_folder
 from .database import (
+    COUNTED,
+    COUNTER_BITS,
+    GRANTED,
     KEPT_AT_ONCE,
-    SPENT,
-    SUMS,
-    WRITTEN_BY,
     JournalLocation,
     Statements,
     batches,
     calls,
     claims,
+    counted,
     create,
+    insert_for,
     now,
     openings,
-    usage_from,
+    runs,
+    spent_by,
 )
-from .records import Batch, JournalError, Spent
+from .database_faults import persevere
+from .records import Batch, JournalError, Notice, Spent
 
 T = TypeVar("T")
 
 # Seconds of retrying at the start, where somebody is watching, and at the end, where nothing is left to lose.
 _EDGE_PATIENCE = 10.0
+# Calls after which the sums of an opening are brought up to date, so that whoever opens the run next adds up no more.
+_COUNTED_EVERY = 5_000
 Row = tuple[Any, ...]
 
 
@@ -63,6 +66,7 @@ class Store:
     Args:
         place: where the journal is.
         run: the run that opens it.
+        part: the part of the run that this process judges.
         shared: whether other processes may have it open; calls are claimed then.
         fresh: whether replies from before the run's first opening are ignored.
         patience: how long it waits.
@@ -73,17 +77,22 @@ class Store:
         place: JournalLocation,
         run: str,
         *,
+        part: str = "",
         shared: bool,
         fresh: bool,
         patience: Patience,
     ) -> None:
         self._place = place
         self._waits = patience.waits
-        self._run = run
+        self.run, self._part = run, part
+        self.of_run = openings.c.run == run
+        self._not_counted = 0
+        # By the monotonic clock: when others may take what was granted to this opening; 0 where nothing is.
+        self.granted_until = 0.0
         self._shared = shared
         # The first transaction asks for this already; the lasting value is set once the journal is open.
         self._retry_seconds = min(patience.retry_seconds, _EDGE_PATIENCE)
-        self._lease = patience.lease
+        self.lease = patience.lease
         self._engine = place.engine()
         self._connection: Connection | None = None
         self._inode: int | None = None
@@ -128,7 +137,8 @@ class Store:
             self._check_file()
             with self._connection.begin():
                 if begin:
-                    self._connection.exec_driver_sql("BEGIN")
+                    # Not deferred: a file that others change between our reading and writing makes us begin anew.
+                    self._connection.exec_driver_sql("BEGIN IMMEDIATE")
                 return action(self._connection)
         except BaseException:
             # After a fault the connection may be dead or inside a broken transaction: a retry begins with a new one.
@@ -152,19 +162,27 @@ class Store:
                 "or start again (what was judged stays judged)"
             )
 
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the database."""
+        return self._engine.dialect
+
     def hurry(self) -> None:
         """Stop retrying soon, also in the transaction that is being retried now."""
         self._retry_seconds = min(self._retry_seconds, _EDGE_PATIENCE)
 
     def close(self) -> None:
-        """Free the claims of this opening and disconnect."""
+        """Free the claims of this opening, note that it has ended, and disconnect."""
         self.hurry()
-        if self._shared:
-            # Claims that cannot be freed now lapse with the lease.
-            with suppress(JournalError):
-                mine = delete(claims).where(claims.c.opening == self.opening)
-                self.transact(lambda connection: connection.execute(mine) and None)
+        # Claims that cannot be freed now lapse with the lease, and whoever opens the run next counts the last calls.
+        with suppress(JournalError):
+            self.transact(self._end)
         self.disconnect()
+
+    def _end(self, connection: Connection) -> None:
+        if self._shared:
+            connection.execute(delete(claims).where(claims.c.opening == self.opening))
+        self.count(connection, openings.c.number == self.opening, ended=True)
 
     def disconnect(self) -> None:
         """Close the connection; the next transaction opens another."""
@@ -174,39 +192,79 @@ class Store:
 
     def _open(self, connection: Connection) -> int:
         create(connection, self._place)
-        earlier = select(openings.c.number).where(openings.c.run == self._run)
-        # One process at a time opens a journal for a run, so that earlier openings are of processes that have ended.
-        connection.execute(delete(claims).where(claims.c.opening.in_(earlier)))
-        until = now(connection.dialect) + int(self._lease)
-        added = connection.execute(insert(openings).values(run=self._run, alive_until=until))
+        self.lock_run(connection)
+        # One process at a time opens a journal for a part of a run: earlier openings are of processes that have ended.
+        earlier = self.of_run & (openings.c.part == self._part)
+        numbers = select(openings.c.number).where(earlier)
+        connection.execute(delete(claims).where(claims.c.opening.in_(numbers)))
+        ended = earlier | (self.of_run & self.lapsed(connection))
+        self.count(connection, ended & (openings.c.alive_until != 0), ended=True)
+        until = now(connection.dialect) + int(self.lease)
+        added = connection.execute(insert(openings).values(run=self.run, part=self._part, alive_until=until))
         assert added.inserted_primary_key is not None
-        return int(added.inserted_primary_key[0])
+        number = int(added.inserted_primary_key[0])
+        before = (number << COUNTER_BITS) - 1
+        connection.execute(update(openings).where(openings.c.number == number).values(counted_to=before))
+        return number
+
+    def lock_run(self, connection: Connection) -> None:
+        """Let no other process of this run open, end or grant anything until the transaction is over."""
+        mine = runs.c.run == self.run
+        # Most of the time the row is there, and an INSERT that finds it would take a lock of its own.
+        if connection.execute(select(runs.c.run).where(mine)).first() is None:
+            connection.execute(
+                insert_for(connection.dialect)(runs).on_conflict_do_nothing(), {"run": self.run}
+            )
+        connection.execute(select(runs.c.run).where(mine).with_for_update())
+
+    def lapsed(self, connection: Connection) -> ColumnElement[bool]:
+        """Return the condition that an opening's lease is over."""
+        clock = now(connection.dialect)
+        # A time too far ahead was written before somebody set the clock back.
+        return ~openings.c.alive_until.between(clock, clock + int(self.lease))
+
+    def count(self, connection: Connection, which: ColumnElement[bool], *, ended: bool = False) -> None:
+        """Bring the sums of openings up to their last calls; of those that have ended, take back what was granted."""
+        over = {"alive_until": 0, **dict.fromkeys(GRANTED, 0)} if ended else {}
+        for row in connection.execute(counted(which)).all():
+            sums = {name: getattr(row, name) for name in (*COUNTED, "counted_to")}
+            connection.execute(update(openings).where(openings.c.number == row.number).values(sums | over))
 
     def _first_of_run(self, connection: Connection) -> int:
-        number = connection.scalar(select(func.min(openings.c.number)).where(openings.c.run == self._run))
+        number = connection.scalar(select(func.min(openings.c.number)).where(self.of_run))
         assert isinstance(number, int)
         return number
 
     def spent(self) -> Spent:
         """Add up what this run's calls took, over all its openings."""
-        mine = openings.join(calls, WRITTEN_BY)
-        statement = select(*SUMS, *SPENT).select_from(mine).where(openings.c.run == self._run)
-        row = self.transact(lambda connection: connection.execute(statement).one())
-        return Spent(usage_from(row[: len(SUMS)]), *row[len(SUMS) :])
+        statement = counted(self.of_run)
+        return spent_by(
+            self.transact(lambda connection: connection.execute(statement).all(), one_statement=True)
+        )
 
-    def note_keys(self, note: Callable[[bytes], None]) -> None:
-        """Call a function with every key of the journal, without holding all of them in memory."""
+    def note_keys(self, note: Callable[[bytes], None], most: int) -> bool:
+        """Call a function with every key of the journal, unless there are more than so many; return whether it did."""
 
-        def action(connection: Connection) -> None:
-            for key in connection.scalars(select(calls.c.key), execution_options={"yield_per": 1000}):
+        def action(connection: Connection) -> bool:
+            keys = select(calls.c.key)
+            # The count of a few of them, since that of millions would take seconds.
+            some = keys.limit(most + 1).subquery()
+            if (connection.scalar(select(func.count()).select_from(some)) or 0) > most:
+                return False
+            for key in connection.scalars(keys, execution_options={"yield_per": 1000}):
                 note(key)
+            return True
 
-        self.transact(action)
+        return self.transact(action)
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add calls and free their claims; a call that was written before is left as it is."""
         for first in range(0, len(rows), KEPT_AT_ONCE):
             self._write(rows[first : first + KEPT_AT_ONCE])
+        self._not_counted += len(rows)
+        if self._not_counted >= _COUNTED_EVERY:
+            self._not_counted = 0
+            self.transact(lambda connection: self.count(connection, openings.c.number == self.opening))
 
     def _write(self, rows: Sequence[Row]) -> None:
         def action(connection: Connection) -> None:
@@ -255,24 +313,46 @@ class Store:
         """Free claims whose process has let its lease lapse."""
 
         def action(connection: Connection) -> None:
-            clock = now(connection.dialect)
-            # A time too far ahead was written before somebody set the clock back.
-            alive = openings.c.alive_until.between(clock, clock + int(self._lease))
-            lapsed = claims.c.opening.not_in(select(openings.c.number).where(alive))
-            connection.execute(delete(claims).where(claims.c.key.in_(keys), lapsed))
+            alive = select(openings.c.number).where(~self.lapsed(connection))
+            connection.execute(delete(claims).where(claims.c.key.in_(keys), claims.c.opening.not_in(alive)))
 
         self.transact(action)
 
-    def renew(self) -> None:
-        """Extend the claims of this opening by another lease."""
+    def renew(self) -> Notice:
+        """Extend the claims of this opening by another lease, and bring its sums up to date.
 
-        def action(connection: Connection) -> None:
-            until = now(connection.dialect) + int(self._lease)
-            connection.execute(
-                update(openings).where(openings.c.number == self.opening).values(alive_until=until)
-            )
+        Returns:
+            What other processes of the run have noted for this one.
+        """
+        began, mine = time.monotonic(), openings.c.number == self.opening
 
-        self.transact(action)
+        def action(connection: Connection) -> Notice:
+            self.count(connection, mine)
+            until = update(openings).where(mine).values(alive_until=now(connection.dialect) + int(self.lease))
+            # After a freeze, others may have been granted what was granted to this process.
+            if not connection.execute(until.where(openings.c.alive_until != 0)).rowcount:
+                self.granted_until = 0.0
+                connection.execute(until)
+            elif self.granted_until:
+                self.granted_until = began + self.lease
+            return Notice(*connection.execute(self._noted(connection)).one())
+
+        return self.transact(action)
+
+    def _noted(self, connection: Connection) -> Select[Any]:
+        is_stopped = runs.c.stopped_to >= self.opening
+        return select(
+            runs.c.waiting_until > now(connection.dialect),
+            case((is_stopped, runs.c.stop_reason)),
+            case((is_stopped, runs.c.explanation)),
+        ).where(runs.c.run == self.run)
+
+    def note_stop(self, reason: str, explanation: str) -> None:
+        """Note that all processes which have the run open now are to stop; one that opens it later is not."""
+        newest = select(func.max(openings.c.number)).where(self.of_run).scalar_subquery()
+        noted = {"stopped_to": newest, "stop_reason": reason, "explanation": explanation}
+        statement = update(runs).where(runs.c.run == self.run).values(noted)
+        self.transact(lambda connection: connection.execute(statement) and None)
 
     def invalidate(self, keys: Sequence[bytes]) -> None:
         """Mark the replies of these keys so that they are not served again."""
@@ -284,16 +364,18 @@ class Store:
 
         def action(connection: Connection) -> None:
             connection.execute(delete(batches).where(batches.c.id == name))
-            noted = {"id": name, "run": self._run, "about": about, "created": now(connection.dialect)}
-            connection.execute(insert(batches).values(noted))
+            of = {"run": self.run, "part": self._part, "created": now(connection.dialect)}
+            connection.execute(insert(batches).values(id=name, about=about, **of))
 
         self.transact(action)
 
     def batches(self) -> list[Batch]:
-        """Return this run's batches, oldest first."""
-        statement = (
-            select(batches).where(batches.c.run == self._run).order_by(batches.c.created, batches.c.id)
-        )
+        """Return the batches of this part of the run, oldest first; those of all parts where this is the whole."""
+        mine = batches.c.run == self.run
+        if self._part:
+            # Version 1 did not note the part.
+            mine &= batches.c.part.in_((self._part, ""))
+        statement = select(batches).where(mine).order_by(batches.c.created, batches.c.id)
         rows = self.transact(lambda connection: connection.execute(statement).all())
         return [Batch(row.id, row.run, row.settled, row.created, json.loads(row.about)) for row in rows]
 
@@ -301,121 +383,3 @@ class Store:
         """Mark a batch as settled."""
         statement = update(batches).where(batches.c.id == name).values(settled=True)
         self.transact(lambda connection: connection.execute(statement) and None)
-
-
-logger = logging.getLogger("jurygraph.journal")
-_WAIT_AT_MOST = 5.0
-_PASSING_SQLITE = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-}
-
-# Connection lost, session ended for idling in a transaction, transaction lost to another (deadlock), resources,
-# operator's shutdown, lock not available, I/O.
-_PASSING_POSTGRES = ("08", "25P03", "40", "53", "57", "55P03", "58")
-# Attempts that are made however long they take: a process that was stopped meanwhile has lost no time of its own.
-_ATTEMPTS_AT_LEAST = 3
-_REMEDIES = {
-    sqlite3.SQLITE_BUSY: "another program holds it: close that program",
-    sqlite3.SQLITE_LOCKED: "another program holds it: close that program",
-    sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_IOERR: "look after the disk",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable, or choose another place",
-    sqlite3.SQLITE_CANTOPEN: "make sure that its folder is there and writable, or choose another place",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged: put it aside, or recover it with sqlite3 FILE .recover",
-    sqlite3.SQLITE_NOTADB: "the file is no SQLite database: choose another place, or put it aside",
-}
-
-
-def persevere(
-    action: Callable[[], T],
-    place: JournalLocation,
-    retry_seconds: Callable[[], float],
-    waits: Waits | None = None,
-) -> T:
-    """Run an action, and retry it while the fault may pass; ``retry_seconds`` is asked anew before each attempt.
-
-    Raises:
-        JournalError: the fault lasts or cannot pass; says which database, what is wrong and what to do.
-    """
-    with ExitStack() as notes:
-
-        def before_sleep(state: RetryCallState) -> None:
-            notes.close()
-            if waits:
-                left = retry_seconds() - (state.seconds_since_start or 0.0)
-                why = explain(fault) if isinstance(fault := _fault(state), DBAPIError) else ""
-                notes.enter_context(waits.noted(f"journal {place.shown}", why, left))
-            _warn(state, place, retry_seconds())
-
-        return _retried(action, place, retry_seconds, before_sleep)
-
-
-def _retried(
-    action: Callable[[], T],
-    place: JournalLocation,
-    retry_seconds: Callable[[], float],
-    before_sleep: Callable[[RetryCallState], None],
-) -> T:
-    retrying = Retrying(
-        retry=retry_if_exception(passes),
-        wait=wait_random_exponential(multiplier=0.05, max=_WAIT_AT_MOST),
-        stop=lambda state: (
-            state.attempt_number >= _ATTEMPTS_AT_LEAST
-            and (state.seconds_since_start or 0.0) >= retry_seconds()
-        ),
-        before_sleep=before_sleep,
-        reraise=True,
-    )
-    try:
-        return retrying(action)
-    except DBAPIError as error:
-        waited = f" (for {retry_seconds():g} s)" if passes(error) else ""
-        raise JournalError(f"journal {place.shown}: {explain(error)}{waited}") from error
-
-
-def passes(error: BaseException) -> bool:
-    """Tell whether a retry may help, which is so for faults that pass: locks, a full disk, a lost server."""
-    if not isinstance(error, DBAPIError):
-        return False
-    code = _sqlite_code(error)
-    if code is not None:
-        return code in _PASSING_SQLITE
-    state = getattr(error.orig, "sqlstate", None)
-    # A server that cannot be reached gives no SQLSTATE.
-    lost = error.connection_invalidated or (state is None and _is_operational(error))
-    return lost or str(state).startswith(_PASSING_POSTGRES)
-
-
-def explain(error: DBAPIError) -> str:
-    """Return the database's message and a remedy, without the statement and its values."""
-    said = " ".join(str(error.orig).split())
-    remedy = _REMEDIES.get(_sqlite_code(error) or 0)
-    return f"{said}; {remedy}" if remedy else said
-
-
-def _sqlite_code(error: DBAPIError) -> int | None:
-    """Return the primary code of an SQLite fault; its higher bits only say where it occurred."""
-    code = getattr(error.orig, "sqlite_errorcode", None)
-    # SQLITE_BUSY_SNAPSHOT (517) becomes SQLITE_BUSY (5), SQLITE_IOERR_FSYNC (1034) becomes SQLITE_IOERR (10).
-    return None if code is None else code & 0xFF
-
-
-def _is_operational(error: DBAPIError) -> bool:
-    # By name, since psycopg is optional and its classes may not be there to compare with.
-    return type(error.orig).__name__ in ("OperationalError", "InterfaceError")
-
-
-def _fault(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
-
-
-def _warn(state: RetryCallState, place: JournalLocation, retry_seconds: float) -> None:
-    fault = _fault(state)
-    if isinstance(fault, DBAPIError) and state.next_action:
-        logger.warning(
-            "journal %s: %s; trying again in %.1f s, for %g s at most",
-            place.shown, explain(fault), state.next_action.sleep, retry_seconds,
-        )  # fmt: skip

@@ -12,14 +12,17 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from ...nodes.models.waits import Wait
-from .records import JournalError
-from .store import Patience, Row, Store, logger
+from .database_faults import logger
+from .records import JournalError, Notice
+from .store import Patience, Row, Store
 
 T = TypeVar("T")
 
 CLOSED = "the journal is closed: open it again to go on"
 # Seconds between two looks for replies that other processes are about to write.
 POLL_SECONDS = 0.2
+# Seconds between two looks for what other processes of the run note, where limits hold for all of them.
+NOTICE_SECONDS = 1.0
 # Requests that are served together, at most.
 AT_ONCE = 256
 # A pause this short gathers requests into one transaction, and is nothing beside the time of a model call.
@@ -61,12 +64,17 @@ class Worker:
         opening: creates the store; called in the thread.
         shared: whether calls are claimed and claims are renewed.
         patience: how long a claim holds, and who is told of calls that other processes are making.
+
+    Attributes:
+        noticed: called on the event loop with what other processes of the run have noted.
     """
 
     def __init__(self, opening: Callable[[], Store], *, shared: bool, patience: Patience) -> None:
         self._opening = opening
         self._shared = shared
-        self._lease = patience.lease
+        self.noticed: Callable[[Notice], None] | None = None
+        # A third of the lease, so that a renewal which has to wait for a lock is still in time.
+        self._renewed_every = patience.lease / 3
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[Store] = self._loop.create_future()
         self._requests: SimpleQueue[Request | None] = SimpleQueue()
@@ -75,8 +83,7 @@ class Worker:
         self._noted: dict[Reserve, Wait] = {}
         self._fault: JournalError | None = None
         self._closed = self._ending = False
-        # A third of the lease, so that a renewal which has to wait for a lock is still in time.
-        self._renewal = time.monotonic() + self._lease / 3
+        self._renewal = time.monotonic() + self._renewed_every
         self._served = self._polling = 0.0
         # A daemon, so that a program can end; `Journal` joins it before that.
         self._thread = threading.Thread(target=self._run, name="jurygraph-journal", daemon=True)
@@ -97,6 +104,11 @@ class Worker:
         """Run a function of the store in the thread, and return its result."""
         result: T = await self.put(Job(action, self._loop.create_future()))
         return result
+
+    def renew_often(self) -> None:
+        """Renew every second from now on: what other processes note about limits of the run is to be seen soon."""
+        self._renewed_every = min(self._renewed_every, NOTICE_SECONDS)
+        self._renewal = min(self._renewal, time.monotonic() + self._renewed_every)
 
     def check(self) -> None:
         """Raise the fault after which the journal cannot be used, if there was one."""
@@ -161,8 +173,10 @@ class Worker:
         if self._fault:
             raise self._fault
         if self._shared and time.monotonic() >= self._renewal:
-            store.renew()
-            self._renewal = time.monotonic() + self._lease / 3
+            notice = store.renew()
+            self._renewal = time.monotonic() + self._renewed_every
+            if self.noticed and notice != Notice():
+                self._on_loop(self.noticed, notice)
         # Calls are written first: an invalidation of the same round finds their rows, and a reservation their replies.
         keeps = [request for request in requests if isinstance(request, Keep)]
         if keeps:

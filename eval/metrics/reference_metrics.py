@@ -252,9 +252,7 @@ def unieval(task: Literal["summarization", "dialogue"] = "summarization", device
 
 
 def gptscore(
-    prompt: str = "\nIn short: ",
-    checkpoint: str = "facebook/opt-350m",
-    device: str = "cpu",
+    prompt: str = "\nIn short: ", checkpoint: str = "facebook/opt-350m", device: str = "cpu"
 ) -> Metric:
     """Make GPTScore (Fu et al. 2024) with an open model: mean log-probability of the candidate; its ``opt_score``.
 

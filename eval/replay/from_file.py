@@ -324,11 +324,7 @@ def _topical_chat(row: Fields) -> dict[str, Any]:
 
 def _summeval(row: Fields) -> dict[str, Any]:
     """Read one reply (Shen et al. 2023) or twenty for each article, system and dimension of SummEval."""
-    about = {
-        "item": _summary(row),
-        "group": row["doc_id"],
-        "system": row["system_id"],
-    }
+    about = {"item": _summary(row), "group": row["doc_id"], "system": row["system_id"]}
     return {**about, "aspect": f"summeval/{row['dimension']}", **_replies(row)}
 
 

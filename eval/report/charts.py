@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..analysis import Frontier, Round, Study
 from ..statistics.resampling import Statistic
-from .labels import judges_on, reference_of
+from .labels import reference_of
 from .leaderboard_tables import best_first
 from .ranking_tables import people_of, shares_of
 
@@ -44,10 +44,16 @@ def pictures(study: Study) -> Iterator[Picture]:
 
 def frontiers(study: Study) -> Iterator[Picture]:
     """Make a chart of agreement over cost for each subject."""
-    return (_frontier(frontier) for frontier in study.frontiers if frontier.points)
+    numbers = numbers_of(study)
+    return (_frontier(frontier, numbers) for frontier in study.frontiers if frontier.points)
 
 
-def _frontier(frontier: Frontier) -> Picture:
+def numbers_of(study: Study) -> dict[str, int]:
+    """Number the judges of a study: a judge has the same colour, mark and place in all of its charts."""
+    return {judge.label: number for number, judge in enumerate(study.judges)}
+
+
+def _frontier(frontier: Frontier, numbers: Mapping[str, int]) -> Picture:
     from .frontier_charts import AXES, MANY, UNITS, frontier_figure
 
     title = f"{AXES.get(frontier.measure, frontier.measure)} over {UNITS[frontier.unit]}, {frontier.subject}"
@@ -61,10 +67,11 @@ def _frontier(frontier: Frontier) -> Picture:
     crowded = " Names without room are left out." if len(frontier.points) > MANY else ""
     left = "".join(f" {label} is not drawn: {reason}." for label, reason in frontier.left_out.items())
     return Picture(
-        frontier_figure(frontier),
+        frontier_figure(frontier, numbers),
         title,
         f"{points}. On the Pareto frontier: {best}.",
-        f"{title}. Line and bold names: Pareto frontier, no judge agrees better for less.{curves}{crowded}{left}",
+        f"{title}. Line, filled marks, bold names: Pareto frontier, no judge agrees better for less."
+        f"{curves}{crowded}{left}",
     )
 
 
@@ -74,16 +81,20 @@ def rounds(study: Study) -> Iterator[Picture]:
     for subject in study.subjects:
         debated = [each for each in study.diagnoses if each.subject == subject.label and len(each.rounds) > 1]
         if debated:
-            yield _rounds(subject.label, {each.judge: each.rounds for each in debated}, debated[0].measure)
+            paths, numbers = {each.judge: each.rounds for each in debated}, numbers_of(study)
+            in_order = {name: paths[name] for name in sorted(paths, key=lambda name: numbers[name])}
+            yield _rounds(subject.label, in_order, debated[0].measure, numbers)
 
 
-def _rounds(subject: str, debates: dict[str, tuple[Round, ...]], measure: str) -> Picture:
+def _rounds(
+    subject: str, debates: dict[str, tuple[Round, ...]], measure: str, numbers: Mapping[str, int]
+) -> Picture:
     from .frontier_charts import rounds_figure
 
     title = f"Agreement by round, {subject}"
     values = "; ".join(f"{name}: {_path(held)}" for name, held in debates.items())
     return Picture(
-        rounds_figure(debates, measure, subject),
+        rounds_figure(debates, measure, subject, numbers),
         title,
         f"From the first verdict on: {values}.",
         f"{title}, if every debate had ended there. Vertical lines are intervals.",
@@ -108,13 +119,13 @@ def distributions(study: Study) -> Iterator[Picture]:
             if (standing := study.leaderboard.standing(each.label, subject.label)) is not None
             and (shares := _values(shares_of(standing)))
         }
-        chosen = dict(list(judges.items())[:MOST_BARS])
+        numbers = {label: number for label, number in numbers_of(study).items() if label in judges}
+        chosen = {
+            label: judges[label] for label in sorted([*judges][:MOST_BARS], key=lambda each: numbers[each])
+        }
         if chosen:
             points = list(shares_of_first(study, subject.label))
             people = _values(people_of(study, subject.label)) or []
-            # Numbered among all judges of the dataset, so that a judge has the same colour on every subject.
-            all_judges = judges_on(study, (subject.data, subject.digest))
-            numbers = {each.label: number for number, each in enumerate(all_judges)}
             yield _bars(subject.label, reference_of(subject), points, people, chosen, numbers)
 
 

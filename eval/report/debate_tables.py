@@ -246,9 +246,9 @@ def replies(study: Study) -> Grid:
 
     def rows(each: Diagnosis) -> Rows:
         found = each.replies
-        if found.repaired or found.unread or found.failed:
+        if found.repaired or found.unread or found.failed or found.copied:
             reasons = "; ".join(f"{count}: {reason}" for reason, count in found.reasons.items())
-            yield (found.repaired, found.unread, found.failed, reasons)
+            yield (found.repaired, found.unread, found.copied, found.failed, reasons)
 
     return _grid(
         study,
@@ -257,6 +257,9 @@ def replies(study: Study) -> Grid:
             Column("repaired", about="judgements with a repair request"),
             *(
                 Column("unreadable", about="judgements without some samples, which could not be read"),
+                Column(
+                    "copied", about="judgements with a reply that copies its prompt or another agent's words"
+                ),
                 Column("failed"),
                 text_column("reason"),
             ),

@@ -7,17 +7,23 @@ import gzip
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from ...state.errors import JurygraphError
 from ...state.transcript import Turn
+from ..analysis.verdict_columns import Numbers
 from ..datasets.dataset import Dataset, load_again
 from ..datasets.items import Item, ScoreItem
-from ..run.results import Result, ResultsFile
+from ..run.results import FILE, Result, ResultsFile, StoredResults
 from ..run.turn_kinds import kind_of_turns
+from .debate_choice import error, interests, moved, worth_reading
 
 # Lists by column, since the index has a row for every verdict and is loaded with the page: names stand there once.
 _COLUMNS = (
@@ -54,30 +60,43 @@ class ReportedRun:
     folder: Path
     manifest: Mapping[str, Any]
 
+    @property
+    def size(self) -> int:
+        """The size of its file of results, in bytes; 0 without one."""
+        path = self.folder / FILE
+        return path.stat().st_size if path.exists() else 0
 
-class Numbers:
-    """Numbers names in the order in which they first appear."""
+    @property
+    def scales(self) -> dict[str | None, float]:
+        """The length of each aspect's scale, from its lowest to its highest score."""
+        return {
+            aspect["name"]: aspect["high"] - aspect["low"]
+            for aspect in self.manifest.get("aspects") or ()
+            if {"name", "low", "high"} <= aspect.keys()
+        }
 
-    def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {}
 
-    def of(self, name: Any) -> int:
-        """Return the number of a name, a new one if the name is new; -1 for ``None``."""
-        return -1 if name is None else self._numbers.setdefault(name, len(self._numbers))
-
-    def names(self) -> list[Any]:
-        """Return all names, in the order of their numbers."""
-        return list(self._numbers)
+MOST = 5000
+"""Verdicts of which a page has the debates, unless it is asked for more."""
+_MOST_DEBATES, _MOST_TEXTS = 12_000_000, 4_000_000
+"""Bytes of JSON of the debates, and characters of the texts, that a page has then: it stays below 10 MB."""
 
 
 class Debates:
     """Writes blocks first (``blocks``), then the index of what is in them (``index``).
 
-    In memory are a row of numbers for each verdict, and one block of transcripts or texts at a time.
+    Of more verdicts than a page is to have, those worth reading are chosen. In memory are a few numbers of each
+    verdict, a row of each chosen one, and one block of transcripts or texts at a time.
+
+    Args:
+        runs: the runs.
+        most: verdicts that the page may have, however large that makes it; by default ``MOST``, or as many as keep it
+            below 10 MB.
     """
 
-    def __init__(self, runs: Sequence[ReportedRun]) -> None:
+    def __init__(self, runs: Sequence[ReportedRun], most: int | None = None) -> None:
         self._runs = runs
+        self._most = most
         self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         self._protocols, self._aspects, self._reasons, self._items = (
             Numbers(),
@@ -90,7 +109,24 @@ class Debates:
         self._without: dict[int, str] = {}
 
     def __len__(self) -> int:
-        return len(self._columns["run"])
+        """Return how many verdicts the page has."""
+        return sum(map(len, self._chosen))
+
+    @property
+    def total(self) -> int:
+        """How many verdicts the runs have."""
+        return sum(map(len, self._results))
+
+    @property
+    def note(self) -> str | None:
+        """What readers must know where not every verdict is on the page."""
+        if len(self) == self.total:
+            return None
+        return (
+            f"{len(self):,} of {self.total:,} verdicts are on this page, those worth reading first: failed, far from "
+            f"the label, or changed in the debate. The other {self.total - len(self):,} are in the folders of the "
+            "runs: jurygraph show DIR ITEM prints all of an item, and --debates N puts more of them on the page."
+        )
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks with all transcripts, then with all texts, each as soon as it is full.
@@ -99,14 +135,43 @@ class Debates:
             DataError: a line is not a result; the message names file and line.
         """
         for number, run in enumerate(self._runs):
-            scales = _scales(run.manifest)
-            for result in ResultsFile(run.folder).read():
-                self._add(number, run, result, scales.get(result.aspect))
+            for result in self._results[number].at(self._chosen[number]):
+                self._add(number, run, result, run.scales.get(result.aspect))
                 if self._transcripts.full:
                     yield from self._transcripts.take()
         yield from self._transcripts.take()
         # Texts come last: only now is it known which items of a dataset have a verdict.
         yield from self._text_blocks()
+
+    @cached_property
+    def _results(self) -> list[StoredResults]:
+        return [ResultsFile(run.folder).read() for run in self._runs]
+
+    @cached_property
+    def _chosen(self) -> list[NDArray[np.intp]]:
+        """The places of the verdicts of each run that the page has, in their order."""
+        ends = np.cumsum([0, *map(len, self._results)])
+        chosen, bounded = np.arange(self.total), self._most is None
+        # A file of results is longer than its debates on the page.
+        large = sum(run.size for run in self._runs) > _MOST_DEBATES
+        if self.total > (MOST if self._most is None else self._most) or (bounded and large):
+            read = zip(self._runs, self._results, strict=True)
+            heads = (interests(run.name, run.scales, results.heads()) for run, results in read)
+            chosen = worth_reading(chain.from_iterable(heads))[: MOST if self._most is None else self._most]
+        if bounded and large:
+            chosen = chosen[: self._within_bounds(chosen, ends)]
+        chosen = np.sort(chosen)
+        return [chosen[(low <= chosen) & (chosen < high)] - low for low, high in pairwise(ends)]
+
+    def _within_bounds(self, chosen: NDArray[np.intp], ends: NDArray[np.intp]) -> int:
+        """Return how many of the chosen, the first first, a page can have that is to stay small."""
+        size = 0
+        for count, place in enumerate(chosen.tolist()):
+            run = int(np.searchsorted(ends, place, side="right")) - 1
+            size += len(as_json(_debate(self._results[run][place - int(ends[run])])))
+            if size > _MOST_DEBATES:
+                return count
+        return len(chosen)
 
     def index(self) -> dict[str, Any]:
         """Return the index that the page loads at once, as plain JSON; call it after ``blocks``."""
@@ -143,8 +208,8 @@ class Debates:
             "value": result.score if result.scores is None else result.scores,
             "winner": result.winner,
             "human": result.human,
-            **_error(result, scale),
-            "moved": _moved(result),
+            **error(vars(result), scale),
+            "moved": moved(vars(result)),
             "rounds": result.rounds,
             "reason": self._reasons.of(result.stop_reason),
             "calls": result.calls,
@@ -166,60 +231,25 @@ class Debates:
                 if isinstance(found, Dataset):
                     yield from self._texts_of(found, digest)
             found = read[digest]
-            self._without[number] = (
-                found if isinstance(found, str) else "The texts are not shown: the data has no such item."
-            )
+            self._without[number] = found if isinstance(found, str) else _NO_TEXT
 
     def _texts_of(self, dataset: Dataset, digest: str) -> Iterator[Block]:
         numbers = {id: number for number, (of, id) in enumerate(self._items.names()) if of == digest}
         for item in wanted(dataset, numbers):
+            if self._most is None and self._texts.characters > _MOST_TEXTS:
+                break
             self._places[numbers[item.id]] = self._texts.add(item)
             if self._texts.full:
                 yield from self._texts.take()
         yield from self._texts.take()
 
 
+_NO_TEXT = "The texts are not shown: the data has no such item, or the page would grow too large."
+
+
 def _digest(manifest: Mapping[str, Any]) -> str:
     data = manifest.get("data") or {}
     return str(data.get("digest") or data.get("name"))
-
-
-def _scales(manifest: Mapping[str, Any]) -> dict[str | None, float]:
-    """Return the length of each aspect's scale, from its lowest to its highest score."""
-    return {
-        aspect["name"]: aspect["high"] - aspect["low"]
-        for aspect in manifest.get("aspects") or ()
-        if {"name", "low", "high"} <= aspect.keys()
-    }
-
-
-def _error(result: Result, scale: float | None) -> dict[str, float | None]:
-    """Compute the absolute error of a verdict: ``distance`` in points, and ``gap`` as a share of the scale.
-
-    In comparisons ``gap`` is 0 for the same winner, 0.5 if one of the two is a tie, and 1 for the other winner.
-    """
-    if result.status == "failed" or result.human is None:
-        return {"distance": None, "gap": None}
-    if isinstance(result.human, str):
-        gap = 0.0 if result.winner == result.human else 0.5 if "tie" in (result.winner, result.human) else 1.0
-        return {"distance": None, "gap": gap}
-    if result.score is None:
-        return {"distance": None, "gap": None}
-    # Rounded: differences of floats such as 0.30000000000000004 would make the index longer for nothing.
-    distance = round(abs(result.score - result.human), 6)
-    return {"distance": distance, "gap": round(distance / scale, 6) if scale else distance}
-
-
-def _moved(result: Result) -> float | None:
-    """Compute the absolute change from first to last score; in comparisons, of the difference of the two scores."""
-    if len(result.score_by_round) < 2:
-        return None
-    first, last = result.score_by_round[0], result.score_by_round[-1]
-    return round(abs(_gap(last) - _gap(first)), 6)
-
-
-def _gap(score: float | tuple[float, float]) -> float:
-    return score[0] - score[1] if isinstance(score, tuple) else score
 
 
 def _debate(result: Result) -> dict[str, Any]:
@@ -289,13 +319,19 @@ def fields_of(item: Item) -> Iterator[tuple[str, str]]:
 
 
 class TextPacker:
-    """Packs the texts of items into blocks; a text that several items of a block share is stored once."""
+    """Packs the texts of items into blocks; a text that several items of a block share is stored once.
+
+    Attributes:
+        count: blocks so far.
+        characters: those of all texts so far.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self._items: list[list[tuple[str, int]]] = []
         self._strings: dict[str, int] = {}
         self._size = 0
+        self.characters = 0
 
     @property
     def full(self) -> bool:
@@ -321,6 +357,7 @@ class TextPacker:
         if text not in self._strings:
             self._strings[text] = len(self._strings)
             self._size += len(text)
+            self.characters += len(text)
         return self._strings[text]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .chart_style import INK, MUTED, PAPER, SERIES, look, new_figure, plain
+from .chart_style import INK, MUTED, PAPER, look, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,10 +24,18 @@ AXES = {
 }
 
 
-def frontier_figure(frontier: Frontier, title: bool = True) -> Figure:
+def frontier_figure(
+    frontier: Frontier, numbers: Mapping[str, int] | None = None, title: bool = True
+) -> Figure:
     """Draw agreement over cost: each judge with its interval, the Pareto frontier as a line, ensembles as curves.
 
-    The horizontal axis is logarithmic if costs differ more than tenfold.
+    Marks of judges on the frontier are filled, those of others hollow. The horizontal axis is logarithmic if costs
+    differ more than tenfold.
+
+    Args:
+        frontier: the judges, with what they cost and how well they agree.
+        numbers: the number of each judge's colour and mark, so that they are the same in all charts; default: in order.
+        title: whether the chart has a title.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -37,9 +45,10 @@ def frontier_figure(frontier: Frontier, title: bool = True) -> Figure:
     if len(best) > 1:
         _pareto(axes, best)
     for number, curve in enumerate(frontier.curves):
-        _curve(axes, curve.points, SERIES[(number + 1) % len(SERIES)])
+        _curve(axes, curve.points, (MUTED, INK)[number % 2])
+    numbers = numbers or {point.label: number for number, point in enumerate(frontier.points)}
     for point in frontier.points:
-        _point(axes, point)
+        _point(axes, point, numbers[point.label])
     spent = [point.spent for point in frontier.points] + [p.spent for c in frontier.curves for p in c.points]
     _scale(axes, spent)
     axes.set_xlabel(UNITS[frontier.unit])
@@ -91,7 +100,7 @@ def _pareto(axes: Axes, points: Sequence[Point]) -> None:
     axes.plot(
         [point.spent for point in points],
         [_value(point) for point in points],
-        color=SERIES[0],
+        color=MUTED,
         linewidth=1.6,
         # Level up to the next point: for any cost in between, the cheaper judge is the best there is.
         drawstyle="steps-post",
@@ -113,11 +122,11 @@ def _curve(axes: Axes, points: Sequence[Point], color: str) -> None:
     )
 
 
-def _point(axes: Axes, point: Point) -> None:
+def _point(axes: Axes, point: Point, number: int) -> None:
     found = point.agreement
     if found.value is None:
         return
-    color, mark = look(0 if point.on_frontier else 5)
+    color, mark = look(number)
     bars: Any = None
     if found.low is not None and found.high is not None:
         # A resampled interval need not contain its value, and matplotlib refuses bars of negative length.
@@ -127,9 +136,9 @@ def _point(axes: Axes, point: Point) -> None:
         [found.value],
         yerr=bars,
         color=color,
-        marker=mark if point.on_frontier else "s",
-        markersize=7 if point.on_frontier else 5.5,
-        markeredgecolor=PAPER,
+        marker=mark,
+        markersize=7,
+        markerfacecolor=color if point.on_frontier else PAPER,
         elinewidth=1.2,
         capsize=2.5,
         zorder=3,
@@ -242,21 +251,28 @@ def _tries(axes: Axes, at: tuple[float, float | None], name: str, counts: bool) 
         )
 
 
-def rounds_figure(debates: Mapping[str, Sequence[Round]], measure: str, title: str = "") -> Figure:
+def rounds_figure(
+    debates: Mapping[str, Sequence[Round]],
+    measure: str,
+    title: str = "",
+    numbers: Mapping[str, int] | None = None,
+) -> Figure:
     """Draw agreement by round, a line with intervals for each judge; round 0 is the first verdict.
 
     Args:
         debates: the rounds of each judge, by its name.
         measure: the measure of agreement.
         title: what was judged.
+        numbers: the number of each judge's colour and mark, as for ``frontier_figure``.
 
     Raises:
         UsageError: matplotlib is not installed.
     """
     figure, axes = new_figure(5.6, 3.4)
+    numbers = numbers or {name: number for number, name in enumerate(debates)}
     aside = 0.035  # of a round: lines are shifted a little, so that their intervals do not hide each other
     for number, (name, rounds) in enumerate(debates.items()):
-        color, mark = look(number)
+        color, mark = look(numbers[name])
         shift = aside * (number - (len(debates) - 1) / 2)
         held = [(one.round + shift, one.agreement) for one in rounds if one.agreement.value is not None]
         axes.plot(

@@ -8,27 +8,22 @@ from typing import NamedTuple
 from ..analysis import Difference, EvaluationTarget, Judge, Study
 from ..statistics.resampling import Statistic, is_few
 from ..tables import Column
-from ..tables.grid import money, written
+from ..tables.grid import money, printable, written
 from .labels import MEASURES, by_data, labels_of, main_measure, measure_of
 from .leaderboard_tables import best_first, overall
 
 
 def headline(study: Study, metric: str) -> str:
-    """Write the answer in one line: a claim for each dataset, no stronger than the tests of the comparison allow."""
+    """Write the answer: a line with a claim for each dataset, no stronger than the tests of the comparison allow."""
     found = [(subjects, ranked) for subjects, ranked in _ranked(study, metric) if ranked]
     if not found:
         return "No judge can be compared with human labels here"
     if len(found) == 1:
-        return _capital_of_sentence(_claim(study, *found[0], metric))
-    if len(found) > _DATASETS:
-        return f"{len(found)} datasets; the answer for each is below"
-    return "; ".join(
-        f"{subjects[0].data}: {_claim(study, subjects, ranked, metric)}" for subjects, ranked in found
+        return printable(_capital_of_sentence(_claim(study, *found[0], metric)))
+    return "\n".join(
+        printable(f"{subjects[0].data}: {_claim(study, subjects, ranked, metric)}")
+        for subjects, ranked in found
     )
-
-
-_DATASETS = 2
-"""The largest number of datasets whose claims are put into one line."""
 
 
 def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str) -> str:
@@ -93,8 +88,8 @@ def _leads(
 def answers(study: Study, metric: str) -> Iterator[str]:
     """Write sentences for each dataset: the agreement, the lead over others with its p-value, and the cost."""
     found = _best(study, metric)
-    for number, (subjects, best) in enumerate(found):
-        where = f"On {subjects[0].data}, {best.label}: " if len(found) > 1 and number else ""
+    for subjects, best in found:
+        where = f"On {subjects[0].data}, {best.label}: " if len(found) > 1 else ""
         yield where + " ".join(
             filter(
                 None,

@@ -1,4 +1,4 @@
-"""Write the HTML page of a report: one file with tables, charts and every debate, which opens without a network."""
+"""Write the HTML page of a report: one file with tables, charts and debates, which opens without a network."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ _WHISKER = (
 )
 
 
-# Characters of a table that fit into a column of the page, and rows that are shown without a click.
-_NARROW, _MANY_ROWS = 68, 20
+# Characters of a table that fit into a column of the page and of a phone, and rows that are shown without a click.
+_NARROW, _PHONE, _MANY_ROWS = 68, 40, 20
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,18 @@ class Table:
 
     @property
     def long(self) -> bool:
-        """Tell whether it is shown closed, to be opened by a click: on request, or for its many rows."""
+        """Tell whether it is among the details, to be opened by a click: on request, or for its many rows."""
         return self.folded or len(self.grid.rows) > _MANY_ROWS
 
     @property
     def wide(self) -> bool:
         """Tell whether it needs the whole width of the page."""
         return width_of(self.grid) > (_NARROW - 16 if self.whiskers else _NARROW)
+
+    @property
+    def stacks(self) -> bool:
+        """Tell whether a phone shows each row as a list of its cells, for want of room for the columns."""
+        return width_of(self.grid) > (_PHONE - 16 if self.whiskers else _PHONE)
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,16 @@ class Section:
     parts: tuple[Table | Drawing, ...] = ()
     notes: tuple[str, ...] = ()
     beside: bool = False
+
+    @property
+    def shown(self) -> list[Table | Drawing]:
+        """The parts that are shown at once."""
+        return [part for part in self.parts if not (isinstance(part, Table) and part.long)]
+
+    @property
+    def folded(self) -> list[Table]:
+        """The tables that one click opens."""
+        return [part for part in self.parts if isinstance(part, Table) and part.long]
 
 
 @dataclass(frozen=True)
@@ -183,6 +198,7 @@ def _write(page: Page, debates: Debates, file: IO[str]) -> None:
         style=Markup(style),
         script_hash=_hash(script),
         style_hash=_hash(style),
+        sample=debates.note,
         blocks=debates.blocks(),
         index=_index(debates),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
@@ -207,32 +207,64 @@ def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[D
         return
 
 
-def grids(study: Study, metric: str, full: bool = False) -> Iterator[Grid]:
-    """Make all tables of a study, in the order of reading; empty ones are left out.
+TABLES: Mapping[str, Callable[[Study, str], Iterable[Grid]]] = {
+    "leaderboard": leaderboards,
+    "agreement": lambda study, _: agreements(study),
+    "comparison": comparisons,
+    "pairs": all_pairs,
+    "gains": gains,
+    "repeats": lambda study, _: repeats(study),
+    "equal-cost": lambda study, _: matchings(study),
+    "cost": lambda study, _: (costs(study),),
+    "distribution": lambda study, _: distributions(study),
+    "systems": lambda study, _: systems(study),
+    "alpha": lambda study, _: alphas(study),
+    "diagnostics": lambda study, _: diagnoses(study),
+    "score-gap": lambda study, _: gaps(study),
+}
+"""The tables of a report by name, in the order of reading; under one name there may be a table for each aspect."""
+
+
+def names_of_tables(given: str) -> tuple[str, ...]:
+    """Read names of tables that commas part.
+
+    Raises:
+        UsageError: there is no table of a name.
+
+    >>> names_of_tables("leaderboard, cost")
+    ('leaderboard', 'cost')
+    """
+    names = tuple(dict.fromkeys(name for part in given.split(",") if (name := part.strip())))
+    if not names or (unknown := [name for name in names if name not in TABLES]):
+        problem = f"there is no table {', '.join(unknown)}" if names else "no table is named"
+        raise UsageError(f"--table {given!r}: {problem}; tables are {', '.join(TABLES)}")
+    return names
+
+
+def grids(study: Study, metric: str, full: bool = False, chosen: Sequence[str] = ()) -> Iterator[Grid]:
+    """Make the tables of a study, in the order of reading; empty ones are left out.
 
     Args:
         study: the results to tabulate.
         metric: ``spearman``, ``pearson`` or ``kendall``: the correlation of leaderboard and comparison.
+        chosen: names of tables (``TABLES``); none for all.
         full: whether notes hold whole configurations, for tables that are used apart from the report; else hashes.
     """
-    for grid in (
-        *leaderboards(study, metric),
-        *agreements(study),
-        *comparisons(study, metric),
-        *all_pairs(study, metric),
-        *gains(study, metric),
-        *repeats(study),
-        *matchings(study),
-        costs(study),
-        *distributions(study),
-        *systems(study),
-        *alphas(study),
-        *diagnoses(study),
-        *gaps(study),
-    ):
-        if grid.rows:
-            held = without_idle_notes(grid)
-            yield _with_configs(study, held) if full else held
+    for name in chosen or TABLES:
+        found = [without_idle_notes(grid) for grid in TABLES[name](study, metric) if grid.rows]
+        for label, grid in zip(_labels(name, found), found, strict=True):
+            yield replace(_with_configs(study, grid) if full else grid, label=label)
+
+
+def _labels(name: str, found: Sequence[Grid]) -> list[str]:
+    """Return the labels of the tables of one name: the name, with what each is about where there are several."""
+    if len(found) == 1:
+        return [name]
+    subjects = [grid.title.partition(": ")[0] for grid in found]
+    texts = subjects if len(set(subjects)) == len(found) else [grid.title for grid in found]
+    labels = [f"{name}-{file_name(text)}" for text in texts]
+    # Titles in other scripts may come to the same file name.
+    return labels if len(set(labels)) == len(found) else [f"{name}-{n}" for n in range(1, len(found) + 1)]
 
 
 def _with_configs(study: Study, grid: Grid) -> Grid:

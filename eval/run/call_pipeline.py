@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
+from os import urandom
+from typing import Any, cast
 
-from ...nodes.models.call import Call, Reply, Send, UnreadResponseError, fingerprint
+from ...nodes.models.call import SIZE, Call, Reply, Send, UnreadResponseError, fingerprint
+from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.provider_errors import ProviderFault
 from ...nodes.models.rate_limiter import RateLimiter
 from ...nodes.models.retry import call_with_retry, with_timeout
 from ...nodes.models.send import CallMiddleware
 from ...state.errors import ModelCallError, StoppedError, UsageError
 from ...state.usage import Usage
-from ..journal import Entry, Journal, JournalError, records
-from .budget import BudgetTracker
+from ..journal import Entry, Journal, JournalError, Notice, records
+from .budget import make_budget
 from .config import RunConfig
 from .progress_counters import ProgressCounters
 from .results import Key
-from .shutdown import StopSignal
+from .shutdown import Reason, StopSignal
 
 
 class CallPipeline(CallMiddleware):
@@ -59,6 +63,10 @@ class CallPipeline(CallMiddleware):
         """Write everything that is still to be written, as far as it can be."""
 
 
+_STOPS_ALL: tuple[Reason, ...] = ("budget", "provider")
+"""The reasons for which all processes of a run stop, since they would all meet the same."""
+
+
 class LivePipeline(CallPipeline):
     """Makes each call at once, and no call twice: two calls are the same if their ``fingerprint`` is."""
 
@@ -66,7 +74,7 @@ class LivePipeline(CallPipeline):
         self, journal: Journal, config: RunConfig, counts: ProgressCounters, stop: StopSignal
     ) -> None:
         self._journal = journal
-        self._budget = BudgetTracker(config, journal.spent, stop)
+        self._budget = make_budget(config, journal, stop)
         self._counts = counts
         self._stop = stop
         self._retry_policy = config.retry_policy
@@ -76,7 +84,9 @@ class LivePipeline(CallPipeline):
         self._circuit_breaker = CircuitBreaker(stop)
         self._in_flight: dict[bytes, asyncio.Task[Reply]] = {}
         self._sent: set[bytes] = set()
-        self._invalidating: set[asyncio.Task[None]] = set()
+        self._writing: set[asyncio.Task[None]] = set()
+        self._stop_is_known = False
+        journal.listen(self._on_notice)
 
     async def open(self) -> None:
         """Refuse to go on while the provider has batches of this run: they are paid for, and not to be paid again."""
@@ -138,7 +148,7 @@ class LivePipeline(CallPipeline):
 
     async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
         model = call.model.label
-        rate_limiter = self._rate_limiter(model)
+        rate_limiter = self._rate_limiter(call.model)
         # The time limit is for the request alone: neither waiting for the rate limiter nor writing to the journal
         # counts.
         send_in_time = with_timeout(send, self._retry_policy.timeout)
@@ -146,7 +156,12 @@ class LivePipeline(CallPipeline):
         cost = await self._budget.reserve(call, tokens)
 
         async def attempt(call: Call) -> Reply:
-            return await rate_limiter.run(partial(self._send_and_keep, key, call, send_in_time), tokens)
+            try:
+                return await rate_limiter.run(partial(self._send_and_keep, key, call, send_in_time), tokens)
+            except ModelCallError as error:
+                if error.retryable and error.may_be_billed:
+                    await self._budget.reserve_again(tokens, cost)
+                raise
 
         try:
             reply = await call_with_retry(call, attempt, self._retry_policy, self._counts.waits)
@@ -177,8 +192,13 @@ class LivePipeline(CallPipeline):
         except UnreadResponseError as error:
             await self._journal.keep(key, unread_entry(call, error))
             raise
+        except asyncio.CancelledError:
+            await self._note_given_up(call)
+            raise
         except ModelCallError as error:
             self._sent.discard(key)
+            if error.may_be_billed:
+                await self._note_given_up(call)
             if error.retryable:
                 # Not retried where the run is to end: the pause before the next attempt would only delay that.
                 self._stop.check()
@@ -186,12 +206,26 @@ class LivePipeline(CallPipeline):
         await self._journal.keep(key, journal_entry(call, reply))
         return reply
 
-    def _rate_limiter(self, model: str) -> RateLimiter:
-        if model not in self._rate_limiters:
-            self._rate_limiters[model] = RateLimiter(
-                self._rate_limits, self._all_calls, model, self._counts.waits
+    async def _note_given_up(self, call: Call) -> None:
+        """Count a request that was sent and has no reply; the journal keeps it under a key that no call has."""
+        expected = self._budget.give_up(call)
+        self._counts.paid(expected)
+        self._counts.given_up += 1
+        await self._journal.keep(urandom(SIZE), Entry(call.model.label, b'{"given_up": true}', expected))
+
+    def _rate_limiter(self, model: LoadedModel) -> RateLimiter:
+        if model.label not in self._rate_limiters:
+            limits = self._rate_limits
+            # In the queue of a server of ours, a call would only use up the time that it may take.
+            most = min(limits.concurrency, model.serving.at_once or limits.concurrency)
+            self._rate_limiters[model.label] = RateLimiter(
+                replace(limits, concurrency=most),
+                self._all_calls,
+                model.label,
+                self._counts.waits,
+                partial(self._journal.book, model.label) if self._journal.shared else None,
             )
-        return self._rate_limiters[model]
+        return self._rate_limiters[model.label]
 
     def _ended(self, key: bytes, task: asyncio.Task[Reply]) -> None:
         del self._in_flight[key]
@@ -203,13 +237,27 @@ class LivePipeline(CallPipeline):
     def invalidate(self, calls: Sequence[Call]) -> None:
         """Have these calls answered anew in a later run; in this one their replies stay what they are."""
         keys = [fingerprint(call) for call in calls]
-        task = asyncio.create_task(self._journal.invalidate(keys))
+        self._write(self._journal.invalidate(keys))
+
+    def _write(self, writing: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(writing)
         # The loop itself holds no more than a weak reference to a task.
-        self._invalidating.add(task)
-        task.add_done_callback(self._invalidating.discard)
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    def _on_notice(self, notice: Notice) -> None:
+        """Do what other processes of this run have noted: stop as they did, or leave them what is not needed here."""
+        if notice.stop_reason is not None and not self._stop.is_asked:
+            self._stop_is_known = True
+            self._stop.ask(cast("Reason", notice.stop_reason), notice.explanation or "")
+        elif notice.others_wait:
+            self._budget.give_back()
 
     async def drain(self, seconds: float) -> None:
         """Let calls that were sent finish for so many seconds, then cancel them; cancel those that wait at once."""
+        if self._journal.shared and self._stop.reason in _STOPS_ALL and not self._stop_is_known:
+            self._stop_is_known = True
+            self._write(self._journal.note_stop(self._stop.reason, self._stop.explanation))
         # A copy, since calls that end are taken out while the others are waited for.
         in_flight = dict(self._in_flight)
         sent = [task for key, task in in_flight.items() if key in self._sent]
@@ -223,8 +271,8 @@ class LivePipeline(CallPipeline):
         await asyncio.gather(*in_flight.values(), return_exceptions=True)
 
     async def finish(self) -> None:
-        """Wait until all that was invalidated is written."""
-        for problem in await asyncio.gather(*self._invalidating, return_exceptions=True):
+        """Wait until all that was invalidated or noted is written."""
+        for problem in await asyncio.gather(*self._writing, return_exceptions=True):
             if isinstance(problem, JournalError):
                 self._stop.ask("journal", str(problem))
 

@@ -82,7 +82,7 @@ class RunConfig:
         default=False,
         metadata=_help(
             "budget",
-            "Call OpenAI's models through its Batch API: half the price, replies within a day.",
+            "Send the calls in batches (OpenAI, Anthropic, Gemini): half the price, replies within a day.",
         ),
     )
     max_cost: float | None = field(
@@ -158,8 +158,7 @@ class RunConfig:
         Raises:
             UsageError: the cost is limited, and the price of a model is unknown.
         """
-        # The offline judge is not in the list of prices, and costs nothing.
-        unpriced = [name for name in models if name != "offline" and not prices.is_priced(name)]
+        unpriced = [name for name in models if not prices.is_priced(name)]
         if self.max_cost is not None and unpriced:
             raise UsageError(
                 f"the price of {unpriced[0]} is unknown, so a limit on cost cannot be kept; "

@@ -146,12 +146,15 @@ class Evaluation:
         manifest: what was run; ``manifest["signatures"]`` tells two runs apart.
         folder: where results and manifest are on disk; None without a folder.
         stopped: why the run ended before its work was done; ``None`` if all is done.
+        given_up: requests that were sent in this start of the run and have no reply: they took too long, or the
+            connection was cut. The provider may bill them; the run's budget counts them as usual replies.
     """
 
     results: Sequence[Result]
     manifest: Mapping[str, Any]
     folder: Path | None = None
     stopped: str | None = None
+    given_up: int = 0
 
     @property
     def failed(self) -> Sequence[Result]:

@@ -27,6 +27,7 @@ from .turn_kinds import kind_of_turns
 
 JOURNAL = "journal.sqlite"
 LOCK = "run.lock"
+SHARDS_LOCK = "shards.lock"
 
 
 class RunFolder:
@@ -107,12 +108,16 @@ async def run_folder(
     """
     with _locked(path) as folder:
         if path is not None:
-            if config.fresh or config.overwrite:
+            begin_anew = config.fresh or config.overwrite
+            if "shard" in manifest:
+                manifest = {**manifest, "run": run_of_shards(folder, manifest, begin_anew=begin_anew)}
+            if begin_anew:
                 rename_results(folder)
             manifest = write_manifest(folder, {**manifest, "fresh": config.fresh})
         journal = await Journal.open(
             config.journal or folder / JOURNAL,
             run=manifest["run"],
+            part=manifest.get("shard", ""),
             # As of the first start: a run that was begun fresh must not be served older replies when it resumes.
             fresh=manifest.get("fresh", config.fresh),
             # The lock on the folder keeps others from the journal inside; one that is named may have other users.
@@ -193,6 +198,36 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     now = {**manifest, **{name: before[name] for name in _OF_THE_FIRST_START if name in before}}
     _write(folder / FILE, now)
     return now
+
+
+def run_of_shards(folder: Path, manifest: Mapping[str, Any], *, begin_anew: bool = False) -> str:
+    """Return the id of the run that a shard is part of: that of the manifest beside the folders of the shards.
+
+    The first shard to start writes that manifest, which is the shard's but for its ``shard``.
+
+    Args:
+        folder: the shard's.
+        manifest: the shard's.
+        begin_anew: whether to begin another run where that manifest is of another one, or of one that this shard has
+            been part of already. Shards that begin anew later are part of the new run.
+
+    Raises:
+        UsageError: there is another run.
+    """
+    whole = {name: value for name, value in manifest.items() if name != "shard"}
+    mine = read_manifest(folder)["run"] if (folder / FILE).exists() else None
+    with FileLock(folder.parent / SHARDS_LOCK):
+        found = read_manifest(folder.parent) if (folder.parent / FILE).exists() else None
+        if found is not None:
+            is_done = found["run"] == mine or any(differences(found["signatures"], whole["signatures"]))
+            if not (begin_anew and is_done):
+                _refuse_other_run(folder.parent, found, whole)
+                return str(found["run"])
+        elif mine and not begin_anew:
+            # Shards of earlier versions had an id each.
+            whole["run"] = mine
+        _write(folder.parent / FILE, whole)
+        return str(whole["run"])
 
 
 _OF_THE_FIRST_START = ("run", "fresh", "created", "steps")
@@ -294,25 +329,31 @@ def _write(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    differences = list(_differences(old["signatures"], new["signatures"]))
-    if differences:
-        raise UsageError(
-            f"{folder} belongs to another run: {'; '.join(differences)}. {_OTHERWISE.capitalize()}"
+    if old.get("shard") != new.get("shard"):
+        was, is_now = (
+            f"shard {said}" if said else "no shard" for said in (old.get("shard"), new.get("shard"))
         )
+        raise UsageError(
+            f"{folder} belongs to another run: it is {was}, not {is_now}. {_OTHERWISE.capitalize()}"
+        )
+    found = list(differences(old["signatures"], new["signatures"]))
+    if found:
+        raise UsageError(f"{folder} belongs to another run: {'; '.join(found)}. {_OTHERWISE.capitalize()}")
 
 
-def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     """Say what differs between signatures: the protocols, and each part of those that are in both."""
     if old.keys() != new.keys():
         yield f"it is of {', '.join(old)}, not of {', '.join(new)}"
     for protocol in (name for name in old if name in new):
-        before, now = _parts(old[protocol]), _parts(new[protocol])
+        before, now = signature_parts(old[protocol]), signature_parts(new[protocol])
         for part in dict.fromkeys([*before, *now]):
             was, becomes = before.get(part, "not there"), now.get(part, "not there")
             if was != becomes:
                 yield f"{protocol}: {part} was {was}, is {becomes}"
 
 
-def _parts(signed: str) -> dict[str, str]:
+def signature_parts(signed: str) -> dict[str, str]:
+    """Return the parts of a signature by name."""
     # For example "protocol:debate|data:demo@3f2a|n:2"; a value may itself hold a colon, as models do.
     return {name: value for name, _, value in (part.partition(":") for part in signed.split("|"))}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from ...graphs.base import Graph
+from ...graphs.streamed_turns import heard_by
 from ...state.aspects import Aspect
 from ...state.errors import StoppedError
 from ...state.transcript import Turn, usage_of_turns
@@ -64,43 +65,35 @@ async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, 
     spoken: dict[str, Turn] = {}
     verdict: Verdict | None = None
     problem = ""
-    with judgement_scope(key):
+
+    def hear(event: Mapping[str, Any]) -> None:
+        # A repaired turn replaces its first form, which could not be read.
+        turn = event["turn"]
+        spoken[turn["id"]] = turn
+
+    # The first repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
+    config: Any = {"metadata": {"repeat": repeat}} if repeat else None
+    with judgement_scope(key), heard_by(hear):
         try:
+            task = item.task(aspect) if isinstance(item, ScoreItem) and aspect else _comparison(item)
+            states: Any = graph.astream({"task": task.model_dump(mode="json")}, config, stream_mode="values")
             # A generator that is left early would otherwise be closed by the garbage collector, at some later time.
-            async with aclosing(_stream(graph, item, aspect, repeat)) as events:
-                async for mode, event in events:
-                    if mode == "custom":
-                        # A repaired turn replaces its first form, which could not be read.
-                        spoken[event["turn"]["id"]] = event["turn"]
-                    elif event.get("verdict"):
-                        verdict = Verdict.of(event)
-                        spoken = {
-                            str(turn.get("id", place)): turn for place, turn in enumerate(event["transcript"])
-                        }
+            async with aclosing(states):
+                async for state in states:
+                    if state.get("verdict"):
+                        verdict = Verdict.of(state, "score" if aspect else "compare", aspect)
+                        turns = state.get("transcript") or ()
+                        spoken = {str(turn.get("id", place)): turn for place, turn in enumerate(turns)}
+            if verdict is None:
+                problem = (
+                    "the graph ended without a verdict: it waits for somebody, or it is no judge's graph"
+                )
         except (StoppedError, JournalError):
             # Nothing is wrong with the item: its calls are in the journal, and the next start judges it.
             return None
         except Exception as error:  # whatever went wrong with one item, the others go on
             problem = f"{type(error).__name__}: {error}"
     return _result(key, item, verdict, problem, tuple(spoken.values()))
-
-
-Event = tuple[str, Any]
-"""Holds the stream mode, and what was streamed."""
-
-
-async def _stream(
-    graph: Graph, item: Item, aspect: Aspect | None, repeat: int
-) -> AsyncGenerator[Event, None]:
-    task = item.task(aspect) if isinstance(item, ScoreItem) and aspect else _comparison(item)
-    given = {"task": task.model_dump(mode="json")}
-    async for event in graph.astream(
-        given,
-        # The first repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
-        {"metadata": {"repeat": repeat}} if repeat else None,
-        stream_mode=["custom", "values"],
-    ):
-        yield cast("Event", event)
 
 
 def _comparison(item: Item) -> Any:

@@ -22,6 +22,7 @@ class ProgressCounters:
         usage: what all calls took, earlier starts included.
         served: calls since the start that were answered without a request: by the journal, or by a like one in flight.
         made: requests since the start.
+        given_up: of these, requests that were sent and have no reply; the provider may bill them.
         phase: what a run over the provider's batches is doing; empty otherwise.
         waits: what is being waited for now.
     """
@@ -34,6 +35,7 @@ class ProgressCounters:
     usage: Usage = NO_USAGE
     served: int = 0
     made: int = 0
+    given_up: int = 0
     phase: str = ""
     waits: Waits = field(default_factory=Waits)
 
@@ -62,6 +64,7 @@ class ProgressCounters:
             "rounds": self.rounds,
             "calls": self.usage.calls,
             "made": self.made,
+            "given_up": self.given_up,
             "served": self.served,
             "tokens": self.usage.tokens,
             "cost_usd": self.usage.cost_usd,

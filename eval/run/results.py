@@ -143,8 +143,12 @@ class StoredResults(Sequence[Result]):
     @property
     def failed(self) -> StoredResults:
         """The results that have no verdict."""
-        failed = [place for place, ok in enumerate(self._ok) if not ok]
-        return StoredResults(self._path, (self._offsets[place] for place in failed), bytes(len(failed)))
+        return self.at(np.flatnonzero(np.frombuffer(bytes(self._ok), dtype=np.uint8) == 0))
+
+    def at(self, places: Lines) -> StoredResults:
+        """Return the results at some places, in the order of the places."""
+        offsets = np.asarray(self._offsets)[places]
+        return StoredResults(self._path, offsets.tolist(), (self._ok[place] for place in places.tolist()))
 
     def _each(self) -> Iterator[tuple[int, bytes]]:
         if not self._offsets:
@@ -230,6 +234,27 @@ class ResultsFile:
             if key.item == item:
                 found[key] = _parsed(line, self.path, offset)
         return list(found.values())
+
+    def keys(self) -> list[Key]:
+        """Return the keys of all results, in the order in which they first occur.
+
+        Raises:
+            DataError: a line that is no result; names file and line.
+        """
+        return [_about(line, self.path, offset)[0] for offset, line in self._latest_lines()]
+
+    def copy_to(self, file: BinaryIO) -> None:
+        """Write the lines of all results to another file, the last one of each key."""
+        file.writelines(line for _, line in self._latest_lines())
+
+    def _latest_lines(self) -> Iterator[tuple[int, bytes]]:
+        index = self._index()
+        if not len(index):
+            return
+        with self.path.open("rb") as file:
+            for number in index.latest():
+                file.seek(index.offsets[number])
+                yield index.offsets[number], file.readline()
 
     def ok_keys(self) -> OkKeys:
         """Return the keys whose last result is a verdict.

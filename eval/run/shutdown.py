@@ -13,7 +13,7 @@ from ...state.redaction import redact
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-Reason = Literal["budget", "interrupted", "provider", "journal", "disk"]
+Reason = Literal["budget", "interrupted", "provider", "journal", "disk", "worker"]
 
 
 class StopSignal:

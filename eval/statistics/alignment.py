@@ -5,7 +5,6 @@ A *unit* is what the bootstrap draws: a group of rows that belong together, or a
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+Column = Sequence[float | None] | Floats
+"""A value of each row; ``None`` where there is none."""
 
 Units = NDArray[np.intp]
 """The number of each row's unit, counted from 0."""
@@ -48,9 +50,7 @@ class AlignedRows:
         return len(self.units)
 
 
-def align_rows(
-    columns: Mapping[str, Sequence[float | None]], groups: Sequence[Hashable | None] | None = None
-) -> AlignedRows:
+def align_rows(columns: Mapping[str, Column], groups: Sequence[Hashable | None] | None = None) -> AlignedRows:
     """Keep the rows that have a finite number in every column, and count the others by reason.
 
     Args:
@@ -65,28 +65,31 @@ def align_rows(
     (array([3.]), {'no judge': 1, 'human is not a finite number': 1})
     """
     row_count = _common_length(columns, groups)
-    left_out: Counter[str] = Counter()
-    kept = []
-    for row in range(row_count):
+    missing: list[tuple[int, str]] = []
+    known = np.ones(row_count, dtype=np.bool_)
+    numbers = {}
+    for name, values in columns.items():
         # Columns are looked at in their order: a row that lacks two values is counted once, under the first of them.
-        reason = next((why for name in columns if (why := _why_missing(name, columns[name][row]))), None)
-        if reason is None:
-            kept.append(row)
-        else:
-            left_out[reason] += 1
-    units = number_units([None if groups is None else groups[row] for row in kept], len(kept))
+        numbers[name] = column = np.array(values, dtype=float)  # None becomes NaN
+        lacking = np.flatnonzero(known & ~np.isfinite(column)).tolist()
+        missing += [(row, _why_missing(name, values[row])) for row in lacking]
+        known &= np.isfinite(column)
+    kept = np.flatnonzero(known)
+    units = (
+        np.arange(len(kept))
+        if groups is None
+        else number_units([groups[row] for row in kept.tolist()], len(kept))
+    )
     return AlignedRows(
-        columns={
-            name: np.array([values[row] for row in kept], dtype=float) for name, values in columns.items()
-        },
+        columns={name: column[kept] for name, column in numbers.items()},
         units=units,
         groups=unit_count(units),
-        left_out=dict(left_out),
-        kept=np.array(kept, dtype=np.intp),
+        left_out=dict(Counter(reason for _, reason in sorted(missing))),
+        kept=kept,
     )
 
 
-def _common_length(columns: Mapping[str, Sequence[Any]], groups: Sequence[Any] | None) -> int:
+def _common_length(columns: Mapping[str, Column], groups: Sequence[Any] | None) -> int:
     lengths = {name: len(values) for name, values in columns.items()}
     if groups is not None:
         lengths["groups"] = len(groups)
@@ -96,10 +99,8 @@ def _common_length(columns: Mapping[str, Sequence[Any]], groups: Sequence[Any] |
     return next(iter(lengths.values()))
 
 
-def _why_missing(name: str, value: float | None) -> str | None:
-    if value is None:
-        return f"no {name}"
-    return None if math.isfinite(value) else f"{name} is not a finite number"
+def _why_missing(name: str, value: float | None) -> str:
+    return f"no {name}" if value is None else f"{name} is not a finite number"
 
 
 def finite_column(values: Iterable[float]) -> Floats:

@@ -125,6 +125,7 @@ def kappas(tables: Floats) -> Floats:
 
 
 Level = Literal["nominal", "ordinal", "interval"]
+_MOST_CELLS = 1 << 22
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
 
@@ -245,7 +246,29 @@ class _Ratings:
 
     def alpha(self, weights: Weights) -> Floats:
         """Return alpha in each resample, from how often it drew each cluster: shape (some, clusters) to (some,)."""
-        return np.array([self._alpha(drawn[self.cluster].astype(float)) for drawn in weights])
+        if self._values_by_cluster is None or self.level == "ordinal":
+            return np.array([self._alpha(drawn[self.cluster].astype(float)) for drawn in weights])
+        frequency = weights @ self._values_by_cluster
+        total = frequency.sum(axis=1)
+        if self.level == "nominal":
+            observed, expected = self._nominal_disagreement, total**2 - (frequency**2).sum(axis=1)
+        else:
+            # Around 0 the squares keep the most digits.
+            apart = self.values - (frequency @ self.values / total)[:, None]
+            observed, expected = self._interval_disagreement, 2 * total * (frequency * apart**2).sum(axis=1)
+        by_cluster = np.bincount(self.cluster, observed, self.clusters)
+        known = np.count_nonzero(frequency, axis=1) > 1
+        found: Floats = 1 - (total - 1) * (weights @ by_cluster) / np.where(known, expected, np.nan)
+        return found
+
+    @cached_property
+    def _values_by_cluster(self) -> Floats | None:
+        """How often each cluster has each value, (clusters, values); ``None`` where that would be a large table."""
+        shape = self.clusters, len(self.values)
+        if shape[0] * shape[1] > _MOST_CELLS:
+            return None
+        cells = self.cluster[self.unit] * shape[1] + self.code
+        return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
 
     def _alpha(self, weights: Floats) -> float:
         """Compute alpha from how often each unit counts; NaN where fewer than two different values are left.

@@ -242,9 +242,10 @@ class ResampledTau:
     All numbers in these sums are whole.
     """
 
-    def __init__(self, x: Floats, y: Floats, units: Units) -> None:
+    def __init__(self, x: Floats, y: Floats, units: Units, bins: int | None = None) -> None:
         xs, ys = dense_ranks(x), dense_ranks(y)
-        bins = round(0.75 * math.sqrt(len(x))) if len(x) > _ONE_BIN_ROWS else 1
+        # As many bins as rows: each value has its own, and the table of bins tells everything.
+        bins = bins or (round(0.75 * math.sqrt(len(x))) if len(x) > _ONE_BIN_ROWS else 1)
         x_bins, y_bins = _bin_rows(xs, bins), _bin_rows(ys, bins)
         self._by_x = _BinnedColumn(xs, units, x_bins, xs, ys)
         # Bins of x stand in for its ranks: pairs that share one are 0 here, since the blocks of x have counted them.
@@ -381,3 +382,64 @@ def _bin_rows(ranks: Ranks, bins: int) -> Ranks:
 def _signs(down: Ranks, across: Ranks) -> NDArray[np.int8]:
     """Return the sign of each value minus each other: shape (down, across)."""
     return np.subtract(down[:, None] > across, down[:, None] < across, dtype=np.int8)
+
+
+# Where there are fewer rows for each possible pair, counting the pairs first is no gain.
+_ROWS_A_PAIR = 4
+_TABLE_CELLS = 1 << 22
+# Below it, whole numbers add up without error in single precision.
+_EXACT = 1 << 24
+
+
+class FewValues:
+    """Counts, in resamples, the different pairs of values of two columns that have few of them, such as ratings.
+
+    Pairs with their counts stand for all rows: ``ResampledSpearman`` and ``ResampledTau`` take ``x``, ``y`` and
+    ``units`` for columns, and for weights what ``parts`` gives. They add up whole numbers, which come out the same.
+
+    Args:
+        x, y: the distinct values of either column.
+        pair: of each row, the number of its pair: that of its x times the number of distinct y, and that of its y.
+        units: of each row, what it is drawn with.
+    """
+
+    def __init__(self, x: Floats, y: Floats, pair: Units, units: Units) -> None:
+        pairs, self._pair = np.unique(pair, return_inverse=True)
+        self.x, self.y = x[pairs // len(y)], y[pairs % len(y)]
+        self.units: Units = np.arange(len(pairs))
+        self._units, width = units, len(pairs)
+        rows = np.bincount(units)
+        self._table: Any = None
+        if len(rows) * int(rows.max()) < _EXACT:
+            self._table = _count_table(units, self._pair, (len(rows), width))
+
+    @classmethod
+    def of(cls, x: Floats, y: Floats, units: Units) -> FewValues | None:
+        """Return the pairs of two columns; ``None`` where there are not much fewer of them than rows."""
+        (xs, x_numbers), (ys, y_numbers) = (np.unique(column, return_inverse=True) for column in (x, y))
+        few = _ROWS_A_PAIR * len(xs) * len(ys) <= len(x)
+        return cls(xs, ys, x_numbers * len(ys) + y_numbers, units) if few else None
+
+    def parts(self, weights: ByteWeights) -> Iterator[Floats]:
+        """Yield how often each resample drew each pair, some resamples at a time: arrays of shape (some, pairs)."""
+        for part in split_resamples(weights, max(len(self.units), weights.shape[1]), _PEARSON_CELLS):
+            yield self._counts(part)
+
+    def _counts(self, weights: ByteWeights) -> Floats:
+        if self._table is not None:
+            # A sparse table stands on the left of a product, or it would be laid out whole.
+            drawn_pairs: Floats = (self._table @ weights.T.astype(np.float32)).T.astype(float)
+            return np.ascontiguousarray(drawn_pairs)
+        width = len(self.units)
+        drawn = (np.bincount(self._pair, each[self._units], width) for each in weights)
+        return np.array(list(drawn)).reshape(-1, width)
+
+
+def _count_table(units: Units, pairs: Units, shape: tuple[int, int]) -> Any:
+    """Count how often each unit has each pair: shape (pairs, units), sparse where most counts are 0."""
+    # Imported where it is needed: it takes longer to load than numpy.
+    from scipy.sparse import csr_array
+
+    ones = np.ones(len(units), dtype=np.float32)
+    table = csr_array((ones, (pairs, units)), shape=shape[::-1])
+    return table.toarray() if shape[0] * shape[1] <= _TABLE_CELLS else table

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .alignment import Floats, Units, number_groups, number_units, paired_columns, rows_by_unit, unit_count
-from .coefficients import ResampledPearson, ResampledSpearman, ResampledTau, pearson, scaled, spearman, tau_b
+from .coefficients import (
+    FewValues,
+    ResampledPearson,
+    ResampledSpearman,
+    ResampledTau,
+    pearson,
+    scaled,
+    spearman,
+    tau_b,
+)
 from .resampling import ByteWeights, Resampling, Statistic, Weights, mean_or_none, without_nan
 
 _SMALL_GROUP = 64
@@ -129,12 +139,24 @@ def resampled_correlations(
     # All three correlations exist for the same columns: asking for one tells of all of them.
     if count < 2 or not resampling.resamples or correlation("pearson", x, y) is None:
         return {name: np.full(resampling.resamples, np.nan) for name in names}
-    coefficients = {name: _RESAMPLED[name](x, y, units) for name in names}
-    blocks = [
-        {name: coefficient(weights) for name, coefficient in coefficients.items()}
-        for weights in resampling.blocks(count)
-    ]
+    of_ranks = [name for name in names if name != "pearson"]
+    few = FewValues.of(x, y, units) if of_ranks else None
+    coefficients = {name: _RESAMPLED[name](x, y, units) for name in names if few is None or name == "pearson"}
+    blocks: list[dict[str, Floats]] = []
+    for weights in resampling.blocks(count):
+        found = {name: coefficient(weights) for name, coefficient in coefficients.items()}
+        blocks.append(found | (_of_few(few, of_ranks, weights) if few else {}))
     return {name: np.concatenate([block[name] for block in blocks]) for name in names}
+
+
+def _of_few(few: FewValues, names: Sequence[str], weights: ByteWeights) -> dict[str, Floats]:
+    """Compute correlations of ranks from the counts of pairs of values."""
+    made: dict[str, Callable[[Any], Floats]] = {
+        "spearman": ResampledSpearman(few.x, few.y, few.units),
+        "kendall": ResampledTau(few.x, few.y, few.units, bins=len(few.units)),
+    }
+    parts = [{name: made[name](counts) for name in names} for counts in few.parts(weights)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
 def resampled_mean_within(name: str, x: Floats, y: Floats, groups: Units, resampling: Resampling) -> Floats:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -26,8 +25,8 @@ AnyWeights = TypeVar("AnyWeights", Weights, ByteWeights)
 _CELLS = 1 << 20
 _BYTES = 1 << 27
 
-_CACHED_BYTES = 1 << 22
-"""Up to this size the resamples are kept for the next figure of as many units: a study has hundreds of these."""
+_CACHED_BYTES = 1 << 26
+"""So many bytes of resamples are kept for the next figures of as many units: a study has hundreds of these."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Resampling:
         That a resample draws a unit more than 255 times has a chance below 1e-500, however many units there are.
         """
         if self.resamples * units <= _CACHED_BYTES:
-            return iter([_all_resamples(self.seed, self.resamples, units)])
+            return iter([_kept_resamples(self.seed, self.resamples, units)])
         return _draw_blocks(self.seed, self.resamples, units)
 
     def figures(self, units: int, figure: Callable[[Weights], Floats]) -> Floats:
@@ -150,12 +149,21 @@ def _draw_blocks(seed: int, resamples: int, units: int) -> Iterator[ByteWeights]
         yield block
 
 
-@lru_cache(maxsize=8)
-def _all_resamples(seed: int, resamples: int, units: int) -> ByteWeights:
-    """Draw all resamples into one array, which is read-only since all callers share it."""
-    # The empty array stands for 0 resamples, of which there is no block to concatenate.
-    weights = np.concatenate([np.empty((0, units), dtype=np.uint8), *_draw_blocks(seed, resamples, units)])
-    weights.flags.writeable = False
+_kept: dict[tuple[int, int, int], ByteWeights] = {}
+
+
+def _kept_resamples(seed: int, resamples: int, units: int) -> ByteWeights:
+    """Draw all resamples into one array, which is read-only since all callers share it; the latest are kept."""
+    key = seed, resamples, units
+    # Taken out and put in again: the first in the dict is the one that nobody has asked for longest.
+    weights = _kept.pop(key, None)
+    if weights is None:
+        # The empty array stands for 0 resamples, of which there is no block to concatenate.
+        weights = np.concatenate([np.empty((0, units), dtype=np.uint8), *_draw_blocks(*key)])
+        weights.flags.writeable = False
+    while _kept and sum(each.nbytes for each in _kept.values()) + weights.nbytes > _CACHED_BYTES:
+        del _kept[next(iter(_kept))]
+    _kept[key] = weights
     return weights
 
 

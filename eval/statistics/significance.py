@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .alignment import Floats, Reasons, align_rows
+from .alignment import Column, Floats, Reasons, align_rows
 from .correlation import correlation
 from .resampling import Resampling, Statistic, mean_or_none, resampled_means
 
@@ -76,8 +76,8 @@ class McNemar:
 
 
 def paired_t_test(
-    first: Sequence[float | None],
-    second: Sequence[float | None],
+    first: Column,
+    second: Column,
     groups: Sequence[Hashable | None] | None = None,
     resampling: Resampling | None = None,
 ) -> PairedTTest:
@@ -117,8 +117,8 @@ def paired_t_test(
 
 
 def mcnemar(
-    first: Sequence[bool | None],
-    second: Sequence[bool | None],
+    first: Column,
+    second: Column,
     groups: Sequence[Hashable | None] | None = None,
     resampling: Resampling | None = None,
 ) -> McNemar:
@@ -237,9 +237,9 @@ class DependentCorrelations:
 
 def compare_dependent(
     name: str,
-    first: Sequence[float | None],
-    second: Sequence[float | None],
-    human: Sequence[float | None],
+    first: Column,
+    second: Column,
+    human: Column,
     confidence: float = 0.95,
 ) -> DependentCorrelations:
     """Test the difference of two judges' correlations with the same people's scores.

@@ -154,12 +154,7 @@ def _measure_cell(table: Rows, base: Rows | None, resampling: Resampling, rule: 
 
 
 def _gain(
-    name: str,
-    rows: Sequence[Row],
-    base: Sequence[Row],
-    within: bool,
-    resampling: Resampling,
-    rule: TiePolicy,
+    name: str, rows: Sequence[Row], base: Sequence[Row], within: bool, resampling: Resampling, rule: TiePolicy
 ) -> Statistic:
     """Subtract the base's figure from the cell's, over the rows that both have."""
     base_rows = {row.key: row for row in base}

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...graphs.nested import bound_judge_of
 from ...graphs.registry import find_protocol
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, fingerprint
@@ -22,7 +23,7 @@ from ...nodes.models.send import CallMiddleware, call_middleware
 from ...state.call_counts import CallRange, Range, exactly
 from ...state.errors import UsageError
 from ..estimate import aestimate
-from ..estimate.dry_run import bound_judge_of, objecting, with_reply_shape
+from ..estimate.dry_run import objecting, with_reply_shape
 from ..estimate.estimator import added, calls_of, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 

@@ -282,6 +282,7 @@ def to_latex(grid: Grid) -> str:
         r"\begin{table}[t]",
         r"\centering",
         rf"\caption{{{latex_text(grid.title)}}}",
+        *([rf"\label{{tab:{grid.label}}}"] if grid.label else []),
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"\begin{{tabular}}{{@{{}}{''.join(column.align[0] for column in grid.columns)}@{{}}}}",
         r"\toprule",

@@ -44,6 +44,8 @@ class Column:
 class Grid:
     """Holds a table: a title, columns, rows with a cell for each column, and notes below it.
 
+    ``label`` names the table among those of a report, for files and cross-references.
+
     Raises:
         ValueError: a row has more or fewer cells than there are columns.
 
@@ -56,6 +58,7 @@ class Grid:
     columns: tuple[Column, ...]
     rows: tuple[tuple[CellValue, ...], ...]
     notes: tuple[str, ...] = ()
+    label: str = ""
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):

@@ -221,23 +221,34 @@ def listed(left_out: Mapping[str, int]) -> str:
 
 
 def _intervals(found: Mapping[Name, Agreement]) -> Iterator[str]:
-    """Say how intervals were computed, and why some rows have none."""
+    """Say how the intervals that are there were computed, and why some rows have none."""
     how = next(iter(found.values())).resampling
-    sizes = sorted({one.units for one in found.values() if one.units > 1})
-    if sizes and how.resamples:
+    shown = {name: one for name, one in found.items() if any(map(_has_interval, _figures_of(one)))}
+    if sizes := sorted({one.units for one in shown.values()}):
         drawn = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-        grouped = {one.groups > 0 for one in found.values()}
+        grouped = {one.groups > 0 for one in shown.values()}
         unit = "groups" if grouped == {True} else "items" if grouped == {False} else "groups or items"
         yield (
             f"[low, high]: {100 * how.confidence:.4g} % confidence interval, {how.resamples:,} bootstrap resamples "
             f"of {drawn} {unit}, seed {how.seed}"
         )
-    if few := caution({_called(name): one.units for name, one in found.items()}):
+    if few := caution({_called(name): one.units for name, one in shown.items()}):
         yield few
-    if alone := [_called(name) for name, one in found.items() if one.n and one.units < 2]:
+    alone = [_called(name) for name, one in found.items() if one.n and one.units < 2 and how.resamples]
+    if alone:
         yield f"no interval for {', '.join(alone)}: all rows belong to one group or item"
     if (pooled := max(one.repeats for one in found.values())) > 1:
         yield f"{pooled} repeats are pooled; those of one item or group are resampled together"
+
+
+def _figures_of(found: Agreement) -> tuple[Any, ...]:
+    if isinstance(found, ScoreAgreement):
+        return (*found.over_rows.values(), *found.per_group.values())
+    return (found.accuracy, found.kappa)
+
+
+def _has_interval(figure: Any) -> bool:
+    return figure.low is not None
 
 
 def nothing_counts(found: Sequence[Agreement]) -> bool:

@@ -27,7 +27,9 @@ class Call:
         metadata: agent, role, round and more about the asking agent; traces show it, and some of it is part of the
             fingerprint.
         parameters: the parameters of this call alone: ``temperature``, ``n`` (several replies to one request),
-            ``logprobs`` with ``top_logprobs``.
+            ``logprobs`` with ``top_logprobs``, ``max_tokens`` (the default limit, where nobody has set one).
+        repeated: where in the user's first message those parts end that later calls repeat from the beginning on;
+            marked for providers that cache only what is marked (``prompt_cache.py``), and no part of the fingerprint.
     """
 
     model: LoadedModel
@@ -35,6 +37,7 @@ class Call:
     schema: dict[str, Any] | None
     metadata: Mapping[str, Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    repeated: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Reply:
         model: the model that wrote it where that is not the model that was asked: the reply was recorded.
         served: the model that the provider says it answered with, where it is another one than was asked for.
         system_fingerprint: the provider's mark of the configuration that answered, where it sends one.
+        reasoned: whether the model is known to have reasoned before it answered.
     """
 
     text: str
@@ -72,6 +76,7 @@ class Reply:
     problem: str = ""
     served: str | None = None
     system_fingerprint: str | None = None
+    reasoned: bool = False
 
     def without_usage(self) -> Reply:
         """Return the same reply with no calls and tokens, for one that shares its request with another reply."""

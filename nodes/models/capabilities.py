@@ -8,6 +8,9 @@ from collections.abc import Mapping
 SEVERAL, LOGPROBS = "n", "logprobs"
 """Parameters that ask for several replies to one request, and for the likely tokens in each place of a reply."""
 
+CHOICES = "choices"
+"""A parameter with the whole numbers one of which a reply in plain text is to be; for models that can be held to it."""
+
 # Matches ``logprobs``, ``top_logprobs`` and Gemini's ``responseLogprobs``; a bare ``n`` is too common a letter, so it
 # must be quoted or stand before a verb: ``'n' is not supported``, ``n must be 1``.
 SHAPING = {
@@ -34,18 +37,30 @@ def rejected_parameter(
     if (shaping := _rejected_shape(status, message, parameter, sent)) is not None:
         return shaping
     said = _snake(message)
-    if status in _REFUSALS and _NO_SYSTEM.search(said):
-        return SYSTEM
+    if (part := _rejected_part(status, said)) is not None:
+        return part
     named = _known(parameter) if parameter else None
-    if named == STRUCTURE or (not named and _is_about_form(status, said)):
+    too_much = status in _REFUSALS and _TOO_MUCH.search(said)
+    if named == STRUCTURE or (not named and (too_much or _is_about_form(status, said))):
         # The reply's form comes from this package, and a caller cannot mend it: it is eased for whatever reason.
-        eased = BOUNDS if _BOUND.search(said) else STRUCTURE
+        eased = BOUNDS if too_much or _BOUND.search(said) else STRUCTURE
         return eased if status in _REFUSALS else None
     if status not in {400, 422}:
         return None
+    # A call's own parameters have the default limit alone: where it is too high, the provider's own one holds.
+    if LIMIT in sent and (named == LIMIT or _LIMIT.search(said)):
+        return LIMIT
     found = {named} if parameter else {_known(word) for word in re.findall(r"[a-z_]+", said)}
     rejected = next((name for name in DROPPABLE if name in found), None)
     return rejected if _UNSUPPORTED.search(said) else None
+
+
+def _rejected_part(status: int | None, said: str) -> str | None:
+    """Return the part of a prompt that was refused: the system message, or the marks for a cache."""
+    if status in _REFUSALS and _NO_SYSTEM.search(said):
+        return SYSTEM
+    # Bedrock refuses marks with 403 as well.
+    return CACHE if status in {403, *_REFUSALS} and _CACHE.search(said) else None
 
 
 def _known(name: str) -> str | None:
@@ -54,6 +69,11 @@ def _known(name: str) -> str | None:
     first = _snake(name).partition(".")[0]
     first = _OTHER_NAMES.get(first, first)
     return first if first in (*DROPPABLE, STRUCTURE) else None
+
+
+def is_about_something_else(message: str) -> bool:
+    """Tell whether a refusal is certainly not about the form that the reply was to have."""
+    return _NO_FORM.search(_snake(message)) is not None
 
 
 def _is_about_form(status: int | None, said: str) -> bool:
@@ -93,6 +113,7 @@ _UNSUPPORTED = re.compile(
     r"|unavailable|(?:may|can) only be set to|or unset|cannot both|extra inputs|does not accept|only 1 is allowed"
     r"|must not be set|remove \S+ and try again"
 )
+_LIMIT = re.compile(r"max_(?:completion_|output_|new_)?tokens|in the completion|messages or completion")
 _NOT_BUILT = re.compile(
     r"requires? |failed to parse|conversion failed|not implemented|invalid (?:json )?(?:grammar|schema)"
     r"|no endpoints found"
@@ -116,7 +137,10 @@ _NO_FORM = re.compile(
 """Finds other causes: what counts into a context is listed with them, tools among it."""
 _BOUND = re.compile(
     r"\b(?:exclusive_)?(?:minimum|maximum)\b|\b(?:min|max)_(?:length|items)\b|\bmultiple_of\b|\bpattern\b"
+    r"|\benum\b|features not supported|parse grammar"
 )
+_TOO_MUCH = re.compile(r"too many states|schema is too complex|grammar is too large|\benum\[")
+"""Finds that a schema is too much for the decoder that is to hold replies to it."""
 _ROLE = r"['\"`]?(?:system|developer)['\"`]?"
 _NO_SYSTEM = re.compile(
     rf"{_ROLE} (?:role|messages?|prompts?|instructions?)[^.\n]{{0,30}}(?:not|n't|un)(?: \w+)? ?"
@@ -129,11 +153,17 @@ _NO_SYSTEM = re.compile(
 )
 """Finds the words in which providers, and the chat templates of open models, refuse a system message."""
 
-STRUCTURE, BOUNDS, SYSTEM = "response_format", "bounds", "system"
-"""The first stands for all that asks for JSON, under whatever name the provider knows it; the others for
-the bounds of numbers and texts in a schema, and for that role.
+LIMIT, REASONING = "max_tokens", "reasoning"
+"""The limit of a reply's length, and, as a reason to lift the default one, reasoning that counts into it."""
 
-A form to be asked for instead may follow the first: ``response_format:tool``.
+_CACHE = re.compile(r"cache_(?:control|point)|prompt caching")
+"""Finds the words in which Bedrock, and servers that speak Anthropic's dialect, refuse marks for a prompt cache."""
+
+STRUCTURE, BOUNDS, SYSTEM, CACHE = "response_format", "bounds", "system", "cache_control"
+"""The first stands for all that asks for JSON, under whatever name the provider knows it; the others for
+the bounds of numbers and texts in a schema, for that role, and for the marks of ``prompt_cache.py``.
+
+What is to be asked for instead may follow the first and the second: ``response_format:tool``, ``bounds:lists``.
 """
 _OTHER_NAMES = {
     **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema", "text"), STRUCTURE),

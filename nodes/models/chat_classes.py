@@ -122,7 +122,8 @@ def _common(spec: ModelSpec, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for parameter in ("temperature", "top_p", "seed", "max_tokens", "base_url"):
         value, field = getattr(spec, parameter), field_of(parameter, fields)
-        if value is None:
+        # A limit of 0 asks for none, ours included.
+        if value is None or (parameter == "max_tokens" and not value):
             continue
         if field is not None:
             given[field] = value

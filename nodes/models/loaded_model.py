@@ -1,132 +1,56 @@
-"""Wrap a chat model for calls, and make its identity.
-
-The identity is all that decides what a model says, and nothing that is secret or says where it is asked.
-"""
+"""Wrap a chat model for calls, and remember what its provider does not take."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableBinding
-from pydantic import BaseModel
 
 from ...state.redaction import remember_secrets
-from ...state.settings import ModelSpec
 from ..offline import DISCLOSURE, OfflineJudge
-from .capabilities import BOUNDS, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
+from .capabilities import BOUNDS, CACHE, CHOICES, LIMIT, LOGPROBS, REASONING, SEVERAL, STRUCTURE, SYSTEM
 from .chat_classes import field_of
 from .event_loop import on_loop_end
 from .loop_clients import for_running_loop, hold_connections
-from .model_chains import Chain, chats_in, fallbacks_in, naming_writer, parameters_in, with_each
+from .model_chains import Chain, chats_in, fallbacks_in, naming_writer, with_each
+from .model_identity import Identity, identity_of_chain, label_of
+from .prompt_cache import Marks, marks_of
 from .reply_forms import (
+    BOUNDS_KEPT,
     FORM_WORDS,
     FORMS,
     Form,
     asked_in_form,
+    bounds_of,
+    choice_options,
     forms_of,
     speaks_chat_completions,
-    without_bounds,
+    with_bounds,
 )
+from .reply_limits import is_limited_by_default, reply_limit
+from .request_handler import handled, request_handler
 from .scripted_model import ScriptedModel
 
-Identity = Mapping[str, Any]
-"""Plain JSON, the same in every process."""
 
+class Serving(NamedTuple):
+    """What is known beforehand about a model that this package serves itself.
 
-def identity_of_name(spec: ModelSpec) -> Identity:
-    """Return the identity of a model chosen by name: the name and the parameters that it carries.
-
-    >>> identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false&price_in=0&price_out=0"))
-    {'name': 'ollama:llama3.2', 'num_ctx': 4096, 'reasoning': False}
+    Attributes:
+        warning: what every verdict is to carry.
+        at_once: how many calls it answers at a time; further ones would wait in its queue.
     """
-    known = spec.model_dump(mode="json", exclude_none=True, exclude={"key_env", "price_in", "price_out"})
-    return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
+
+    warning: str | None = None
+    at_once: int | None = None
 
 
-def identity_of_chain(label: str, chain: Chain) -> Identity:
-    """Return the identity of a chat model, with the parameters bound to it, and of its fallbacks."""
-    identity = dict(identity_of_chat(label, next(chats_in(chain))))
-    if bound := _plain(parameters_in(chain)):
-        identity["bound"] = bound
-    if others := fallbacks_in(chain):
-        identity["fallbacks"] = [identity_of_chain(label_of(next(chats_in(one))), one) for one in others]
-    return identity
-
-
-def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
-    """Return the identity of a chat model object: its class, and every plain parameter that may matter to a reply.
-
-    >>> from langchain_openai import ChatOpenAI
-    >>> chat = ChatOpenAI(model="gpt-4o-mini", temperature=0.5, api_key="sk-1", base_url="http://127.0.0.1/v1")
-    >>> identity = identity_of_chat("openai:gpt-4o-mini", chat)
-    >>> identity["class"], identity["parameters"]
-    ('langchain_openai.chat_models.base.ChatOpenAI', {'model': 'gpt-4o-mini', 'model_name': 'gpt-4o-mini', \
-'temperature': 0.5})
-    """
-    kind = type(chat)
-    secret = frozenset(chat.lc_secrets)
-    fields = {name: getattr(chat, name, None) for name in kind.model_fields if name not in secret}
-    named = {name: value for name, value in chat._identifying_params.items() if name not in secret}
-    parameters = _plain({**named, **fields})
-    return {"name": label, "class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
-
-
-_LEFT_OUT = re.compile(
-    r"key|secret|password|credential|auth|(?:^|_)token$|access_token"  # secrets; ``max_tokens`` does not match
-    r"|url|uri|endpoint|api_base|host|proxy|header|query|project|location|organi[sz]ation|client|http|socket"
-    r"|timeout|retries|rate_limit|stream|^(?:name|cache|verbose|callbacks|tags|metadata|profile|labels)$"
-    r"|custom_get_token_ids|default_metadata|tiktoken|lc_"
-)
-"""Matches names of parameters that are left out of an identity: they are secret, or do not change a reply."""
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as plain JSON; what is not set, empty, secret or no plain data is left out."""
-    if isinstance(value, Enum):
-        return _plain(value.value)
-    if isinstance(value, BaseModel):
-        return _plain(value.model_dump(mode="json"))
-    if isinstance(value, Mapping):
-        kept = {str(_plain(name)): _plain(inner) for name, inner in value.items()}
-        return {name: kept[name] for name in sorted(kept) if _tells(name, kept[name])}
-    if isinstance(value, list | tuple):
-        return [inner for one in value if (inner := _plain(one)) is not None]
-    return _scalar(value)
-
-
-def _scalar(value: Any) -> str | int | float | None:
-    """Return a single value as JSON has it: functions and classes by name, None for other objects.
-
-    The text of another object may hold its address in memory, which differs from process to process.
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, str | int | float):
-        return value
-    if isinstance(value, set | frozenset):
-        return ", ".join(sorted(map(str, value)))
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return None
-
-
-def _tells(name: str, value: Any) -> bool:
-    """Tell whether a parameter is set and matters to a reply; zero counts as set."""
-    # No plain test for truth, which would leave out ``temperature=0``.
-    return not (value is None or value is False or value in ("", [], {})) and _may_matter(name)
-
-
-def _may_matter(name: str) -> bool:
-    """Tell whether a parameter of this name may change a reply, and is no secret."""
-    return not _LEFT_OUT.search(name.lower())
+MOST_RUNNABLES = 64
+"""So many runnables of a model are kept; samples with a seed each are of as many kinds."""
 
 
 class LoadedModel:
@@ -140,8 +64,9 @@ class LoadedModel:
         identity: what identifies it in records of replies; it stays the same when a parameter is dropped.
         plays_roles: whether its replies depend on the agent that asks, not on the messages alone.
         form: in which replies are asked for that are to be JSON.
-        bounded: whether the bounds of a schema's fields are sent.
+        bounds: which bounds of a schema's fields are sent.
         folds_system: whether the system message is put at the head of the user's, since the provider takes none.
+        serving: what is known of it beforehand.
         misformed: how often in a row the provider failed to bring the model's words into the form that was asked for.
 
     A chat model that is ``shared`` may be in use on other event loops as well.
@@ -154,6 +79,7 @@ class LoadedModel:
         identity: Identity | None = None,
         connections: Connections | None = None,
         shared: bool = False,
+        serving: Serving | None = None,
     ) -> None:
         self._chain = chain
         remember_secrets([*chats_in(chain)])
@@ -162,11 +88,13 @@ class LoadedModel:
         chat = self.chat
         self.plays_roles = isinstance(chat, OfflineJudge | ScriptedModel)
         self.form: Form = self._forms()[0]
-        self.bounded = True
+        self.bounds = bounds_of(chat)
         self.folds_system = False
         self.misformed = 0
-        self.warnings: list[str] = [DISCLOSURE] if isinstance(chat, OfflineJudge) else []
+        self.serving = Serving(DISCLOSURE) if isinstance(chat, OfflineJudge) else serving or Serving()
+        self.warnings: list[str] = [self.serving.warning] if self.serving.warning else []
         self._dropped: set[str] = set()
+        self._runnables: dict[tuple[object, ...], Runnable[Any, BaseMessage]] = {}
         self._tuned: dict[tuple[float | None, int | None], LoadedModel] = {}
         self._connections = connections
         self._shared = shared
@@ -186,13 +114,30 @@ class LoadedModel:
 
         Args:
             schema: JSON schema of the reply.
-            parameters: of this call alone; temperature and seed, and what ``gives`` says that the model takes.
+            parameters: of this call alone; temperature, seed, ``max_tokens``, and what ``gives`` says that it takes.
             may_be_cached: whether LangChain's cache, or the model's own, may answer.
         """
-        given = dict(parameters or {})
-        own: dict[str, Any] = {name: given.pop(name) for name in ("temperature", "seed") if name in given}
+        if self._shared:
+            return self._runnable(schema, parameters or {}, may_be_cached)
+        # Most calls are of one of a few kinds; all that decides about a runnable is in here.
+        taken = self.form, self.bounds, frozenset(self._dropped)
+        around = may_be_cached, get_llm_cache() is None, request_handler() is None
+        kind = repr((schema, parameters)), taken, around
+        if kind not in self._runnables:
+            if len(self._runnables) >= MOST_RUNNABLES:
+                self._runnables.clear()
+            self._runnables[kind] = self._runnable(schema, parameters or {}, may_be_cached)
+        return self._runnables[kind]
+
+    def _runnable(
+        self, schema: dict[str, Any] | None, parameters: Mapping[str, Any], may_be_cached: bool
+    ) -> Runnable[Any, BaseMessage]:
+        given = dict(parameters)
+        own = {name: given.pop(name) for name in ("temperature", "seed", LIMIT) if name in given}
+        numbers = given.pop(CHOICES, ())
+        held = bool(numbers) and self.gives(CHOICES)
         several = len([*chats_in(self._chain)]) > 1
-        wanted = schema if schema is None or self.bounded else without_bounds(schema)
+        wanted = schema if schema is None else with_bounds(schema, self.bounds)
 
         def ready(chat: BaseChatModel) -> Chain:
             chat = self._adjusted(chat, own)
@@ -200,8 +145,11 @@ class LoadedModel:
             if not may_be_cached and (chat.cache or (chat.cache is None and get_llm_cache() is not None)):
                 chat = chat.model_copy(update={"cache": False})
             if not self.plays_roles:
-                chat = for_running_loop(chat, made_for_it=not self._shared)
-            asked = chat if wanted is None else asked_in_form(chat, wanted, self.form)
+                chat = handled(for_running_loop(chat, made_for_it=not self._shared))
+            if wanted is not None:
+                asked = asked_in_form(chat, wanted, self.form)
+            else:
+                asked = chat.bind(**choice_options(chat, numbers)) if held else chat
             return naming_writer(asked, label_of(chat)) if several else asked
 
         asked = with_each(self._chain, ready)
@@ -209,12 +157,15 @@ class LoadedModel:
         return asked.bind(**given, stream=False) if given else asked
 
     def gives(self, what: str) -> bool:
-        """Tell whether it can be asked for several replies at once (``n``) or for log-probabilities (``logprobs``)."""
+        """Tell whether it can be asked for several replies at once, for log-probabilities, or for one of a list."""
         # Through retries and fallbacks comes one message.
         direct = isinstance(self._chain, BaseChatModel | RunnableBinding) and not fallbacks_in(self._chain)
         if what in self._dropped or not direct:
             return False
-        if not speaks_chat_completions(self.chat):
+        if what == CHOICES:
+            return bool(choice_options(self.chat, (1,)))
+        # llama.cpp gives as many replies as it has slots, and tells the tokens of the first one alone.
+        if not speaks_chat_completions(self.chat) or (what == SEVERAL and self.serving.at_once):
             return False
         return what in type(self.chat).model_fields
 
@@ -228,9 +179,31 @@ class LoadedModel:
         return name if isinstance(name, str) and name else None
 
     @property
+    def cache_marks(self) -> Marks | None:
+        """How a repeated beginning of a prompt is marked; None where it is not, or where a fallback has no marks."""
+        ways = {marks_of(chat) for chat in chats_in(self._chain)}
+        return ways.pop() if len(ways) == 1 and CACHE not in self._dropped else None
+
+    @property
     def seed(self) -> int | None:
         """The seed that every call has, or None; samples that are to differ each add their number to it."""
         return getattr(self.chat, "seed", None)
+
+    @cached_property
+    def is_limited_by_default(self) -> bool:
+        """Whether its replies have the default limit: nobody has set one, and reasoning does not count into it."""
+        if self.plays_roles or _field(self.chat, LIMIT) is None:
+            return False
+        return is_limited_by_default(self.identity)
+
+    def reply_limit(self, form: str) -> dict[str, int]:
+        """Return the parameter with the default limit of a reply of this form; empty where there is none."""
+        # Also where it was lifted on the way: a call stays the same call however its run has come to it.
+        return {LIMIT: reply_limit(form)} if self.is_limited_by_default else {}
+
+    def limits(self, parameters: Mapping[str, Any]) -> bool:
+        """Tell whether a call with these parameters is sent with the default limit."""
+        return LIMIT in parameters and LIMIT not in self._dropped
 
     def takes_structure(self) -> bool:
         """Tell whether replies can be asked for as JSON."""
@@ -254,19 +227,27 @@ class LoadedModel:
         kind, _, form = parameter.partition(":")
         if kind == STRUCTURE:
             return self._ask_in(next(known for known in FORMS if known == (form or "text")))
-        if parameter in self._dropped:
+        if parameter == REASONING:
+            self._dropped.add(LIMIT)
+            self.warn(f"{self.label} reasons before it answers: its replies had no limit (set max_tokens)")
+        if kind == BOUNDS:
+            eased = BOUNDS_KEPT.index(next(kept for kept in BOUNDS_KEPT if kept == form))
+            self.bounds = BOUNDS_KEPT[max(eased, BOUNDS_KEPT.index(self.bounds))]
+            self.warn(f"{self.label} takes no bounds in a schema: they were left out")
+        if parameter in (*self._dropped, REASONING) or kind == BOUNDS:
             return True
         with_call = parameter in (sent or {})
         field = _field(self.chat, parameter)
-        if parameter in (SEVERAL, LOGPROBS):
+        if parameter in (SEVERAL, LOGPROBS, CHOICES):
             return with_call and self._do_without(parameter)
         what = f"{parameter}: it was left out"
         if parameter == SYSTEM:
             self.folds_system = True
             what = "system message: it was put at the head of the user's"
-        elif parameter == BOUNDS:
-            self.bounded = False
-            what = "bounds in a schema: they were left out"
+        elif parameter == CACHE and self.cache_marks:
+            what = "marks for a prompt cache: they were left out"
+        elif parameter == LIMIT and with_call:
+            what = "default limit of its replies: they had none (set max_tokens)"
         elif field is not None and (with_call or getattr(self.chat, field) is not None):
             self._chain = with_each(self._chain, lambda chat: _with(chat, {parameter: None}))
         else:
@@ -289,6 +270,13 @@ class LoadedModel:
         if any(parameter.startswith(STRUCTURE) for parameter in dropped):
             self._forget_form()
             self.form = self._forms()[0]
+        if CHOICES in dropped:
+            self._dropped.discard(CHOICES)
+            self.warnings = [told for told in self.warnings if told != self._no_choices]
+
+    @property
+    def _no_choices(self) -> str:
+        return f"{self.label} takes no list of ratings to choose from: ratings were asked for in words"
 
     @property
     def _no_schema(self) -> str:
@@ -303,6 +291,8 @@ class LoadedModel:
         # G-Eval's scorer warns of missing log-probabilities itself, with what it did instead.
         if parameter == SEVERAL:
             self.warn(f"{self.label} gives no several replies to one request: each had a request of its own")
+        if parameter == CHOICES:
+            self.warn(self._no_choices)
         return True
 
     def tuned(self, temperature: float | None, max_tokens: int | None) -> LoadedModel:
@@ -322,7 +312,7 @@ class LoadedModel:
         if isinstance(chat, OfflineJudge):
             return chat
         wanted = {name: value for name, value in given.items() if name not in self._dropped}
-        for name in (name for name in wanted if _field(chat, name) is None):
+        for name in (name for name in wanted if name != LIMIT and _field(chat, name) is None):
             self.warn(f"{self.label} has no {name} to set: it was used as it is")
         return _with(chat, wanted)
 
@@ -361,23 +351,16 @@ def _with(chat: BaseChatModel, given: Mapping[str, Any]) -> BaseChatModel:
     """Return a chat model with these parameters, as far as its class has them."""
     fields = {name: _field(chat, name) for name in given}
     update = {field: given[name] for name, field in fields.items() if field is not None}
+    if given.get(LIMIT) == 0:
+        update.pop(fields[LIMIT] or "", None)
     return chat.model_copy(update=update) if update else chat
 
 
 def _tuned(model: LoadedModel, given: dict[str, Any]) -> LoadedModel:
     chain = with_each(model._chain, lambda chat: _with(chat, given))
-    tuned = LoadedModel(model.label, chain, {**model.identity, **given}, model._connections, model._shared)
+    tuned = LoadedModel(
+        model.label, chain, {**model.identity, **given}, model._connections, model._shared, model.serving
+    )
     missing = [name for name in given if _field(model.chat, name) is None]
     tuned.warnings += [f"{model.label} has no {name} to set: it was used as it is" for name in missing]
     return tuned
-
-
-def label_of(chat: BaseChatModel) -> str:
-    """Return the name of a chat model object: its provider's and its own."""
-    if isinstance(chat, OfflineJudge):
-        return "offline"
-    # The names under which LangSmith's traces know provider and model, which every client gives in one form.
-    known = chat._get_ls_params()
-    name = known.get("ls_model_name") or getattr(chat, "model_name", None) or type(chat).__name__
-    provider = known.get("ls_provider")
-    return f"{provider}:{name}" if provider else str(name)

@@ -12,10 +12,8 @@ import contextlib
 import json
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
@@ -36,24 +34,11 @@ from . import redirects
 from .event_loop import on_loop_end
 from .provider_errors import ResponseError
 from .redirects import redirect_to_follow
+from .request_handler import request_handler
 from .response_parsing import replace_surrogates, token_count
 
 LARGEST_BODY = 64 * 2**20
 """Bytes. No chat completion is as large; a body that is must not fill the memory."""
-
-RequestHandler = Callable[["FastChatOpenAI", dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Takes the body of a request; returns a chat completion, or raises what the network would."""
-_request_handler: ContextVar[RequestHandler | None] = ContextVar("_request_handler", default=None)
-
-
-@contextmanager
-def requests_handled_by(handler: RequestHandler) -> Iterator[None]:
-    """Pass all requests made inside the ``with`` block to a handler and not to the network (batches do so)."""
-    token = _request_handler.set(handler)
-    try:
-        yield
-    finally:
-        _request_handler.reset(token)
 
 
 @dataclass(frozen=True)
@@ -124,9 +109,10 @@ class FastChatOpenAI(ChatOpenAI):
 
     _post: _Post | None = PrivateAttr(default=None)
 
-    def prepare(self) -> None:
+    def prepare(self, proxied: bool = True) -> None:
         """Prepare what the first call needs; without it, calls go through the ``openai`` client. Blocking."""
-        self._post = _Post.of(self)
+        post = _Post.of(self)
+        self._post = post if proxied else replace(post, proxy=None)
 
     async def complete(self, messages: Sequence[BaseMessage], **kwargs: Any) -> list[BaseMessage]:
         """Return all replies to one request as ``agenerate`` would, but without callbacks and tracers.
@@ -151,7 +137,7 @@ class FastChatOpenAI(ChatOpenAI):
         **kwargs: Any,
     ) -> ChatResult:
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
-        if handler := _request_handler.get():
+        if handler := request_handler():
             return self._result(await handler(self, self._plain_body(payload)))
         post = self._post
         if post is None or not post.can_send(payload) or self._use_responses_api(payload):

@@ -15,28 +15,42 @@ _PROVIDERS = {
     "xai": "x-ai",
 }
 
-_GIVEN: dict[str, tuple[Decimal, Decimal, Decimal]] = {}
+FREE = ("offline", "local")
+"""The models that run inside this process."""
+
+_Rates = tuple[Decimal, Decimal, Decimal, Decimal]
+"""Dollars for a million input tokens, tokens read from a cache and written to it, and output tokens."""
+_GIVEN: dict[str, _Rates] = {}
 
 
 def give(label: str, price_in: float, price_out: float) -> None:
     """Set what a model costs, in US dollars for a million input and output tokens; the price list counts no more."""
     fresh, written = Decimal(str(price_in)), Decimal(str(price_out))
-    _GIVEN[label] = fresh, fresh, written
+    _GIVEN[label] = fresh, fresh, fresh, written
 
 
-def cost_usd(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float | None:
+def cost_usd(
+    label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int, kept_input_tokens: int = 0
+) -> float | None:
     """Return the price of one call in US dollars, or ``None`` where the model's price is unknown.
+
+    Args:
+        label: the model's.
+        input_tokens: all that were sent.
+        cached_input_tokens: of these, those that the provider read from its cache.
+        output_tokens: all that came back.
+        kept_input_tokens: of those sent, those that the provider wrote to its cache and has a price of its own for.
 
     >>> cost_usd("offline", 1000, 0, 100)
     0.0
     >>> cost_usd("somebody:their-own-model", 1000, 0, 100) is None
     True
     """
-    if label == "offline":
+    if label in FREE:
         return 0.0
     if not is_priced(label):
         return None
-    return _price(label, input_tokens, cached_input_tokens, output_tokens)
+    return _price(label, input_tokens, cached_input_tokens, output_tokens, kept_input_tokens)
 
 
 def is_priced(label: str) -> bool:
@@ -45,7 +59,7 @@ def is_priced(label: str) -> bool:
     >>> is_priced("openai:gpt-4o-mini"), is_priced("ollama:llama3.2")
     (True, False)
     """
-    return label in _GIVEN or _is_listed(label)
+    return label in FREE or label in _GIVEN or _is_listed(label)
 
 
 @lru_cache(maxsize=512)
@@ -64,18 +78,18 @@ def _is_listed(label: str) -> bool:
     return price.input_mtok is not None and price.output_mtok is not None
 
 
-def _price(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
+def _price(label: str, sent: int, cached: int, written: int, kept: int) -> float:
     rates = _GIVEN.get(label) or _flat_rates(label)
     if rates is None:
-        return _listed_price(label, input_tokens, cached_input_tokens, output_tokens)
-    # Providers count cached tokens among the input tokens.
-    tokens = (input_tokens - cached_input_tokens, cached_input_tokens, output_tokens)
+        return _listed_price(label, sent, cached, written, kept)
+    # Providers count cached tokens among the input tokens, and their clients those that were written to a cache.
+    tokens = (sent - cached - kept, cached, kept, written)
     return float(sum(rate * count for rate, count in zip(rates, tokens, strict=True)) / 1_000_000)
 
 
 @lru_cache(maxsize=512)
-def _flat_rates(label: str) -> tuple[Decimal, Decimal, Decimal] | None:
-    """Return dollars for a million input, cached and output tokens; None where rates depend on the count.
+def _flat_rates(label: str) -> _Rates | None:
+    """Return what a model's tokens cost; None where rates depend on the count.
 
     They are cached, since to ask the list for every call costs more than all else that is done with a reply.
     """
@@ -84,23 +98,26 @@ def _flat_rates(label: str) -> tuple[Decimal, Decimal, Decimal] | None:
     provider, name = _listed_as(label)
     # A usage of nothing, since only the rates are wanted.
     price = calc_price(Usage(), model_ref=name, provider_id=provider).model_price
-    fresh, cached, written = price.input_mtok, price.cache_read_mtok, price.output_mtok
-    # Without a rate of their own, cached tokens cost what all others do.
-    cached = fresh if cached is None else cached
+    own = price.input_mtok, price.cache_read_mtok, price.cache_write_mtok, price.output_mtok
+    # Without a rate of their own, tokens read from a cache or written to it cost what all others do.
+    fresh, cached, kept, written = (price.input_mtok if rate is None else rate for rate in own)
     # A rate that depends on the number of tokens is an object of tiers, not a number.
-    if isinstance(fresh, Decimal) and isinstance(cached, Decimal) and isinstance(written, Decimal):
-        return fresh, cached, written
+    if (
+        isinstance(fresh, Decimal)
+        and isinstance(cached, Decimal)
+        and isinstance(kept, Decimal)
+        and isinstance(written, Decimal)
+    ):
+        return fresh, cached, kept, written
     return None
 
 
-def _listed_price(label: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
+def _listed_price(label: str, sent: int, cached: int, written: int, kept: int) -> float:
     """Ask the price list for the price of one call, for models whose rates depend on its length."""
     from genai_prices import Usage, calc_price
 
     provider, name = _listed_as(label)
-    usage = Usage(
-        input_tokens=input_tokens, cache_read_tokens=cached_input_tokens, output_tokens=output_tokens
-    )
+    usage = Usage(input_tokens=sent, cache_read_tokens=cached, cache_write_tokens=kept, output_tokens=written)
     return float(calc_price(usage, model_ref=name, provider_id=provider).total_price)
 
 

@@ -77,6 +77,7 @@ class ProviderFault:
         retry_after: the seconds that the provider asks to wait for, not cut to any longest wait.
         misformed: whether the provider failed to bring the model's words into the form that was asked for.
         spent: whether the account's quota or credit is used up, so that waiting does not help.
+        may_be_billed: whether the request was sent, and the connection lost or given up before the reply had come.
     """
 
     status: int | None
@@ -87,6 +88,7 @@ class ProviderFault:
     retry_after: float | None = None
     spent: bool = False
     misformed: bool = False
+    may_be_billed: bool = False
 
     @classmethod
     def of(cls, error: BaseException) -> ProviderFault:
@@ -97,7 +99,9 @@ class ProviderFault:
         # A spent quota has the status 429 like a rate limit: only the code tells them apart.
         status, spent = _status(seen, errors, codes), bool(codes & _SPENT)
         misformed = bool(codes & _MISFORMED) or any("has no choices" in str(one) for one in seen)
-        passing = misformed or (_passes(status) if status is not None else any(map(_lost, seen)))
+        lost = status is None and any(map(_lost, seen))
+        too_long = status not in {None, 429} and any(_TOO_LONG.search(str(one)) for one in seen)
+        passing = misformed or lost or (status is not None and _passes(status) and not too_long)
         return cls(
             status=status,
             # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
@@ -108,7 +112,18 @@ class ProviderFault:
             retry_after=retry_after(_headers(seen), errors),
             spent=spent,
             misformed=misformed,
+            may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, seen))),
         )
+
+    @property
+    def counts_reply_into_context(self) -> bool:
+        """Whether the prompt was refused as too long together with the longest reply that was asked for."""
+        return self.is_too_long and bool(_WITH_REPLY.search(self.message))
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the prompt is longer than the model's context."""
+        return self.status not in {None, 429} and bool(_TOO_LONG.search(self.message))
 
     def rejected_parameter(self, sent: Mapping[str, Any]) -> str | None:
         """Return the parameter that the provider does not take, if the call can be made without it; else None.
@@ -118,9 +133,16 @@ class ProviderFault:
         """
         return capabilities.rejected_parameter(self.status, self.message, self.parameter, sent)
 
+    @property
+    def may_be_about_form(self) -> bool:
+        """Whether the form of the reply may be what was refused, though nothing says so."""
+        return self.status in (400, 422) and not capabilities.is_about_something_else(self.message)
+
     def summary(self) -> str:
         """Return the error in one line, with the remedy where there is one."""
         advice = _SPENT_ADVICE if self.spent else _ADVICE.get(self.status or 0, "")
+        if self.is_too_long:
+            advice = _TOO_LONG_ADVICE
         line = " ".join(self.message.split())
         return f"{line[:500]}{f' ({advice})' if advice else ''}"
 
@@ -156,6 +178,20 @@ _ADVICE = {
     429: "rate limit or quota: lower --concurrency, or look at your plan",
 }
 _SPENT_ADVICE = "the quota is spent, and waiting does not help: look at your plan and billing"
+_TOO_LONG_ADVICE = (
+    "the texts and the debate so far do not fit into the model's context: take a model, or a setting of the server, "
+    "with a larger one, or shorter texts"
+)
+_TOO_LONG = re.compile(
+    r"context[ _-](?:length|window|size)|maximum context|max_model_len|maximum number of tokens|tokens exceed"
+    r"|(?:prompt|input) is too long|too many (?:input |total )?tokens|reduce the length|max_new_tokens`? must be <="
+    r"|exceeds? .{0,30}context",
+    re.IGNORECASE,
+)
+"""Finds the words of a refusal of a prompt that is too long."""
+_WITH_REPLY = re.compile(r"max_(?:completion_|output_|new_)?tokens|completion|output tokens", re.IGNORECASE)
+_GIVEN_UP = {408, 499, 504, 524}
+"""The statuses with which a gateway says that it has not waited for the reply."""
 # Codes as OpenAI (``insufficient_quota``), Anthropic (``overloaded_error``), Google (``RESOURCE_EXHAUSTED``) and AWS
 # (``ThrottlingException``) send.
 _SPENT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
@@ -263,6 +299,15 @@ def _lost(error: BaseException) -> bool:
         return True
     names = (base.__name__ for base in type(error).__mro__ if base.__module__ != "builtins")
     return any(map(_CONNECTION_NAME.search, names)) or not _READING.isdisjoint(_functions(error))
+
+
+def _was_not_sent(error: BaseException) -> bool:
+    """Tell whether there was no connection to send a request over."""
+    names = " ".join(base.__name__ for base in type(error).__mro__)
+    return isinstance(error, ConnectionRefusedError | socket.gaierror) or bool(_NO_CONNECTION.search(names))
+
+
+_NO_CONNECTION = re.compile(r"ConnectError|ConnectTimeout|ConnectorError|PoolTimeout|SSL|Certificate")
 
 
 def _is_no_http(error: BaseException) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from aiolimiter import AsyncLimiter
@@ -30,7 +31,7 @@ SHORTEST_TROUBLE = 1.0
 REFUSALS = 3
 """After so many refusals in a row no call goes out before the time that the provider named."""
 
-REQUESTS_BURST, TOKENS_BURST = 5.0, 60.0
+REQUESTS_BURST, TOKENS_BURST = 2.0, 60.0
 """Seconds whose share of the limit may be used at once; of tokens the whole minute, since one call may take as much."""
 
 
@@ -124,6 +125,7 @@ class RateLimiter:
         run_limit: bounds the calls in flight at all models of the run together.
         model: its name, for the log.
         waits: gets a note while all calls are held back.
+        book: books times for calls where several processes share the limits of a minute.
     """
 
     def __init__(
@@ -132,13 +134,14 @@ class RateLimiter:
         run_limit: asyncio.Semaphore,
         model: str = "",
         waits: Waits | None = None,
+        book: Book | None = None,
     ) -> None:
         self.concurrency = AdaptiveConcurrency(rate_limits.concurrency, model)
         self.in_flight = 0
         self._run_limit = run_limit
         self._queue: deque[asyncio.Future[None]] = deque()
-        self._requests = _limiter(rate_limits.requests_per_minute, REQUESTS_BURST)
-        self._tokens = _limiter(rate_limits.tokens_per_minute, TOKENS_BURST)
+        self._requests = _limiter(rate_limits.requests_per_minute, REQUESTS_BURST, "requests", book)
+        self._tokens = _limiter(rate_limits.tokens_per_minute, TOKENS_BURST, "tokens", book)
         self._waits = waits or Waits()
         self._retry_policy = rate_limits.retry_policy
         self._refusals = 0
@@ -259,10 +262,72 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _limiter(per_minute: float | None, burst: float) -> AsyncLimiter | None:
+Book = Callable[[str, float], Awaitable[float]]
+"""Books the next so many seconds of a rate, ``requests`` or ``tokens``; returns in how many seconds they begin."""
+
+
+class SharedLimiter:
+    """Lets calls go at the times that are booked for them at a rate which several processes share.
+
+    One request books for all calls that wait, and only for these; others gather meanwhile.
+
+    Args:
+        book: books so many seconds of the rate.
+        max_rate: requests or tokens that may go at once.
+        time_period: seconds for which that is the share of the limit.
+    """
+
+    def __init__(
+        self, book: Callable[[float], Awaitable[float]], max_rate: float, time_period: float
+    ) -> None:
+        self.max_rate, self._burst = max_rate, time_period
+        self._book = book
+        self._waiting: list[tuple[float, asyncio.Future[None]]] = []
+        self._booking: asyncio.Task[None] | None = None
+
+    async def acquire(self, amount: float = 1) -> None:
+        """Wait until a call may go that takes so much of the limit."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append((amount * self._burst / self.max_rate, turn))
+        if self._booking is None:
+            self._booking = asyncio.create_task(self._book_all())
+        await turn
+
+    async def _book_all(self) -> None:
+        await asyncio.sleep(0)
+        while waiting := [(seconds, turn) for seconds, turn in self._waiting if not turn.done()]:
+            self._waiting.clear()
+            try:
+                ends = await self._book(sum(seconds for seconds, _ in waiting)) - self._burst
+            except Exception as error:
+                self._fail([turn for _, turn in waiting], error)
+                continue
+            for seconds, turn in waiting:
+                ends += seconds
+                # As with a bucket that is full at first: a call goes when what it takes has flowed into it.
+                asyncio.get_running_loop().call_later(max(0.0, ends), _let_go, turn)
+        self._waiting.clear()
+        self._booking = None
+
+    def _fail(self, turns: Iterable[asyncio.Future[None]], error: Exception) -> None:
+        for turn in turns:
+            if not turn.done():
+                turn.set_exception(type(error)(*error.args))
+
+
+def _let_go(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
+
+
+def _limiter(
+    per_minute: float | None, burst: float, kind: str, book: Book | None
+) -> AsyncLimiter | SharedLimiter | None:
     """Make a limiter that lets the share of ``burst`` seconds out at once, and one request at least."""
     if per_minute is None:
         return None
     # aiolimiter refuses an amount above its capacity, which must therefore be one request at least.
     seconds = max(burst, 60 / per_minute)
+    if book is not None:
+        return SharedLimiter(partial(book, kind), per_minute * seconds / 60, seconds)
     return AsyncLimiter(per_minute * seconds / 60, seconds)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
@@ -95,6 +96,7 @@ def _words(metadata: Mapping[str, Any]) -> Iterator[str]:
         yield status
 
 
+@lru_cache(maxsize=256)
 def _how(word: str) -> How | None:
     """Return what a word means; of a word that is not known, what the known one inside of it means, if that is bad.
 
@@ -128,10 +130,13 @@ def _problem(how: How, word: str, *, reasoned: bool) -> str:
     if reasoned:
         return (
             "The model spent all its tokens on reasoning and did not come to its answer: "
-            "raise max_tokens, or lower the reasoning effort."
+            "raise max_tokens (a setting, or ?max_tokens= behind the model's name), or lower the reasoning effort."
         )
     if re.search(r"length|max|limit|incomplete", word, re.IGNORECASE):
-        return "The reply was cut off by the length limit: raise max_tokens, or have the model say less."
+        return (
+            "The reply was cut off by the length limit: raise max_tokens (a setting, or ?max_tokens= behind the "
+            "model's name), or have the model say less."
+        )
     return f"The provider ended the reply too early ({word})."
 
 

@@ -7,7 +7,8 @@ the model reasons. So the first form that its client has is asked for, and each 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -59,23 +60,63 @@ def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form) -> Runnable[A
     return chat if form == "text" else chat.with_structured_output(dict(schema), include_raw=True) | _raw
 
 
-_BOUNDS = {
+Bounds = Literal["all", "lists", "none"]
+"""Which bounds of a schema's fields are sent: all, lists of values (``enum``) alone, or lists of texts alone."""
+BOUNDS_KEPT: tuple[Bounds, ...] = get_args(Bounds)
+
+_RANGES = {
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "pattern", "minItems", "maxItems"),
 }
 
 
-def without_bounds(schema: Schema) -> dict[str, Any]:
-    """Return a schema without the bounds of its fields, which several providers refuse.
+def with_bounds(schema: Schema, bounds: Bounds) -> dict[str, Any]:
+    """Return a schema with no more bounds of its fields than these; several providers refuse some.
 
-    >>> without_bounds({"properties": {"score": {"type": "integer", "minimum": 1}}})
-    {'properties': {'score': {'type': 'integer'}}}
+    >>> field = {"type": "integer", "enum": [1, 2], "maximum": 2}
+    >>> [with_bounds({"properties": {"score": field}}, kept)["properties"]["score"] for kept in ("lists", "none")]
+    [{'type': 'integer', 'enum': [1, 2]}, {'type': 'integer'}]
     """
-    free = {
-        name: {key: value for key, value in about.items() if key not in _BOUNDS}
-        for name, about in schema["properties"].items()
+    dropped = {"all": set[str](), "lists": _RANGES, "none": {*_RANGES, "enum"}}[bounds]
+    return {
+        **schema,
+        "properties": {name: _without(about, dropped) for name, about in schema["properties"].items()},
     }
-    return {**schema, "properties": free}
+
+
+def _without(about: Schema, dropped: Collection[str]) -> dict[str, Any]:
+    kept = {
+        # A list of texts says what may be answered, and is taken everywhere.
+        key: value
+        for key, value in about.items()
+        if key not in dropped or (key == "enum" and about.get("type") == "string")
+    }
+    return {**kept, "items": _without(kept["items"], dropped)} if "items" in kept else kept
+
+
+def eased_bounds(schema: Schema, sent: Bounds) -> Bounds | None:
+    """Return the next bounds to send when these were refused; None where the schema has no others to leave out."""
+    refused = with_bounds(schema, sent)
+    later = BOUNDS_KEPT[BOUNDS_KEPT.index(sent) + 1 :]
+    return next((kept for kept in later if with_bounds(schema, kept) != refused), None)
+
+
+def bounds_of(chat: BaseChatModel) -> Bounds:
+    """Return the bounds that a provider is known to take; where nothing is known, all are tried."""
+    # Anthropic takes no ranges; OpenAI and Gemini take some of numbers, and no lengths of texts.
+    known = ("ChatAnthropic", "ChatBedrockConverse", "ChatGoogleGenerativeAI")
+    return "lists" if _is_of_openai(chat) or any(is_a(chat, name) for name in known) else "all"
+
+
+def _is_of_openai(chat: BaseChatModel) -> bool:
+    """Tell whether a model is one of OpenAI's own, at its service, at Azure or behind a gateway."""
+    if not is_a(chat, "ChatOpenAI"):
+        return is_a(chat, "AzureChatOpenAI")
+    name, address = str(getattr(chat, "model_name", "")), getattr(chat, "openai_api_base", None)
+    named = (
+        name.rpartition("/")[2].startswith(("gpt-", "chatgpt-", "o1", "o3", "o4")) and "gpt-oss" not in name
+    )
+    return named or "api.openai.com" in (address or os.environ.get("OPENAI_BASE_URL") or "api.openai.com")
 
 
 def adapted(
@@ -109,7 +150,9 @@ def described(schema: Schema) -> str:
 
 
 def _described(name: str, about: Mapping[str, Any]) -> str:
-    kind = " or ".join(map(json.dumps, about["enum"])) if "enum" in about else str(about.get("type", "any"))
+    kind = str(about.get("type", "any"))
+    if kind == "string" and "enum" in about:
+        kind = " or ".join(map(json.dumps, about["enum"]))
     return f'"{name}" ({"; ".join(filter(None, (kind, about.get("description"))))})'
 
 
@@ -133,6 +176,21 @@ def _schema_options(chat: BaseChatModel, schema: Schema) -> dict[str, Any] | Non
         "ChatGroq": {"response_format": wanted},
     }
     return next((options for name, options in by_client.items() if is_a(chat, name)), None)
+
+
+def choice_options(chat: BaseChatModel, numbers: Sequence[int]) -> dict[str, Any]:
+    """Return what holds a reply to one of some whole numbers and nothing else; empty where there is no such thing.
+
+    Servers of open models take any schema, of which the reply's first token and its probabilities stay the same.
+    """
+    schema = {"type": "integer", "enum": [*numbers]}
+    if is_a(chat, "ChatOllama"):
+        return {"format": schema}
+    # OpenAI and most other providers take schemas of objects alone.
+    if not is_a(chat, "ChatOpenAI") or _is_of_openai(chat):
+        return {}
+    wanted = {"type": "json_schema", "json_schema": {"name": "rating", "schema": schema, "strict": True}}
+    return _openai_format(chat, wanted) if speaks_chat_completions(chat) else {}
 
 
 def _json_options(chat: BaseChatModel) -> dict[str, Any] | None:
@@ -163,7 +221,9 @@ def _with_tool(chat: BaseChatModel, schema: Schema) -> Runnable[Any, BaseMessage
     if is_a(chat, "ChatBedrockConverse"):
         allowed = getattr(chat, "supports_tool_choice_values", None) or ()
         choice = next((way for way in ("any", "auto") if way in allowed), None)
-    return chat.bind_tools([dict(schema)], **({} if choice is None else {"tool_choice": choice}))
+    # Gemini's tools know lists of texts alone.
+    taken = with_bounds(schema, "none") if is_gemini(chat) else dict(schema)
+    return chat.bind_tools([taken], **({} if choice is None else {"tool_choice": choice}))
 
 
 def _is_before_schemas(chat: BaseChatModel) -> bool:

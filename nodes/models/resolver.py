@@ -7,7 +7,7 @@ import difflib
 import os
 import re
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -15,17 +15,19 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import ensure_config
+from pydantic import SecretStr
 
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
 from ..offline import OfflineJudge
 from ..plugins import Group, load_plugin, plugins
-from . import chat_classes, prices
+from . import chat_classes, local_model, prices
 from .chat_classes import class_parameters, further_parameters
-from .loaded_model import Connections, LoadedModel, identity_of_name, label_of
+from .loaded_model import Connections, LoadedModel, Serving
 from .loop_clients import close as close_connections
 from .loop_clients import stop_redirects
 from .model_chains import Chain, chats_in, check_chain, choices, resolved
+from .model_identity import identity_of_name, label_of
 from .provider_errors import shown_cause
 from .redirects import HOOKS
 
@@ -105,6 +107,9 @@ def check(spec: ModelSpec) -> None:
         prices.give(spec.name, spec.price_in, spec.price_out)
     if spec.name == "offline":
         _check_no_parameters(spec)
+    elif spec.name == "local":
+        local_model.check(spec)
+        further_parameters(local_model.further(spec), _openai_class())
     elif provider in _PROVIDERS and name:
         _check_key(spec, _PROVIDERS[provider].keys)
         if spec.more:
@@ -117,7 +122,7 @@ def check(spec: ModelSpec) -> None:
         close = difflib.get_close_matches(provider, provider_names(), 1, 0.7)
         meant = f"did you mean `{close[0]}:{name or '<name>'}`? A" if close else "a"
         raise UsageError(
-            f"unknown model {spec.name!r}; {meant} model is `offline`, or one of "
+            f"unknown model {spec.name!r}; {meant} model is `offline`, `local`, or one of "
             f"{', '.join(f'`{known}:<name>`' for known in provider_names())}"
         )
 
@@ -207,6 +212,8 @@ def _make(spec: ModelSpec) -> LoadedModel:
     identity = identity_of_name(spec)
     if spec.name == "offline":
         return LoadedModel("offline", OfflineJudge(), identity)
+    if spec.name == "local":
+        return _local(spec)
     provider, _, name = spec.name.partition(":")
     if provider in _PROVIDERS:
         chat, close = _PROVIDERS[provider].make(spec, name)
@@ -216,6 +223,21 @@ def _make(spec: ModelSpec) -> LoadedModel:
     chat = chat_classes.make_chat_model(spec)
     stop_redirects(chat)
     return LoadedModel(spec.name, chat, identity, Connections(partial(close_connections, chat)))
+
+
+def _local(spec: ModelSpec) -> LoadedModel:
+    """Start the server of this process, if that has not been done, and make a client of it."""
+    own, further = local_model.check(spec), local_model.further(spec)
+    server = local_model.server(own)
+    address = {"base_url": server.url, "api_key": SecretStr(server.key)}
+    chat, close = _openai(further, own.weights.stem, address)
+    return LoadedModel(
+        spec.name,
+        chat,
+        {**identity_of_name(further), "weights": own.weights_identity},
+        Connections(close),
+        serving=Serving(None if own.model_path else local_model.DISCLOSURE, own.slots),
+    )
 
 
 Made = tuple[BaseChatModel, Callable[[], Awaitable[None]]]
@@ -229,18 +251,20 @@ It asks once and waits as long as it takes: what is tried again, and how long a 
 _RESPONSES_ONLY = re.compile(r"o\d+-pro|o\d(-mini)?-deep-research|computer-use|gpt-[\d.]+-pro|.*codex")
 
 
-def _openai(spec: ModelSpec, name: str) -> Made:
+def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -> Made:
+    """Make a client of OpenAI's protocol; ``here`` is address and key of a server of this process."""
     from openai import DefaultAsyncHttpxClient
 
     from .openai_fast import FastChatOpenAI
 
-    given: dict[str, Any] = {"max_retries": 0, **class_parameters(spec, FastChatOpenAI)}
+    given: dict[str, Any] = {"max_retries": 0, **class_parameters(spec, FastChatOpenAI), **(here or {})}
     if _RESPONSES_ONLY.match(name):
         given.setdefault("use_responses_api", True)
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
-    http = DefaultAsyncHttpxClient(timeout=None, event_hooks=HOOKS)
+    # What is served by this process is reached by no proxy.
+    http = DefaultAsyncHttpxClient(timeout=None, event_hooks=HOOKS, trust_env=not here)
     chat = FastChatOpenAI(model=name, http_async_client=http, **given)
-    chat.prepare()
+    chat.prepare(proxied=not here)
     return chat, http.aclose
 
 

@@ -52,6 +52,7 @@ def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
         tokens=_tokens(message),
         filtered=ending.how == "filtered",
         problem=ending.problem,
+        reasoned=reasoned,
     )
 
 
@@ -83,12 +84,14 @@ def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
     # Under a service tier of OpenAI's, the name has the tier in front.
     held = next((number for name, number in details.items() if name.endswith("cache_read")), None)
     sent, cached, written = map(token_count, (said.get("input_tokens"), held, said.get("output_tokens")))
+    # Claude's clients tell apart how long a prompt is kept, and leave the plain count at zero then.
+    kept = sum(token_count(details.get(name)) or 0 for name in _WRITTEN_TO_CACHE)
     # No prompt is empty: clients make a zero of what the provider left out. The same goes for words that took no token.
     known = (
         bool(sent)
         and written is not None
         and (written > 0 or not message.text)
-        and (cached or 0) <= (sent or 0)
+        and (cached or 0) + kept <= (sent or 0)
     )
     # What is cached may be left out; what is said of it and cannot be makes the cost unknown.
     known = known and (cached is not None or held is None)
@@ -99,10 +102,12 @@ def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
         cached_input_tokens=tokens[1],
         output_tokens=tokens[2],
         reasoning_tokens=token_count((said.get("output_token_details") or {}).get("reasoning")) or 0,
-        cost_usd=prices.cost_usd(label, *tokens) if known or label == "offline" else None,
+        cost_usd=prices.cost_usd(label, *tokens, kept) if known or label in prices.FREE else None,
         seconds=seconds,
     )
 
+
+_WRITTEN_TO_CACHE = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 
 MOST_TOKENS = 10**9
 """More tokens than any request has; a larger number is a mistake of the provider's."""
@@ -114,6 +119,8 @@ def token_count(value: object) -> int | None:
     >>> token_count(12), token_count(12.0), token_count("12"), token_count(-1), token_count(1e30), token_count(None)
     (12, 12, 12, None, None, None)
     """
+    if type(value) is int and 0 <= value <= MOST_TOKENS:
+        return value
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:

@@ -27,6 +27,8 @@ class RetryPolicy:
         first_wait: the most seconds to wait before the second attempt; the bound doubles with each attempt.
         longest_wait: the most seconds to wait before any attempt, unless the provider names a time itself.
         max_wait: the most seconds that the waits of one call may add up to, whatever times the provider names.
+        timeouts: the most attempts at one call that may take too long. A model that generates without end does so
+            again, and each attempt may be billed.
     """
 
     attempts: int = 12
@@ -34,6 +36,7 @@ class RetryPolicy:
     first_wait: float = 0.5
     longest_wait: float = 60.0
     max_wait: float = 3600.0
+    timeouts: int = 3
 
     @property
     def longest_retry_after(self) -> float:
@@ -76,13 +79,18 @@ async def _again(
     error: ModelCallError, call: Call, send: Send, retry_policy: RetryPolicy, waits: Waits
 ) -> Reply:
     """Make the further attempts; apart from the first, since most calls do without tenacity's machinery."""
-    failed = iter([error])
+    failed, late = iter([error]), 0
 
     async def once_more() -> Reply:
         # Tenacity begins with the attempt that has failed already, so that it is counted and waited for.
-        if first := next(failed, None):
-            raise first
-        return await send(call)
+        nonlocal late
+        try:
+            if first := next(failed, None):
+                raise first
+            return await send(call)
+        except NoReplyInTimeError:
+            late += 1
+            raise
 
     async def pause(seconds: float) -> None:
         with waits.noted(call.model.label, "next attempt", seconds):
@@ -92,7 +100,9 @@ async def _again(
         sleep=pause,
         retry=retry_if_exception(lambda error: isinstance(error, ModelCallError) and error.retryable),
         stop=lambda state: (
-            state.attempt_number >= retry_policy.attempts or state.idle_for >= retry_policy.max_wait
+            state.attempt_number >= retry_policy.attempts
+            or state.idle_for >= retry_policy.max_wait
+            or late >= retry_policy.timeouts
         ),
         wait=_pause(retry_policy),
         before_sleep=lambda state: _log_retry(call, state),
@@ -115,6 +125,10 @@ def _pause(retry_policy: RetryPolicy) -> Callable[[RetryCallState], float]:
     return seconds
 
 
+class NoReplyInTimeError(TransientCallError):
+    """Raised where an attempt took longer than it may; its reply may come to be billed all the same."""
+
+
 def with_timeout(send: Send, seconds: float) -> Send:
     """Limit an attempt to so many seconds; when they are over it fails like a lost connection, which is retried."""
 
@@ -123,8 +137,11 @@ def with_timeout(send: Send, seconds: float) -> Send:
             async with asyncio.timeout(seconds):
                 return await send(call)
         except TimeoutError as error:
-            problem = f"{call.model.label}: no reply within {seconds:g} seconds"
-            raise TransientCallError(problem) from error
+            problem = (
+                f"{call.model.label}: no reply within {seconds:g} seconds (if the model is slow, raise --timeout; "
+                "if it does not come to an end, lower max_tokens; the provider may bill what it wrote)"
+            )
+            raise NoReplyInTimeError(problem, may_be_billed=True) from error
 
     return in_time
 
@@ -152,4 +169,5 @@ def _give_up(state: RetryCallState) -> Reply:
     error = _error(state)
     waited = f" and {state.idle_for:,.0f} s of waiting" if state.idle_for >= 1 else ""
     problem = f"{error} (given up after {state.attempt_number} attempts{waited})"
-    raise TransientCallError(problem, rate_limited=error.rate_limited) from error
+    billed = error.may_be_billed
+    raise TransientCallError(problem, rate_limited=error.rate_limited, may_be_billed=billed) from error

@@ -6,23 +6,28 @@ import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from langchain_core.callbacks import AsyncCallbackManager
+from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackManager
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_config
+from langchain_core.runnables.config import var_child_runnable_config
 
 from ...state.errors import ModelCallError, StoppedError, TransientCallError
 from ...state.redaction import redact
+from ...state.usage import NO_USAGE
 from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
-from .capabilities import BOUNDS, SHAPING, STRUCTURE
+from .capabilities import BOUNDS, CHOICES, LIMIT, REASONING, SHAPING, STRUCTURE
 from .loaded_model import LoadedModel
 from .model_chains import WRITER
+from .prompt_cache import with_marks
 from .provider_errors import ProviderFault, ResponseError, shown_cause
-from .reply_forms import Form, adapted, is_gemini, without_bounds
+from .reply_forms import Bounds, Form, adapted, eased_bounds, is_gemini
+from .request_handler import request_handler
 from .response_parsing import is_empty, replies
 from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 from .served_model import is_another, served_name
@@ -74,14 +79,28 @@ async def attempt(call: Call) -> Reply:
     """
     await call.model.hold()
     dropped: list[str] = []
+    before = NO_USAGE
     while True:
-        form = call.model.form
-        answered = await _reply_or_error(call, form)
+        choices = CHOICES in call.parameters and call.model.gives(CHOICES)
+        sent, limited = _Sent(call.model.form, call.model.bounds, choices), call.model.limits(call.parameters)
+        answered = await _reply_or_error(call, sent.form)
         if isinstance(answered, Exception):
-            dropped.append(_parameter_to_drop(call, answered, form, dropped))
-        else:
-            call.model.misformed = 0
-            return replace(answered, dropped=tuple(dropped)) if dropped else answered
+            if limited and ProviderFault.of(answered).counts_reply_into_context:
+                # The prompt and the longest reply together are too much; the next prompt may be shorter.
+                call = replace(call, parameters={k: v for k, v in call.parameters.items() if k != LIMIT})
+            else:
+                dropped.append(_parameter_to_drop(call, answered, sent, dropped))
+            continue
+        call.model.misformed = 0
+        if limited and answered.reasoned:
+            call.model.drop(REASONING)
+            dropped.append(REASONING)
+            if answered.cut_off:
+                before += answered.usage
+                continue
+        if dropped or before.calls:
+            answered = replace(answered, dropped=tuple(dropped), usage=before + answered.usage)
+        return answered
 
 
 def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
@@ -107,7 +126,15 @@ MISFORMED_IN_A_ROW = 3
 """So often in a row a provider may fail to bring a model's words into the form that was asked for; then it is eased."""
 
 
-def _parameter_to_drop(call: Call, error: Exception, form: Form, dropped: list[str]) -> str:
+class _Sent(NamedTuple):
+    """Hold how one request was made; calls side by side may change the model's ways in the meantime."""
+
+    form: Form
+    bounds: Bounds
+    choices: bool
+
+
+def _parameter_to_drop(call: Call, error: Exception, sent: _Sent, dropped: list[str]) -> str:
     """Name the parameter that the provider refused, without which the model is asked again.
 
     Raises:
@@ -118,27 +145,32 @@ def _parameter_to_drop(call: Call, error: Exception, form: Form, dropped: list[s
     if fault.misformed:
         model.misformed += 1
         parameter = STRUCTURE if model.misformed >= MISFORMED_IN_A_ROW else None
-    if parameter == BOUNDS and (BOUNDS in dropped or not _has_bounds(call)):
-        parameter = STRUCTURE
+    if parameter == BOUNDS:
+        # A schema is sent with these two forms alone.
+        schema = call.schema if sent.form in ("schema", "tool") else None
+        eased = None if schema is None else eased_bounds(schema, sent.bounds)
+        parameter = STRUCTURE if eased is None else f"{BOUNDS}:{eased}"
     if parameter == STRUCTURE:
-        parameter = model.next_form(form) if call.schema is not None and form != "text" else None
+        parameter = model.next_form(sent.form) if call.schema is not None and sent.form != "text" else None
+    # Servers refuse such a schema in words of many kinds; what else was wrong shows when the call is made without it.
+    if parameter is None and sent.choices and fault.may_be_about_form:
+        parameter = CHOICES
     problem = f"{_who(call)}{model.label}: {fault.summary()}"
     # A parameter that is refused again after it was left out would be asked without for ever.
     if parameter is None or parameter in dropped or not model.drop(parameter, call.parameters):
         if not fault.retryable:
             model.take_back(dropped)
         kind = TransientCallError if fault.retryable else ModelCallError
-        raise kind(problem, rate_limited=fault.rate_limited, retry_after=fault.retry_after) from shown_cause(
-            error, fault
-        )
+        raise kind(
+            problem,
+            rate_limited=fault.rate_limited,
+            retry_after=fault.retry_after,
+            may_be_billed=fault.may_be_billed,
+        ) from shown_cause(error, fault)
     if parameter in SHAPING:
         raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
     model.misformed = 0
     return parameter
-
-
-def _has_bounds(call: Call) -> bool:
-    return call.schema is not None and without_bounds(call.schema) != call.schema
 
 
 async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:
@@ -160,9 +192,14 @@ async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:
 def _answered_by(model: LoadedModel, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a response says about who answered, by field of the reply."""
     served, mark, asked = served_name(metadata), metadata.get("system_fingerprint"), model.asked_name
-    # Redacted and cut, since these are the provider's words.
-    found = {"served": redact(served)[:200]} if served and asked and is_another(asked, served) else {}
-    return {**found, "system_fingerprint": redact(mark)[:200]} if isinstance(mark, str) and mark else found
+    found = {"served": _shown(served)} if served and asked and is_another(asked, served) else {}
+    return {**found, "system_fingerprint": _shown(mark)} if isinstance(mark, str) and mark else found
+
+
+@lru_cache(maxsize=64)
+def _shown(words: str) -> str:
+    """Redact and cut the provider's words, which are the same in most of its replies."""
+    return redact(words)[:200]
 
 
 async def _messages(call: Call, form: Form) -> list[BaseMessage]:
@@ -172,15 +209,19 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
         call.schema if wants_json else None, call.parameters, is_first_of_its_kind(call)
     )
     messages = adapted(call.messages, call.schema, form, folded=model.folds_system)
-    config = ensure_config({"metadata": dict(call.metadata)})
+    # The requests of a batch are answered in any order, and the next wave comes when a cache has been given up.
+    if call.repeated and request_handler() is None and (marks := model.cache_marks):
+        prompt = next(message.text for message in call.messages if isinstance(message, HumanMessage))
+        messages = with_marks(messages, prompt, call.repeated, marks)
     # Bound parameters are passed as keywords below; a chain, as ``with_structured_output`` makes it, has none.
     chat, options = (
         (runnable.bound, runnable.kwargs) if isinstance(runnable, RunnableBinding) else (runnable, {})
     )
-    if not isinstance(chat, BaseChatModel):
-        return [await runnable.ainvoke(messages, config)]
     complete = getattr(chat, "complete", None)
-    if complete is None or _is_observed(chat, config):
+    if not isinstance(chat, BaseChatModel) or complete is None or _is_observed(chat):
+        config = ensure_config({"metadata": dict(call.metadata)})
+        if not isinstance(chat, BaseChatModel):
+            return [await runnable.ainvoke(messages, config)]
         return await _generated(chat, messages, options, config)
     # Nobody observes the call, so it skips LangChain's callbacks, which take more CPU than the call itself.
     answered: list[BaseMessage] = await complete(messages, **options)
@@ -203,15 +244,18 @@ async def _generated(
     return found
 
 
-def _is_observed(chat: BaseChatModel, config: RunnableConfig) -> bool:
+def _is_observed(chat: BaseChatModel) -> bool:
     """Tell whether LangChain has something to do around this call: a tracer, callback, stream, cache or limiter."""
     if chat.cache or chat.rate_limiter or getattr(chat, "streaming", False):
         return True
     # Only ``cache=None`` leaves the choice to LangChain's global cache; False means none.
     if chat.cache is None and get_llm_cache() is not None:
         return True
-    listening = AsyncCallbackManager.configure(config.get("callbacks"), chat.callbacks, chat.verbose)
-    return bool(listening.handlers)
+    of_run = (var_child_runnable_config.get() or {}).get("callbacks")
+    if isinstance(of_run, BaseCallbackManager) and not (chat.callbacks or chat.verbose):
+        # A graph has asked for tracers when its run began, and hands on all that it found.
+        return bool(of_run.handlers)
+    return bool(AsyncCallbackManager.configure(of_run, chat.callbacks, chat.verbose).handlers)
 
 
 def _who(call: Call) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -59,6 +59,15 @@ class Waits:
     def remove(self, wait: Wait) -> None:
         """Forget a wait that is over."""
         self._waits.discard(wait)
+
+    def current(self) -> tuple[Wait, ...]:
+        """Return all waits that are on."""
+        return tuple(self._waits)
+
+    def replace(self, before: Iterable[Wait], now: Iterable[Wait]) -> None:
+        """Put the waits of another process, as it has told of them, in the place of those that it told of before."""
+        self._waits.difference_update(before)
+        self._waits.update(now)
 
     @contextmanager
     def noted(self, subject: str, why: str, seconds: float | None) -> Iterator[None]:

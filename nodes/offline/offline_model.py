@@ -111,7 +111,7 @@ def _reply(
 ) -> ChatResult:
     prompt = "\n".join(str(message.text) for message in messages)
     said, form = respond(metadata, fenced_sections(prompt))
-    content = as_text(said, form) if properties is None else as_json(said, properties)
+    content = as_text(said, form) if properties is None else as_json(said, properties, metadata.get("high"))
     message = AIMessage(
         content=content,
         response_metadata={"model_name": "offline", "finish_reason": "stop"},

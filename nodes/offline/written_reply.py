@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
 
@@ -63,13 +63,14 @@ _FIELDS: dict[str, Callable[[Response], Any]] = {
 }
 
 
-def as_json(said: Response, properties: Iterable[str] | Mapping[str, Any]) -> str:
+def as_json(said: Response, properties: Iterable[str] | Mapping[str, Any], high: float | None = None) -> str:
     """Write a reply as the JSON object that a schema asks for.
 
     Args:
         said: what the role says.
         properties: names of the object's properties, or name to schema: one whose name means nothing to the offline
             judge is filled in by its type.
+        high: the highest score; numbers whose maxima add up to it are parts of the score.
 
     >>> as_json(Response("Well put.", values=(4.0,)), ["reasoning", "score"])
     '{"reasoning": "Well put.", "score": 4.0}'
@@ -80,7 +81,22 @@ def as_json(said: Response, properties: Iterable[str] | Mapping[str, Any]) -> st
         ValueError: the schema asks for a property of which neither name nor type says what it is to be.
     """
     schemas = properties if isinstance(properties, Mapping) else {name: {} for name in properties}
-    return json.dumps(_object(said, schemas), ensure_ascii=False)
+    return json.dumps(_object(replace(said, values=_parts(said, schemas, high)), schemas), ensure_ascii=False)
+
+
+def _parts(said: Response, schemas: Mapping[str, Any], high: float | None) -> tuple[float, ...]:
+    """Return the values, each divided into whole parts where the schema asks for parts of each."""
+    most = [schema["maximum"] for schema in schemas.values() if "maximum" in schema]
+    if (
+        not said.values
+        or high is None
+        or sum(most) != high * len(said.values)
+        or len(most) == len(said.values)
+    ):
+        return said.values
+    each = len(most) // len(said.values)
+    # Of 63 in six parts, the first three are 11 and the others 10.
+    return tuple((value + each - 1 - part) // each for part in range(each) for value in said.values)
 
 
 def _object(said: Response, schemas: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from .json_fields import Field, closing_fields, fields, spelled
 from .lexicon import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, marked, qualifier_of
-from .numbers import NUMBER, ScaleRemover, Statement, ends_phrase, value_at, value_of, written
+from .numbers import NUMBER, ScaleRemover, Statement, ends_phrase, value_at, value_of
 from .own_words import own_words, plain, unmarked
-from .reply_errors import bounded, contradictory, off_scale, other_scale, repeated, unreadable
+from .reply_errors import bounded, repeated, unreadable, value_on_scale
 from .reprints import RepeatedError, own_findings
 from .shown import NOTHING, Shown
 
@@ -142,19 +142,10 @@ def read_pair(
     found = _from_fields(entries) if entries is not None else _from_words(text, words, low, high, shown)
     if found is None:
         raise unreadable(text, words, "pair of scores", cut_off=cut_off)
-    return _checked(text, found.first, low, high), _checked(text, found.second, low, high)
-
-
-def _checked(reply: str, score: Statement, low: float, high: float) -> float:
-    value = score.values[-1]
-    for other in score.values:
-        if other != value:
-            raise contradictory(reply, written(other), written(value), "score of one text")
-    if score.out_of is not None and score.out_of != high:
-        raise other_scale(reply, value, score.out_of, high)
-    if not low <= value <= high:
-        raise off_scale(reply, value, low, high)
-    return value
+    first, second = (
+        value_on_scale(text, one, low, high, "score of one text") for one in (found.first, found.second)
+    )
+    return first, second
 
 
 def _from_fields(entries: list[Field]) -> _Pair | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...state.errors import ReplyError
-from .numbers import written
+from .numbers import Statement, written
 
 _REFUSAL = re.compile(
     r"\b(?:i(?:'m| am) (?:(?:very|so|really|truly) )?(?:sorry|afraid|unable|not able)"
@@ -56,6 +56,23 @@ def other_scale(reply: str, value: float, out_of: float, high: float) -> ReplyEr
 def contradictory(reply: str, first: str, second: str, what: str) -> ReplyError:
     """Return the error of a reply whose final statement holds two different values."""
     return ReplyError(f"The reply states both {first} and {second} as its {what}.", reply, "contradictory")
+
+
+def value_on_scale(reply: str, found: Statement, low: float, high: float, what: str) -> float:
+    """Return the value of a statement.
+
+    Raises:
+        ReplyError: it gives two, or one of another scale, or off the scale.
+    """
+    value = found.values[-1]
+    for other in found.values:
+        if other != value:
+            raise contradictory(reply, written(other), written(value), what)
+    if found.out_of is not None and found.out_of != high:
+        raise other_scale(reply, value, found.out_of, high)
+    if not low <= value <= high:
+        raise off_scale(reply, value, low, high)
+    return value
 
 
 def unreadable(reply: str, words: str, what: str, *, cut_off: bool = False) -> ReplyError:

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from .json_fields import Field, closing_fields, fields, spelled
-from .numbers import ScaleRemover, Statement, Strength, value_of, written
+from .numbers import ScaleRemover, Statement, Strength, value_of
 from .own_words import own_words, plain, unmarked
-from .reply_errors import bounded, contradictory, off_scale, other_scale, repeated, unreadable
+from .reply_errors import bounded, contradictory, repeated, unreadable, value_on_scale
 from .reprints import RepeatedError, own_findings
 from .score_statements import counting, merged, stated
 from .shown import NOTHING, Shown
@@ -82,7 +82,7 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
         found = _from_words(text, words, low, high, aspect, shown)
     if found is None:
         raise unreadable(text, words, "score", cut_off=cut_off)
-    return _checked(text, found, low, high)
+    return value_on_scale(text, found, low, high, "score")
 
 
 def _from_words(
@@ -101,18 +101,6 @@ def _from_words(
         return merged(own_findings(prepare(words), shown, find, prepare))
     except RepeatedError as error:
         raise repeated(reply, "score") from error
-
-
-def _checked(reply: str, found: Statement, low: float, high: float) -> float:
-    value = found.values[-1]
-    for other in found.values:
-        if other != value:
-            raise contradictory(reply, written(other), written(value), "score")
-    if found.out_of is not None and found.out_of != high:
-        raise other_scale(reply, value, found.out_of, high)
-    if not low <= value <= high:
-        raise off_scale(reply, value, low, high)
-    return value
 
 
 def _from_fields(entries: Iterable[Field], low: float, high: float, aspect: str | None) -> Statement | None:

@@ -227,10 +227,7 @@ _BETTER = re.compile(
 )
 _COMPARATIVES = one_of("more better superior greater higher clearer stronger richer deeper best")
 # A text that is more of something: ``② gives a clearer account``.
-_MORE = re.compile(
-    rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{_COMPARATIVES}\b",
-    re.IGNORECASE,
-)
+_MORE = re.compile(rf"(?P<vote>[①②])(?P<between>[^.①②\n]{{0,60}}?)\b{_COMPARATIVES}\b", re.IGNORECASE)
 _ALIKE = one_of("tied equal equally_matched") + r"|equally (?:as )?(?!clear that)\w{3,16}"
 # Sentences that prefer neither: ``It is a tie``, ``Both are equally good``, ``Neither is better``.
 _TIES = re.compile(

@@ -1,6 +1,15 @@
 """Define the settings of each protocol, one class for each; Python, the command line and Studio's form all use it."""
 
-from .base_settings import Layout, ModelName, ModelSpec, Settings, SettingsT, make_settings, resolve_settings
+from .base_settings import (
+    REPLY_LIMITS,
+    Layout,
+    ModelName,
+    ModelSpec,
+    Settings,
+    SettingsT,
+    make_settings,
+    resolve_settings,
+)
 from .courtroom_settings import BACKGROUNDS, BaselineSettings, MoreSettings, SamreSettings
 from .debate_settings import DebateSettings, Fallback, MultiagentSettings, Persona
 from .referee_settings import (
@@ -12,10 +21,18 @@ from .referee_settings import (
     SingleSettings,
 )
 from .sampling_settings import FairEvalSettings, GEvalSettings
-from .wrapper_settings import CalibratedSettings, CascadeSettings, Reason, RepeatedSettings, WrapperSettings
+from .wrapper_settings import (
+    CalibratedSettings,
+    CascadeSettings,
+    Reason,
+    RepeatedSettings,
+    ReviewSettings,
+    WrapperSettings,
+)
 
 __all__ = [
     "BACKGROUNDS",
+    "REPLY_LIMITS",
     "BaselineSettings",
     "CalibratedSettings",
     "CascadeSettings",
@@ -35,6 +52,7 @@ __all__ = [
     "Reason",
     "RefereeSettings",
     "RepeatedSettings",
+    "ReviewSettings",
     "Role",
     "SamreSettings",
     "Settings",

@@ -36,7 +36,9 @@ class ModelSpec(Checked):
     temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature.")
     top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling mass.")
     seed: int | None = Field(default=None, description="Seed, where the provider takes one.")
-    max_tokens: int | None = Field(default=None, ge=1, description="Most tokens a reply may have.")
+    max_tokens: int | None = Field(
+        default=None, ge=0, description="Most tokens a reply may have; 0: as many as the provider lets it."
+    )
     base_url: str | None = Field(default=None, description="Another address that speaks the same protocol.")
     key_env: str | None = Field(
         default=None, description="The environment variable with the key, where it is not the provider's own."
@@ -113,6 +115,9 @@ ModelName = Annotated[ModelSpec, BeforeValidator(ModelSpec.parse, json_schema_in
 Layout = Literal["shared_prefix", "papers"]
 """Where a prompt says who the agent is."""
 
+REPLY_LIMITS: Mapping[str, int] = {"*": 2048, "vote": 1024, "steps": 1024}
+"""The tokens that a reply may have where nobody says, by its form: over five times what the prompts ask for."""
+
 
 class Settings(Checked):
     """Settings that every protocol has; a protocol's own class adds to them.
@@ -148,7 +153,12 @@ class Settings(Checked):
         le=2,
         description="Sampling temperature; empty: the protocol's own, 0 unless it samples.",
     )
-    max_tokens: int | None = Field(default=None, ge=1, description="Most tokens a reply may have.")
+    max_tokens: int | None = Field(
+        default=None,
+        ge=0,
+        description=f"Most tokens a reply may have; empty: {REPLY_LIMITS['*']:,}, of a vote or a plan "
+        f"{REPLY_LIMITS['vote']:,}, and no limit for models that reason; 0: no limit but the provider's.",
+    )
     repair: int = Field(
         default=1, ge=0, description="How often a reply that cannot be read is asked for again."
     )

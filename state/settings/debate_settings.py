@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from ..checked import shortened
+from ..schema import FilledText
 from .base_settings import Settings, explicitly_set
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]
+PERSONAS: tuple[str, ...] = get_args(Persona)
+LONGEST_PERSONA = 500
+"""In characters; a longer one is a prompt, and belongs into a template."""
 Fallback = Literal["last", "tie_breaker", "human"]
 
 
@@ -23,10 +29,11 @@ class DebateSettings(Settings):
     """
 
     n: int = Field(default=4, ge=1, description="At most so many rounds of criticism.")
-    persona: Persona = Field(
+    persona: Persona | Annotated[FilledText, Field(max_length=LONGEST_PERSONA)] = Field(
         default="strict",
         description="How critical the Critic is: a devil's advocate that is strict, moderate or weak, "
-        "a plain (neutral) reviewer, or a sophisticated devil's advocate.",
+        "a plain (neutral) reviewer, or a sophisticated devil's advocate; or who else it is, in one line.",
+        examples=["You are a nurse who looks for harm."],
     )
     tie_breaker: bool = Field(default=False, description="Short for `on_unresolved=tie_breaker`.")
     on_unresolved: Fallback = Field(
@@ -43,6 +50,23 @@ class DebateSettings(Settings):
         description="`declared`: NO ISSUE ends the debate where the Critic declares it; "
         "`substring`: wherever the words occur (the paper's literal test).",
     )
+
+    @field_validator("persona", mode="before")
+    @classmethod
+    def _known_or_described(cls, persona: Any) -> Any:
+        """Take a name, or a description: several words in one line, so that no misspelt name becomes a persona."""
+        if not isinstance(persona, str) or persona in PERSONAS:
+            return persona
+        persona = persona.strip()
+        if " " in persona and persona.isprintable() and len(persona) <= LONGEST_PERSONA:
+            return persona
+        close = difflib.get_close_matches(persona.lower(), PERSONAS, 1)
+        known = ", ".join(map(repr, PERSONAS))
+        raise ValueError(
+            f"must be {known}, or several words in one line of at most {LONGEST_PERSONA} characters, such as "
+            f"'You are a nurse who looks for harm.', got {shortened(persona)}"
+            + (f"; did you mean {close[0]}?" if close else "")
+        )
 
     @model_validator(mode="after")
     def _one_fallback(self) -> Self:
@@ -73,7 +97,9 @@ class DebateSettings(Settings):
 class MultiagentSettings(DebateSettings):
     """Settings of DEBATE with a Critic that is no devil's advocate (section 3, "MultiAgent")."""
 
-    persona: Persona = Field(default="plain", description=DebateSettings.model_fields["persona"].description)
+    persona: Persona | Annotated[FilledText, Field(max_length=LONGEST_PERSONA)] = Field(
+        default="plain", description=DebateSettings.model_fields["persona"].description
+    )
 
 
 def _contradict(given: Mapping[str, Any]) -> bool:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from ..review_rules import IN_DOUBT, Rule
 from .base_settings import Settings, explicitly_set
 
 Reason = Literal["unresolved", "inconsistent", "gap"]
@@ -31,6 +32,12 @@ def _listed(value: Any) -> Any:
 
 Given = Annotated[dict[str, Any], BeforeValidator(_from_text, json_schema_input_type=dict[str, Any])]
 Reasons = Annotated[tuple[Reason, ...], BeforeValidator(_listed, json_schema_input_type=list[Reason])]
+
+
+ReviewRules = Annotated[
+    tuple[Annotated[str, AfterValidator(lambda text: str(Rule.parse(text)))], ...],
+    BeforeValidator(_listed, json_schema_input_type=list[str]),
+]
 
 
 class WrapperSettings(Settings):
@@ -131,3 +138,24 @@ class CascadeSettings(WrapperSettings):
     gap: float = Field(
         default=1.0, ge=0, description="Two answers whose scores differ by less are too close to each other."
     )
+
+
+class ReviewSettings(CalibratedSettings):
+    """Settings of one protocol whose verdicts a person reviews where a rule holds.
+
+    >>> ReviewSettings(when="gap<2,split").when
+    ('gap<2', 'split')
+    """
+
+    when: ReviewRules = Field(
+        default=IN_DOUBT,
+        min_length=1,
+        description="The rules by which a person is asked: `unresolved`, `orders_differ`, `split` (a jury), `gap<x`, "
+        "`wide>x` (repeated runs), `always`.",
+        examples=[["unresolved", "gap<2"]],
+    )
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules, read."""
+        return tuple(map(Rule.parse, self.when))

@@ -44,10 +44,7 @@ def topical_chat_of_unieval(files: Sequence[RowFile]) -> Iterator[Row]:
 
 
 def _response(
-    system: str | None,
-    texts: tuple[str, str, str | None],
-    human: Mapping[str, float],
-    truth: Sequence[str],
+    system: str | None, texts: tuple[str, str, str | None], human: Mapping[str, float], truth: Sequence[str]
 ) -> dict[str, Any]:
     """Make an item's fields; what people really said next is the other responses' reference, and has none itself."""
     source, response, fact = texts

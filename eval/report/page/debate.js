@@ -40,15 +40,17 @@ function facts(row, debate) {
   const fact = (name, value, large = false) =>
     value === null || value === undefined ? null : make("div", {}, make("dt", {}, name), make("dd", { class: large ? "large" : null }, value));
   const path = (debate.score_by_round ?? []).map(valueOf).join(" → ");
+  // A judge that works alone debates with nobody: it has no rounds, and nothing stopped it.
+  const alone = reasonOf(row) === "complete" && rows.rounds[row] <= 1;
   return make(
     "dl",
     { class: "facts" },
     fact("Verdict", failed(row) ? "none" : inFull(verdictOf(row)), true),
     fact("Label", labelOf(row) === null ? null : inFull(labelOf(row), rows.winner[row] !== null), true),
     rows.gap[row] === null ? null : fact(rows.winner[row] === null ? "Absolute error" : "Compared with the label", error(row), true),
-    fact("Score by round", path || null),
-    fact("Stop reason", reasonOf(row)?.replaceAll("_", " ")),
-    fact("Rounds", rows.rounds[row]),
+    fact("Score by round", alone ? null : path || null),
+    fact("Stop reason", alone ? null : reasonOf(row)?.replaceAll("_", " ")),
+    fact("Rounds", alone ? null : rows.rounds[row]),
     fact("Calls", count(rows.calls[row])),
     fact("Tokens", count(rows.tokens[row])),
     fact("Cost", dollars(rows.cost[row])),

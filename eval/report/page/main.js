@@ -88,7 +88,7 @@ function chosen() {
 function refresh(note = "") {
   list.show(chosen());
   const of = list.found.length === total ? "" : ` of ${count(total)}`;
-  at("count").textContent = `${count(list.found.length)}${of} ${total === 1 ? "debate" : "debates"}${note}`;
+  at("count").textContent = `${count(list.found.length)}${of} ${total === 1 ? "verdict" : "verdicts"}${note}`;
 }
 
 // ---- search: one block at a time, so that the page stays responsive and shows first results early
@@ -196,7 +196,7 @@ async function route({ focus = false } = {}) {
   if (!found) return close();
   if (found.row < 0) {
     state.opened = -1;
-    at("open").replaceChildren(make("p", { class: "empty" }, `No debate on the item ${inLine(found.item)} is on this page.`));
+    at("open").replaceChildren(make("p", { class: "empty" }, `No verdict on the item ${inLine(found.item)} is on this page.`));
     return reader.parentElement.classList.add("reading");
   }
   await openRow(found.row, found.beside);
@@ -212,7 +212,7 @@ async function openRow(row, beside) {
   try {
     shown = await sheets([row, beside].filter((place) => place >= 0), state.sought);
   } catch (error) {
-    shown = [make("p", { class: "error" }, `This debate cannot be unpacked: ${error.message}`)];
+    shown = [make("p", { class: "error" }, `This transcript cannot be unpacked: ${error.message}`)];
   }
   if (state.opened !== row || state.beside !== beside) return;
   reader.parentElement.classList.add("reading");
@@ -225,7 +225,7 @@ function close() {
   Object.assign(state, { opened: -1, beside: -1 });
   reader.parentElement.classList.remove("reading");
   list.mark(-1, false);
-  at("open").replaceChildren(make("p", { class: "empty" }, total ? "Select a debate to read it." : "There are no debates."));
+  at("open").replaceChildren(make("p", { class: "empty" }, total ? "Select a verdict to read its transcript." : "There are no verdicts."));
 }
 
 function bar(row, beside) {
@@ -234,7 +234,7 @@ function bar(row, beside) {
     made.addEventListener("click", act);
     return made;
   };
-  const made = make("div", { class: "bar" }, button("← All debates", leave, { class: "back" }), button("Previous", () => step(-1)), button("Next", () => step(1)));
+  const made = make("div", { class: "bar" }, button("← All verdicts", leave, { class: "back" }), button("Previous", () => step(-1)), button("Next", () => step(1)));
   const rest = others(row);
   if (rest.length) {
     const select = make("select", { id: "beside" }, make("option", { value: "" }, "nothing"), ...rest.map((place) => make("option", { value: place }, inLine(title(place)))));

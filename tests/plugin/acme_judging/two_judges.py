@@ -129,9 +129,7 @@ def _form(task: ScoreTask | CompareTask) -> OutputSchema:
 
 
 def build(
-    settings: TwoJudgesSettings | Mapping[str, Any] | None = None,
-    models: Models | None = None,
-    **fields: Any,
+    settings: TwoJudgesSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
 ) -> ProtocolGraph[TwoJudgesSettings]:
     """The graph, to be compiled."""
     graph = ProtocolGraph(protocol, TwoJudgesSettings, settings, models, fields)

@@ -1,0 +1,94 @@
+"""Fill the site's pages from the registry while it is built: drawings, settings and numbers of calls.
+
+A page says where with a comment: ``<!-- drawing: debate -->``, ``<!-- facts: debate -->``. Links that lead out of
+``docs/`` become plain words, since what they lead to is not on the site.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jurygraph.eval.cli.graph_drawing import drawing
+from jurygraph.graphs.protocol_record import Protocol
+from jurygraph.graphs.registry import find_protocol
+from jurygraph.state.call_counts import total
+from jurygraph.state.settings import Settings
+from mkdocs.structure.files import File
+
+MARK = re.compile(r"<!-- (drawing|facts): (\w+) -->")
+SVG = "pictures/graphs/{}.svg"
+
+
+def on_config(config: Any) -> Any:
+    """List the pages that the menu does not name under a heading of their own, so that none is left out."""
+    named = re.findall(r"[\w-]+\.md", str(config.nav))
+    others = [page.name for page in sorted(Path(config.docs_dir).glob("*.md")) if page.name not in named]
+    config.nav = [*config.nav, *([{"More": others}] if others else [])]
+    return config
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the drawing of every protocol that a page shows."""
+    marks = [MARK.findall(file.content_string) for file in files.documentation_pages()]
+    for name in sorted({name for found in marks for what, name in found if what == "drawing"}):
+        files.append(File.generated(config, SVG.format(name), content=drawn(name)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_others: Any) -> str:
+    """Put a drawing or the facts of a protocol in the place of each mark."""
+    up = "../" * page.file.src_uri.count("/")
+
+    def filled(mark: re.Match[str]) -> str:
+        what, name = mark.groups()
+        if what == "facts":
+            return facts(find_protocol(name).protocol)
+        return f"![The graph of {name}]({up}{SVG.format(name)})"
+
+    return MARK.sub(filled, outside(up).sub(r"\1", markdown))
+
+
+def outside(up: str) -> re.Pattern[str]:
+    """Match links that lead out of ``docs/`` from a page so many folders deep."""
+    return re.compile(rf"(?<!!)\[([^\]]+)\]\({re.escape(up)}\.\./[^)]*\)")
+
+
+@cache
+def drawn(name: str) -> str:
+    """Return the drawing of a protocol's graph as SVG."""
+    return drawing(name)
+
+
+def facts(about: Protocol[Any]) -> str:
+    """Return a protocol's calls and settings as Markdown tables."""
+    return "\n".join(["## Calls by default", "", *calls(about), "", "## Settings", "", *settings(about)])
+
+
+def calls(about: Protocol[Any]) -> list[str]:
+    """Return a table of calls by role for each kind of task: of a model that returns one reply to a request."""
+    rows = ["| task | model calls a verdict | by role |", "|---|---|---|"]
+    for kind in about.kinds:
+        by_role = about.calls(find_protocol(about.name).build().bound_judge.bound, kind, lambda *_: False)
+        spelled = [f"{role} {span(of)}" for role, of in by_role.items() if of.most]
+        rows.append(f"| {kind} | {span(total(by_role.values()))} | {', '.join(spelled)} |")
+    return rows
+
+
+def span(calls: Any) -> str:
+    """Write a range: ``2 to 9``, or ``3``."""
+    return f"{calls.least}" if calls.least == calls.most else f"{calls.least} to {calls.most}"
+
+
+def settings(about: Protocol[Any]) -> list[str]:
+    """Return a table of a protocol's settings, those of its own first."""
+    rows = ["| setting | default | |", "|---|---|---|"]
+    for name in about.settings.names():
+        field = about.settings.model_fields[name]
+        default = field.get_default(call_default_factory=True)
+        shown = f"`{default}`" if default not in (None, {}, ()) else ""
+        own = name if name in Settings.model_fields else f"**{name}**"
+        rows.append(f"| {own} | {shown} | {(field.description or '').replace('|', chr(92) + '|')} |")
+    return rows

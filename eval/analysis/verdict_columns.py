@@ -1,0 +1,372 @@
+"""Hold verdicts in columns of numbers, some 200 bytes each, so that millions of them fit into memory.
+
+``VerdictColumns`` takes results in one at a time, while they are read; ``Verdicts`` is what it gives in the end.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from math import isnan, nan
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...state.usage import Usage
+from ...state.verdict import Winner
+from ..run.evaluation import UsageTotals
+from ..run.results import Result
+from ..statistics.alignment import Floats, Units, number_groups
+from ..statistics.tie_policy import CODES, TiePolicy
+from .result_rows import Judged, Value, agent_scores
+
+Booleans = NDArray[np.bool_]
+WINNERS: tuple[Winner, ...] = ("1", "2", "tie")
+"""The winners by their codes."""
+_CHUNK = 4096
+
+
+class Numbers:
+    """Numbers names in the order in which they first appear."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._names: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def of(self, name: Hashable) -> int:
+        """Return the number of a name, a new one if the name is new; -1 for ``None``."""
+        if name is None:
+            return -1
+        number = self._numbers.setdefault(name, len(self._names))
+        if number == len(self._names):
+            self._names.append(name)
+        return number
+
+    def names(self) -> list[Any]:
+        """Return all names, in the order of their numbers."""
+        return self._names
+
+
+class StudyNames:
+    """Numbers all names that verdicts of a study refer to; each is held once, whatever judges it comes up with.
+
+    Attributes:
+        items: (digest of the dataset, id): datasets may have items of the same id.
+        groups, agents: by name.
+        systems, annotations: whole tuples, of which there are few different ones.
+    """
+
+    def __init__(self) -> None:
+        self.items, self.groups, self.agents = Numbers(), Numbers(), Numbers()
+        self.systems, self.annotations = Numbers(), Numbers()
+        self._ranks: Units = np.zeros(0, dtype=np.intp)
+
+    def unit(self, digest: str, result: Result) -> int:
+        """Return what a result is drawn with, as a number: its group, or the item (below zero) where it has none."""
+        group = self.groups.of(result.group)
+        return group if group >= 0 else ~self.items.of((digest, result.item))
+
+    def item_ranks(self) -> Units:
+        """Return the place of each item in the alphabetical order of the ids."""
+        names = self.items.names()
+        if len(self._ranks) < len(names):
+            self._ranks = np.empty(len(names), dtype=np.intp)
+            self._ranks[sorted(range(len(names)), key=lambda number: names[number][1])] = np.arange(
+                len(names)
+            )
+        return self._ranks
+
+
+class VerdictColumns:
+    """Takes in results of one judge on one target.
+
+    Args:
+        names: of the study.
+        digest: of the dataset.
+    """
+
+    def __init__(self, names: StudyNames, digest: str) -> None:
+        self._names, self._digest = names, digest
+        self._winners = False
+        self._item, self._repeat, self._group = array("i"), array("i"), array("i")
+        self._systems, self._annotations = array("i"), array("i")
+        self._judged, self._human, self._scores = array("d"), array("d"), array("d")
+        self._lengths, self._usage = array("d"), array("d")
+        self._path, self._path_count = array("d"), array("i")
+        self._agents, self._agent_count = array("d"), array("i")
+
+    def __len__(self) -> int:
+        return len(self._item)
+
+    def add(self, result: Result, judged: Judged | None) -> None:
+        """Take in one result; ``judged`` is its verdict, ``None`` where it has none."""
+        names, human = self._names, result.human
+        self._winners = self._winners or isinstance(judged, str) or isinstance(human, str)
+        self._item.append(names.items.of((self._digest, result.item)))
+        self._repeat.append(result.repeat)
+        self._group.append(names.groups.of(result.group))
+        self._systems.append(names.systems.of(result.systems))
+        self._annotations.append(names.annotations.of(result.annotations))
+        self._judged.append(_code(judged))
+        self._human.append(_code(human))
+        self._scores.extend(result.scores or (nan, nan))
+        self._lengths.extend((*result.lengths, nan)[:2] if len(result.lengths) in (1, 2) else (nan, nan))
+        self._usage.extend(_usage_numbers(result))
+        path = result.score_by_round if judged is not None else ()
+        for value in path:
+            self._path.extend(_two(value))
+        self._path_count.append(len(path))
+        self._agent_count.append(self._add_agents(result) if judged is not None else 0)
+
+    def _add_agents(self, result: Result) -> int:
+        agents = list(agent_scores(result))
+        for each in agents:
+            value = (_code(each.value), np.inf) if isinstance(each.value, str) else _two(each.value)
+            self._agents.extend((self._names.agents.of(each.agent), *value, *_usage_numbers(each.usage)))
+        return len(agents)
+
+    def verdicts(self) -> Verdicts:
+        """Return all results by item and repeat, so that no figure depends on which judgement finished first."""
+        path_count, agent_count = np.asarray(self._path_count), np.asarray(self._agent_count)
+        found = Verdicts(
+            names=self._names,
+            winners=self._winners,
+            item=np.asarray(self._item),
+            repeat=np.asarray(self._repeat),
+            group=np.asarray(self._group),
+            systems=np.asarray(self._systems),
+            annotations=np.asarray(self._annotations),
+            judged=np.asarray(self._judged),
+            human=np.asarray(self._human),
+            scores=np.asarray(self._scores).reshape(-1, 2),
+            lengths=np.asarray(self._lengths).reshape(-1, 2),
+            usage=np.asarray(self._usage).reshape(-1, _USAGE),
+            path_start=np.cumsum(path_count, dtype=np.int64) - path_count,
+            path_count=path_count,
+            agent_start=np.cumsum(agent_count, dtype=np.int64) - agent_count,
+            agent_count=agent_count,
+            path=np.asarray(self._path).reshape(-1, 2),
+            agents=np.asarray(self._agents).reshape(-1, 3 + _USAGE),
+        )
+        return found.take(np.lexsort((found.repeat, self._names.item_ranks()[found.item])))
+
+
+_USAGE = len(fields(Usage))
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """Holds results of one judge on one target, in columns.
+
+    Attributes:
+        names: what the numbers below stand for.
+        winners: whether verdicts and labels are winners, as codes, and not scores.
+        item, repeat, group, systems, annotations: of each row; a group of -1 is none.
+        judged, human: the score, or the winner's code; NaN where there is none.
+        scores: the final scores of two answers, (rows, 2); NaN where there are none.
+        lengths: in characters, (rows, 2): of the candidate and NaN, or of both answers.
+        usage: the fields of the usage, (rows, fields); NaN for an unknown cost.
+        path_start, path_count: which lines of ``path`` are the row's: the score after each round, or both answers'
+            (a score alone has NaN beside it).
+        agent_start, agent_count: which lines of ``agents`` are the row's: agent, value (two columns; infinity beside a
+            winner's code), usage.
+    """
+
+    names: StudyNames
+    winners: bool
+    item: NDArray[Any]
+    repeat: NDArray[Any]
+    group: NDArray[Any]
+    systems: NDArray[Any]
+    annotations: NDArray[Any]
+    judged: Floats
+    human: Floats
+    scores: Floats
+    lengths: Floats
+    usage: Floats
+    path_start: Units
+    path_count: NDArray[Any]
+    agent_start: Units
+    agent_count: NDArray[Any]
+    path: Floats = field(repr=False)
+    agents: Floats = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def take(self, rows: NDArray[Any]) -> Verdicts:
+        """Return some rows, by their places or by a mask."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
+        return replace(self, **{name: getattr(self, name)[rows] for name in _OF_ROWS})
+
+    @cached_property
+    def keys(self) -> Units:
+        """Numbers that are equal where item and repeat are; in all judges of a study."""
+        keys: Units = self.item.astype(np.int64) << 32 | self.repeat
+        return keys
+
+    @property
+    def labelled(self) -> Booleans:
+        """Which rows have a human label."""
+        return ~np.isnan(self.human)
+
+    @property
+    def unit_names(self) -> Units:
+        """What each row is drawn with, as ``StudyNames.unit`` has it."""
+        return np.where(self.group >= 0, self.group, ~self.item).astype(np.intp)
+
+    @property
+    def units(self) -> Units:
+        """The number of what each row is drawn with, from 0 in the order in which they come up."""
+        return number_groups(self.unit_names, rows=len(self))
+
+    @property
+    def usage_totals(self) -> UsageTotals:
+        """The usage of all rows."""
+        # Added up from the first to the last: a sum by pairs has other last digits.
+        total = np.cumsum(self.usage, axis=0)[-1] if len(self) else np.zeros(_USAGE)
+        return UsageTotals(len(self), _usage(total))
+
+    @property
+    def most_systems(self) -> int:
+        """The most systems that a row names."""
+        known = self.names.systems.names()
+        return max((len(known[number]) for number in np.unique(self.systems).tolist()), default=0)
+
+    @property
+    def rounds(self) -> int:
+        """The most scores that a row has in its path."""
+        return int(self.path_count.max(initial=0))
+
+    def after(self, entry: int) -> Floats:
+        """Return each row's verdict as of this entry of its path, the last one where it ended earlier.
+
+        Every row must have a path.
+        """
+        return self.decided(self.path[self.path_start + np.minimum(entry, self.path_count - 1)])
+
+    def decided(self, values: Floats) -> Floats:
+        """Return scores as they are, and of pairs the winner's code; values of shape (some, 2)."""
+        return winners_by_mean(values) if self.winners else values[:, 0]
+
+    def votes(self, rule: TiePolicy) -> NDArray[np.int64]:
+        """Count how often people said 1, 2 and tie of each row, of the votes that count; every row has a label."""
+        labels = np.array([rule.vote_counts(winner, ()) for winner in WINNERS])
+        votes = labels[self.human.astype(np.intp)]
+        if rule.votes == "each":
+            known = self.names.annotations.names()
+            given = np.array([rule.vote_counts("", each) if each else (0, 0, 0) for each in known])
+            there = np.array([bool(each) for each in known])[self.annotations]
+            votes = np.where(there[:, None], given.reshape(-1, 3)[self.annotations], votes)
+        return votes
+
+    def said(self, values: Floats) -> list[Judged | None]:
+        """Return values of ``judged`` or ``human`` as results have them."""
+        if self.winners:
+            return [None if isnan(code) else WINNERS[int(code)] for code in values.tolist()]
+        return [None if isnan(value) else value for value in values.tolist()]
+
+    def fields(self) -> Iterator[dict[str, Any]]:
+        """Yield of each row what ``results.jsonl`` has of its verdict, label and item."""
+        items, groups = self.names.items.names(), self.names.groups.names()
+        systems, annotations = self.names.systems.names(), self.names.annotations.names()
+        outcome = "winner" if self.winners else "score"
+        for start in range(0, len(self), _CHUNK):
+            some = (
+                self if len(self) <= _CHUNK else self.take(np.arange(start, min(len(self), start + _CHUNK)))
+            )
+            columns = (some.item, some.repeat, some.group, some.systems, some.annotations)
+            judged, human = some.said(some.judged), some.said(some.human)
+            rows = zip(*(column.tolist() for column in columns), judged, human, strict=True)
+            for item, repeat, group, wrote, given, verdict, label in rows:
+                yield {
+                    "item": items[item][1],
+                    "repeat": repeat,
+                    "group": None if group < 0 else groups[group],
+                    outcome: verdict,
+                    "human": label,
+                    "systems": systems[wrote],
+                    "annotations": annotations[given],
+                }
+
+    def paths(self) -> Iterator[tuple[Value, ...]]:
+        """Yield the score, or the pair, after each round of each row."""
+        for start, count in zip(self.path_start.tolist(), self.path_count.tolist(), strict=True):
+            yield tuple(map(_value, self.path[start : start + count].tolist()))
+
+    def opinions(self) -> Iterator[list[Judged]]:
+        """Yield of each row its agents' last scores or votes; of two scores, the winner."""
+        verdicts = np.where(np.isinf(self.agents[:, 2]), self.agents[:, 1], self.decided(self.agents[:, 1:3]))
+        said = cast("list[Judged]", self.said(verdicts))
+        for start, count in zip(self.agent_start.tolist(), self.agent_count.tolist(), strict=True):
+            yield said[start : start + count]
+
+
+_OF_ROWS = [each.name for each in fields(Verdicts) if each.name not in ("names", "winners", "path", "agents")]
+
+
+def _code(judged: Judged | None) -> float:
+    return nan if judged is None else CODES[judged] if isinstance(judged, str) else judged
+
+
+def _two(value: Value) -> tuple[float, float]:
+    return value if isinstance(value, tuple) else (value, nan)
+
+
+def _value(two: Sequence[float]) -> Value:
+    return two[0] if isnan(two[1]) else (two[0], two[1])
+
+
+def _usage_numbers(usage: Usage) -> Iterable[float]:
+    return (nan if number is None else number for number in usage.flat().values())
+
+
+def _usage(numbers: NDArray[Any]) -> Usage:
+    *counts, cost, seconds = numbers.tolist()
+    return Usage(*map(int, counts), None if isnan(cost) else cost, seconds)  # type: ignore[call-arg]
+
+
+def close(one: Floats, other: Floats, least: float = 1e-12) -> Booleans:
+    """Tell which numbers differ by no more than rounding; ``math.isclose`` of columns."""
+    apart, size = np.abs(one - other), np.maximum(np.abs(one), np.abs(other))
+    alike: Booleans = (one == other) | (apart <= 1e-9 * size) | (apart <= least)
+    return alike
+
+
+def winners_by_mean(pairs: Floats) -> Floats:
+    """Return the code of the answer with the higher score; those that differ by rounding alone are a tie.
+
+    >>> winners_by_mean(np.array([[0.1 + 0.2, 0.3], [7.5, 7.0], [1.0, 2.0]])).tolist()
+    [2.0, 0.0, 1.0]
+    """
+    first, second = pairs[:, 0], pairs[:, 1]
+    higher = np.where(first > second, float(CODES["1"]), float(CODES["2"]))
+    return np.where(close(first, second, 0.0), float(CODES["tie"]), higher)
+
+
+def moved(before: Floats, after: Floats, winners: bool) -> Booleans:
+    """Tell which verdicts differ by more than rounding."""
+    different: Booleans = before != after if winners else ~close(before, after)
+    return different
+
+
+def directions(before: Floats, after: Floats, human: Floats, winners: bool) -> NDArray[np.int64]:
+    """Return 1 where a change brought a verdict nearer to the human label, -1 where it took it away, else 0."""
+    if winners:
+        ways = (after == human).astype(np.int64) - (before == human)
+    else:
+        was, now = np.abs(before - human), np.abs(after - human)
+        ways = np.where(close(was, now), 0, np.where(now < was, 1, -1))
+    return np.where(np.isnan(human) | (before == after), 0, ways)
+
+
+def distances(judged: Floats, human: Floats, winners: bool) -> Floats:
+    """Return the distance of each score to people's; of a winner 0 where it is right, else 1."""
+    return (judged != human).astype(float) if winners else np.abs(judged - human)

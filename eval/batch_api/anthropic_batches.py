@@ -1,0 +1,165 @@
+"""Make batches with Anthropic's Message Batches API: requests are sent with the batch, results are one stream.
+
+These batches have no metadata. One whose making was not recorded is known only by the custom ids in its results, so it
+is looked for among the batches made since, and waited for until it has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import orjson
+from anthropic import AnthropicError, AsyncAnthropic, NotFoundError
+from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
+from langchain_core.language_models import BaseChatModel
+
+from ...nodes.models.loop_clients import for_running_loop
+from . import request_file
+from .batch_provider import (
+    RETRIES,
+    SECONDS,
+    UPLOAD_SECONDS,
+    BatchProvider,
+    BatchState,
+    log,
+    may_pass,
+    written,
+)
+from .request_file import SubmittedBatch, custom_ids, requests_in
+
+CLOCKS_DIFFER = 600.0
+"""Seconds by which the provider's clock may be behind ours."""
+
+
+class AnthropicBatches(BatchProvider):
+    """Has the batches of Anthropic."""
+
+    errors = (AnthropicError,)
+    # Of 256 MB that the API takes; all requests of a batch are in memory when it is made.
+    file_bytes = 64_000_000
+
+    def __init__(self, chat: BaseChatModel) -> None:
+        client = _client(for_running_loop(chat))
+        self.address = self.address_of(chat)
+        self._client = client.with_options(max_retries=RETRIES, timeout=SECONDS)
+        self._slow = client.with_options(max_retries=RETRIES, timeout=UPLOAD_SECONDS)
+        # Without retries: if only the answer was lost, the client itself would make the batch a second time.
+        self._once = client.with_options(max_retries=0, timeout=UPLOAD_SECONDS)
+
+    @classmethod
+    def address_of(cls, chat: BaseChatModel) -> str:
+        """Return the address of the API."""
+        return f"anthropic {_client(chat).base_url}"
+
+    @staticmethod
+    def line(custom_id: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Return a request as the API takes it."""
+        return {"custom_id": custom_id, "params": body}
+
+    async def start(self, path: Path, sent: SubmittedBatch, input_file: str) -> BatchState:
+        """Make a batch of the requests in a file."""
+        requests: list[Any] = await asyncio.to_thread(lambda: [*requests_in(path)])
+        return _state(await self._once.messages.batches.create(requests=requests))
+
+    async def find(self, path: Path, sent: SubmittedBatch, known: Collection[str]) -> BatchState | None:
+        """Find the batch that has results for the requests in a file; wait until those that may be it have ended."""
+        wanted = _asked_in(path)
+        async for batch in self._client.messages.batches.list(limit=100):
+            if batch.created_at.timestamp() < sent.since - CLOCKS_DIFFER:
+                break
+            if (
+                batch.id not in known
+                and _total(batch) == sent.requests
+                and await self._answers(batch, wanted)
+            ):
+                return _state(await self._client.messages.batches.retrieve(batch.id))
+        return None
+
+    async def _answers(self, batch: MessageBatch, wanted: set[str]) -> bool:
+        """Wait until a batch has ended; tell whether its results are those of these requests."""
+        while batch.processing_status != "ended":
+            log.info("waiting for a batch that may be of this run", extra={"batch": batch.id})
+            await asyncio.sleep(request_file.DEFAULT_LIMITS.poll_interval)
+            try:
+                batch = await self._client.messages.batches.retrieve(batch.id)
+            except NotFoundError:
+                return False
+            except AnthropicError as error:
+                if not may_pass(error):
+                    raise
+        if batch.results_url is None:
+            return False
+        return any(
+            [one.custom_id in wanted async for one in await self._slow.messages.batches.results(batch.id)]
+        )
+
+    async def poll(self, name: str) -> BatchState | None:
+        """Return the state of a batch; None where there is no such batch any more."""
+        try:
+            return _state(await self._client.messages.batches.retrieve(name))
+        except NotFoundError:
+            return None
+
+    async def collect(self, batch: BatchState, path: Path) -> list[Path]:
+        """Write all results to one file; there are none any more after 29 days."""
+        to = path.with_suffix(".output.jsonl")
+        if to.exists():
+            return [to]
+        if not batch.results:
+            log.warning("results gone", extra={"batch": batch.id})
+            return []
+        with written(to) as file:
+            async for one in await self._slow.messages.batches.results(batch.id):
+                file.write(orjson.dumps(_result(one), option=orjson.OPT_APPEND_NEWLINE))
+        return [to]
+
+
+def _client(chat: BaseChatModel) -> AsyncAnthropic:
+    client = getattr(chat, "_async_client", None)
+    assert isinstance(client, AsyncAnthropic)
+    return client
+
+
+def _asked_in(path: Path) -> set[str]:
+    return set(custom_ids(path)) if path.exists() else set()
+
+
+def _total(batch: MessageBatch) -> int:
+    counts = batch.request_counts
+    return counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
+
+
+def _state(batch: MessageBatch) -> BatchState:
+    return BatchState(
+        batch.id,
+        batch.processing_status,
+        ended=batch.processing_status == "ended",
+        requests_done=_total(batch) - batch.request_counts.processing,
+        results=batch.results_url,
+    )
+
+
+_STATUS = {
+    **{
+        "invalid_request_error": 400,
+        "authentication_error": 401,
+        "billing_error": 402,
+        "permission_error": 403,
+    },
+    **{"not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 529},
+}
+"""From the kind of an error to the status that a live call would have had; of all others, 500."""
+
+
+def _result(one: MessageBatchIndividualResponse) -> dict[str, Any]:
+    result = one.result
+    line: dict[str, Any] = {"custom_id": one.custom_id}
+    if result.type == "succeeded":
+        return line | {"response": {"status_code": 200, "body": result.message.to_dict(mode="json")}}
+    if result.type == "errored":
+        status = _STATUS.get(result.error.error.type, 500)
+        return line | {"response": {"status_code": status, "body": result.error.to_dict(mode="json")}}
+    return line | {"error": {"message": result.type}}

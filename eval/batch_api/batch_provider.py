@@ -1,0 +1,164 @@
+"""Define what a provider's batches must be able to do; each provider's module implements it with the provider's SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar
+
+from langchain_core.language_models import BaseChatModel
+
+from ...nodes.models.provider_errors import ProviderFault, ResponseError
+from .request_file import UNFINISHED, SubmittedBatch
+
+log = logging.getLogger("jurygraph.batch")
+
+WAITS = (1.0, 4.0, 16.0, 60.0)
+"""Seconds before each further attempt to make a batch."""
+RETRIES = 5
+# Time limits of a request that carries many requests or results, and of any other.
+UPLOAD_SECONDS, SECONDS = 1800.0, 60.0
+NO_ANSWER = 408
+"""The status given to a request that the provider did not answer, which makes it retryable."""
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """Describes how a batch stands at its provider.
+
+    Attributes:
+        id: the provider's name for it.
+        status: the provider's word for how it stands.
+        ended: whether nothing more will come.
+        requests_done: how many requests are answered or have failed; None where the provider does not say.
+        refused: why the provider did not begin it; empty where it did.
+        over_limit: whether it was refused since too much is queued already.
+        input_file: the provider's name for the file of requests, where there is one.
+        results: where the results are, for the provider that it came from.
+    """
+
+    id: str
+    status: str
+    ended: bool
+    requests_done: int | None = None
+    refused: str = ""
+    over_limit: bool = False
+    input_file: str = ""
+    results: Any = None
+
+
+class BatchProvider(ABC):
+    """Makes, finds and polls batches at one address, and collects their results.
+
+    Attributes:
+        errors: what its methods raise where the provider refuses, fails or cannot be reached.
+        file_bytes: the most bytes of requests that one batch may have.
+        address: what tells this provider and address from all others.
+    """
+
+    errors: ClassVar[tuple[type[Exception], ...]]
+    file_bytes: ClassVar[int]
+    address: str
+
+    @abstractmethod
+    def __init__(self, chat: BaseChatModel) -> None:
+        """Take address, key and connections over from a chat model."""
+
+    async def create(self, path: Path, sent: SubmittedBatch, known: Collection[str]) -> BatchState:
+        """Make a batch of a file of requests, and no second one if the answer to the first attempt is lost.
+
+        Args:
+            path: the file.
+            sent: what is sent; its run and its file mark the batch where the provider keeps marks.
+            known: the ids of other batches of the run.
+        """
+        input_file = await self.upload(path)
+        for wait in WAITS:
+            try:
+                return await self.start(path, sent, input_file)
+            except self.errors as error:
+                if not may_pass(error):
+                    raise
+                log.info("batch could not be made", extra={"reason": str(error), "wait_seconds": wait})
+            await asyncio.sleep(wait)
+            if there := await self.find(path, sent, known):
+                return there
+        return await self.start(path, sent, input_file)
+
+    async def upload(self, path: Path) -> str:
+        """Upload a file of requests where a batch is made of one, and return the provider's name for it."""
+        return ""
+
+    async def download(self, name: str, path: Path) -> bool:
+        """Download one of the provider's files; return False where it is gone or the provider has no files."""
+        return False
+
+    @abstractmethod
+    async def start(self, path: Path, sent: SubmittedBatch, input_file: str) -> BatchState:
+        """Make a batch, in one attempt: if only the answer was lost, a second would make another batch."""
+
+    @abstractmethod
+    async def find(self, path: Path, sent: SubmittedBatch, known: Collection[str]) -> BatchState | None:
+        """Find the batch that was made of a file, if there is one; ``known`` batches are others."""
+
+    @abstractmethod
+    async def poll(self, name: str) -> BatchState | None:
+        """Return the state of a batch; None where there is no such batch any more."""
+
+    @abstractmethod
+    async def collect(self, batch: BatchState, path: Path) -> list[Path]:
+        """Write the results of a batch that has ended beside its file of requests; those that are gone are left out.
+
+        Each line is an object with ``custom_id`` and either ``response`` (``status_code`` and ``body``) or ``error``.
+        """
+
+    @classmethod
+    @abstractmethod
+    def address_of(cls, chat: BaseChatModel) -> str:
+        """Return the address of the provider that a chat model asks."""
+
+    @staticmethod
+    def line(custom_id: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the line of a request in its file."""
+        return {"custom_id": custom_id, "body": body}
+
+    @staticmethod
+    def read(status: int, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the body of a response.
+
+        Raises:
+            ResponseError: it is an error.
+        """
+        if status < 300:
+            return body
+        message = (body.get("error") or {}).get("message")
+        raise ResponseError(f"Error code: {status} - {message}", status, {}, body)
+
+
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that gets its name once it is complete."""
+    unfinished = path.with_name(path.name + UNFINISHED)
+    with unfinished.open("wb") as file:
+        yield file
+    unfinished.replace(path)
+
+
+def may_pass(error: Exception) -> bool:
+    """Tell whether another attempt may succeed after an error."""
+    return ProviderFault.of(error).retryable
+
+
+def marks(sent: SubmittedBatch) -> Mapping[str, str]:
+    """Return what tells a batch from all others."""
+    return {"jurygraph_run": sent.run, "file": sent.file}
+
+
+def errors_of(providers: Sequence[BatchProvider]) -> tuple[type[Exception], ...]:
+    """Return the errors that any of these providers raises."""
+    return tuple({kind for provider in providers for kind in provider.errors})

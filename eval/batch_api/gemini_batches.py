@@ -1,0 +1,137 @@
+"""Make batches with Gemini's batch mode: requests and results are parts of the batch, which has a name as its mark."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from google.genai import Client, types
+from google.genai.errors import APIError
+from langchain_core.language_models import BaseChatModel
+
+from ...state.errors import UsageError
+from .batch_provider import RETRIES, SECONDS, UPLOAD_SECONDS, BatchProvider, BatchState, log, written
+from .request_file import SubmittedBatch, custom_ids, requests_in
+
+
+class GeminiBatches(BatchProvider):
+    """Has the batches of Gemini's own API (not of Vertex AI, whose batches go through a storage bucket)."""
+
+    errors = (APIError, aiohttp.ClientError, TimeoutError)
+    # The API takes 20 MB; its client writes what is not ASCII as escapes, which may be three times as long.
+    file_bytes = 6_000_000
+
+    def __init__(self, chat: BaseChatModel) -> None:
+        client = _client(chat)
+        if client.vertexai:
+            raise UsageError("models on Vertex AI cannot be asked in batches; those of Gemini's own API can")
+        self._batches = client.aio.batches
+        self.address = self.address_of(chat)
+
+    @classmethod
+    def address_of(cls, chat: BaseChatModel) -> str:
+        """Return the address of the API."""
+        return f"google_genai {_client(chat)._api_client._http_options.base_url}"
+
+    async def start(self, path: Path, sent: SubmittedBatch, input_file: str) -> BatchState:
+        """Make a batch of the requests in a file; its display name tells run and file."""
+        requests = await asyncio.to_thread(_inlined, path)
+        # One attempt: if only the answer was lost, the client itself would make the batch a second time.
+        config = types.CreateBatchJobConfig(
+            display_name=_name(sent), http_options=_options(1, UPLOAD_SECONDS)
+        )
+        model = requests[0].model
+        assert model is not None
+        return _state(await self._batches.create(model=model, src=requests, config=config))
+
+    async def find(self, path: Path, sent: SubmittedBatch, known: Collection[str]) -> BatchState | None:
+        """Find the batch with this display name."""
+        config = types.ListBatchJobsConfig(page_size=100, http_options=_options())
+        async for job in await self._batches.list(config=config):
+            if job.display_name == _name(sent) and job.name not in known:
+                return _state(job)
+        return None
+
+    async def poll(self, name: str) -> BatchState | None:
+        """Return the state of a batch; None where there is no such batch any more."""
+        config = types.GetBatchJobConfig(http_options=_options(seconds=UPLOAD_SECONDS))
+        try:
+            return _state(await self._batches.get(name=name, config=config))
+        except APIError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    async def collect(self, batch: BatchState, path: Path) -> list[Path]:
+        """Write the replies to a file; a batch that was cut off has none."""
+        to = path.with_suffix(".output.jsonl")
+        if not batch.results:
+            log.warning("no results", extra={"batch": batch.id, "status": batch.status})
+            return []
+        await asyncio.to_thread(_write, to, path, batch.results)
+        return [to]
+
+
+def _client(chat: BaseChatModel) -> Client:
+    client = getattr(chat, "client", None)
+    assert isinstance(client, Client)
+    return client
+
+
+def _inlined(path: Path) -> list[types.InlinedRequest]:
+    return [
+        types.InlinedRequest.model_validate_json(
+            orjson.dumps({**one["body"], "metadata": {"custom_id": one["custom_id"]}})
+        )
+        for one in requests_in(path)
+    ]
+
+
+def _write(to: Path, path: Path, found: list[types.InlinedResponse]) -> None:
+    # Replies come in the order of the requests, also where the metadata of these is not given back.
+    asked = custom_ids(path) if path.exists() else [""] * len(found)
+    with written(to) as file:
+        for custom_id, one in zip(asked, found, strict=False):
+            line = {"custom_id": (one.metadata or {}).get("custom_id", custom_id), **_outcome(one)}
+            file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _name(sent: SubmittedBatch) -> str:
+    return f"jurygraph {sent.run} {sent.file}"
+
+
+def _options(attempts: int = RETRIES, seconds: float = SECONDS) -> types.HttpOptions:
+    retries = types.HttpRetryOptions(attempts=attempts)
+    return types.HttpOptions(timeout=round(seconds * 1000), retry_options=retries)
+
+
+def _state(job: types.BatchJob) -> BatchState:
+    state = job.state.name if job.state else "unknown"
+    # The client leaves the reason out of what the API tells about a batch.
+    said = (job.error.message if job.error else None) or f"{state}, and its client tells no reason"
+    return BatchState(
+        job.name or "",
+        state,
+        ended=job.done or state == "JOB_STATE_PARTIALLY_SUCCEEDED",
+        refused=said if state == "JOB_STATE_FAILED" else "",
+        results=job.dest.inlined_responses if job.dest else None,
+    )
+
+
+_STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 14: 503, 16: 401}
+"""From the number of an error (as in gRPC) to the status that a live call would have had; of all others, 500."""
+
+
+def _outcome(one: types.InlinedResponse) -> dict[str, Any]:
+    if one.response is not None:
+        body = one.response.model_dump(mode="json", exclude_none=True)
+        return {"response": {"status_code": 200, "body": body}}
+    if one.error is None:
+        return {"error": {"message": "it has no reply"}}
+    code = one.error.code or 0
+    status = code if code >= 100 else _STATUS.get(code, 500)
+    return {"response": {"status_code": status, "body": {"error": {"message": one.error.message}}}}

@@ -1,0 +1,37 @@
+"""Put the shards of a run together: the command ``jurygraph merge``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..run.merge import merge as merge_folders
+from .runtime import SOME_FAILED, console
+
+
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of the shards.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the whole run.")],
+) -> None:
+    """Put the shards of a run together, in the order of the dataset, as if one process had judged everything.
+
+    A shard that is missing, or items that failed, are judged when the run's command is given this --out.
+
+    Exit codes: 0 all judged, 2 bad input, 3 something failed or is missing.
+    """
+    merged = merge_folders(folders, out)
+    out_console = console()
+    out_console.print(
+        f"{out}: {merged.judged:,} verdicts, {merged.failed:,} failed", soft_wrap=True, markup=False
+    )
+    if merged.missing:
+        which = ", ".join(map(str, merged.missing))
+        out_console.print(
+            f"missing: shard {which}; the run's command without --shard, with --out {out}, judges the rest",
+            soft_wrap=True,
+            markup=False,
+        )
+    if merged.missing or merged.failed:
+        raise typer.Exit(SOME_FAILED)

@@ -1,0 +1,266 @@
+"""Carry out the review of a run: the command ``jurygraph review``, and ``jurygraph run --review``."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.prompt import Prompt
+from rich.text import Text
+
+from ...graphs.review import check_rules
+from ...nodes.human_answers import read_answer, wanted
+from ...state.errors import ReplyError, UsageError
+from ...state.redaction import spelled_out
+from ...state.review_rules import IN_DOUBT, Rule
+from ..plan import Plan
+from ..review_queue import (
+    LABELS,
+    REVIEWED,
+    REVIEWS,
+    Decide,
+    Question,
+    RecordedAnswer,
+    add_answers,
+    check_new_queue,
+    conclude_answers,
+    find_questions,
+    kept_answers,
+    read_queue,
+    write_queue,
+)
+from ..run.results import FILE
+from .runtime import ALL_JUDGED, INTERRUPTED, SOME_FAILED, console, interruptible, program
+from .show import item_view, shown_value, speaker
+
+LAST_TURNS, LONGEST_TURN = 6, 1200
+"""What the terminal shows of a debate; ``jurygraph show`` prints all of it."""
+
+
+_NAMED = "verdicts of which a rule holds: unresolved, orders_differ, split, gap<x, wide>x, always."
+rules_option = partial(typer.Option, metavar="RULE[,RULE...]")
+file_option = partial(typer.Option, metavar="FILE")
+Rules = Annotated[str | None, rules_option("--review", help=f"Afterwards ask a person about {_NAMED}")]
+Queue = Annotated[
+    Path | None,
+    file_option("--review-queue", help="Write the questions of --review to a CSV or JSONL file instead."),
+]
+
+
+def review(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
+    when: Annotated[str, rules_option(help=f"Ask about {_NAMED}")] = ",".join(IN_DOUBT),
+    queue: Annotated[
+        Path | None, file_option(help="Write the questions to a CSV or JSONL file to fill in.")
+    ] = None,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="In the file leave out the verdict, the debate and the reasons.")
+    ] = False,
+    answers: Annotated[
+        list[Path] | None, file_option(help="Read a file that was filled in; repeatable.")
+    ] = None,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="Who answers; in a file, where a row has no name.")
+    ] = "",
+    decide: Annotated[Decide, typer.Option(help="What several people's scores come to.")] = "mean",
+) -> None:
+    """Have people review the verdicts of a run: in the terminal, or by a file to fill in.
+
+    Writes reviews.jsonl, reviewed.jsonl and labels.jsonl to the folder; results.jsonl stays what the judge said.
+
+    Exit codes: 0 done, 2 bad input, 3 some rows of a file could not be read (each is named), 130 interrupted.
+    """
+    rules = rules_of(when)
+    if not (folder / FILE).is_file():
+        raise UsageError(f"{folder}: not the folder of a run, since it has no {FILE}")
+    if answers:
+        if queue:
+            raise UsageError("--queue writes a file and --answers reads them: give one of the two")
+        raise typer.Exit(_import(folder, answers, name, decide))
+    if queue is None:
+        check_terminal("--queue")
+    if blind and queue is None:
+        raise UsageError("--blind is for a file: give --queue FILE")
+    raise typer.Exit(export_or_ask(folder, rules, queue, blind, name, decide))
+
+
+def rules_for_run(text: str | None, queue: Path | None, prepared: Plan, dry: bool) -> list[Rule]:
+    """Read and check --review and --review-queue before a run; no rules where there is no review.
+
+    Raises:
+        UsageError: a rule that does not exist or that no judge of the run can meet, no terminal, a file in the way.
+    """
+    if text is None:
+        if queue:
+            raise UsageError("--review-queue needs the rules: --review RULE[,RULE...]")
+        return []
+    for rule in (rules := rules_of(text)):
+        problems = []
+        for graph in prepared.graphs.values():
+            try:
+                check_rules([rule], graph, prepared.dataset.kind, prepared.repeats)
+            except UsageError as error:
+                problems.append(error)
+        if len(problems) == len(prepared.graphs):
+            raise problems[0]
+    if queue:
+        check_new_queue(queue)
+    elif not dry:
+        check_terminal("--review-queue")
+    return rules
+
+
+def rules_of(text: str) -> list[Rule]:
+    """Read rules that are separated by commas.
+
+    Raises:
+        UsageError: none, or one that does not exist.
+    """
+    rules = [Rule.parse(part) for part in text.split(",") if part.strip()]
+    if not rules:
+        raise UsageError("no rule: name one, such as always")
+    return rules
+
+
+def check_terminal(option: str) -> None:
+    """Refuse a dialogue where nobody can answer; ``option`` is the one that writes a file instead.
+
+    Raises:
+        UsageError: standard input or output is no terminal.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            f"a review asks in a terminal, and this is none: write the questions to a file with {option} FILE"
+        )
+
+
+def export_or_ask(
+    folder: Path,
+    rules: Sequence[Rule],
+    queue: Path | None,
+    blind: bool = False,
+    name: str = "",
+    how: Decide = "mean",
+) -> int:
+    """Write the questions of a run to a file, or ask them in the terminal; return the exit code."""
+    out, found = console(), find_questions(folder, rules)
+    if not found:
+        out.print("nothing to review: no rule holds of any verdict")
+    elif queue is not None:
+        write_queue(queue, found, blind)
+        again = f"{program()} review {folder} --answers {queue}"
+        out.print(
+            f"{len(found):,} questions in {queue}: fill in answer, reason and name, then {again}",
+            soft_wrap=True,
+        )
+    else:
+        return _dialogue(out, folder, found, name, how)
+    return ALL_JUDGED
+
+
+def _import(folder: Path, files: Sequence[Path], name: str, how: Decide) -> int:
+    read, out = read_queue(folder, files, name), console()
+    added = add_answers(folder, read.answers)
+    known = f", {len(read.answers) - added:,} of them known" if len(read.answers) > added else ""
+    out.print(f"{len(read.answers):,} answers read{known}; {read.empty:,} rows are not filled in")
+    for problem in read.problems:
+        out.print(Text(f"not taken: {problem}", style="red"), soft_wrap=True)
+    _print_summary(out, folder, how)
+    return SOME_FAILED if read.problems else ALL_JUDGED
+
+
+def _dialogue(out: Console, folder: Path, found: Sequence[Question], name: str, how: Decide) -> int:
+    """Ask about each question that this person has not answered; what is answered is kept at once."""
+    left = "quit; what is answered is kept, and the same command goes on"
+    with interruptible(left):
+        try:
+            who = name or Prompt.ask("Your name", default=getpass.getuser(), console=out)
+            known = kept_answers(folder)
+            todo = [question for question in found if who not in known.get(question.key, {})]
+            done = 0
+            for number, question in enumerate(todo, start=1):
+                _show(out, question, f"{number} of {len(todo)}")
+                answer = _answer(out, question, who)
+                if answer == "quit":
+                    out.print(left)
+                    return INTERRUPTED
+                if isinstance(answer, RecordedAnswer):
+                    done += add_answers(folder, [answer])
+        except EOFError:
+            out.print(f"\n{left}")
+            return INTERRUPTED
+    out.print(
+        f"{done:,} answered, {len(todo) - done:,} left for later, {len(found) - len(todo):,} answered before"
+    )
+    _print_summary(out, folder, how)
+    return ALL_JUDGED
+
+
+def _show(out: Console, question: Question, number: str) -> None:
+    result = question.result
+    out.rule(Text(" · ".join(filter(None, (number, result.item, result.aspect, result.protocol)))))
+    for part in item_view(question.item):
+        out.print(part)
+    skipped = len(result.transcript) - LAST_TURNS
+    if skipped > 0:
+        out.print(Text(f"({skipped} earlier turns: {program()} show DIR {result.item})", style="dim"))
+    for turn in result.transcript[-LAST_TURNS:]:
+        words = spelled_out(turn["content"])
+        short = words if len(words) <= LONGEST_TURN else f"{words[:LONGEST_TURN]} ..."
+        out.print(Text.assemble((f"{speaker(turn['agent'])}: ", "bold"), short))
+    outcome = shown_value(result.scores or result.score)
+    winner = f", winner {result.winner}" if result.winner else ""
+    out.print(Text(f"The judge's verdict: {outcome}{winner}", style="bold green"))
+    for why in question.why:
+        out.print(Text(f"Asked since {why}", style="yellow"))
+
+
+def _answer(out: Console, question: Question, who: str) -> RecordedAnswer | str:
+    """Ask until the answer can be read; return it, or ``skip`` or ``quit``."""
+    while True:
+        said = Prompt.ask(f"Your verdict ({wanted(question.task)}; skip; quit)", console=out).strip()
+        if said.lower() in ("skip", "quit"):
+            return said.lower()
+        try:
+            answer = read_answer(said, question.task)
+        except ReplyError as error:
+            out.print(Text(error.problem, style="red"))
+            continue
+        reason = answer.reason or Prompt.ask(
+            "Why (may be empty)", default="", show_default=False, console=out
+        )
+        return RecordedAnswer.of(question, answer._replace(reason=reason.strip()), who)
+
+
+def _print_summary(out: Console, folder: Path, how: Decide) -> None:
+    """Print what people decided, how far they agree, and on what they do not."""
+    summary = conclude_answers(folder, how)
+    lines = summary.lines
+    changed = sum(line["reviewed"] not in (None, *line["judge"].values()) for line in lines)
+    still_open = sum(line["reviewed"] is None for line in lines)
+    out.print(f"{len(lines):,} verdicts reviewed: {changed:,} changed, {still_open:,} left open ({REVIEWED})")
+    for aspect, found in summary.agreement.items():
+        if found.alpha.value is not None:
+            of = f" on {aspect}" if aspect else ""
+            out.print(
+                f"people agree{of}: Krippendorff's alpha {found.alpha.value:.2f}, {found.units:,} verdicts"
+            )
+    for line in summary.disputed:
+        said = ", ".join(f"{one['name']} {shown_value(one['outcome'])}" for one in line["answers"])
+        place = " · ".join(filter(None, (line["item"], line["aspect"], line["protocol"])))
+        out.print(Text(f"disagree: {place}: {said}; {line['decided_by']}"), soft_wrap=True)
+    if summary.labels:
+        seen = (
+            f"; {summary.saw_verdict:,} with answers of people who saw the verdict"
+            if summary.saw_verdict
+            else ""
+        )
+        where = folder / LABELS
+        out.print(f"labels: {summary.labels:,} in {where}{seen}: {program()} agree {where}", soft_wrap=True)
+    out.print(f"answers: {folder / REVIEWS}", soft_wrap=True)

@@ -1,0 +1,123 @@
+"""Start LangGraph's development server for LangGraph Studio: the command ``jurygraph studio``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+
+from ...graphs.registry import protocols
+from ...state.errors import UsageError
+from .runtime import console
+
+
+def studio(
+    graphs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME=FILE:OBJECT",
+            help="Graphs of your own beside the protocols, such as mine=agent.py:graph or mine=package.module:graph.",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="Port to listen on.")] = 2024,
+    env: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Variables such as OPENAI_API_KEY. Default: .env, where there is one."
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open Studio in the browser.")] = True,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the configuration for `langgraph` to this file, and start nothing."
+        ),
+    ] = None,
+) -> None:
+    """Start a server with every protocol, to look at in LangGraph Studio or to call over HTTP.
+
+    Installed protocols of other packages are among them. The server is `langgraph dev`: it keeps threads in memory.
+
+    It runs until Ctrl-C. Needs the extra studio: pip install "jurygraph[studio]".
+    """
+    written = json.dumps(configuration(graphs or [], env), indent=2) + "\n"
+    if config is not None:
+        config.write_text(written, encoding="utf-8")
+        console().print(
+            f"wrote {config}; langgraph dev --config {config} serves it", soft_wrap=True, markup=False
+        )
+        return
+    if find_spec("langgraph_cli") is None or find_spec("langgraph_api") is None:
+        raise UsageError('the server is not installed: pip install "jurygraph[studio]"')
+    with TemporaryDirectory(prefix="jurygraph-studio-") as folder:
+        file = Path(folder) / "langgraph.json"
+        file.write_text(written, encoding="utf-8")
+        options = ["--host", host, "--port", str(port), *([] if browser else ["--no-browser"])]
+        raise typer.Exit(_serve(["dev", "--config", str(file), "--no-reload", *options]))
+
+
+def configuration(own: Sequence[str], env: Path | None = None) -> dict[str, Any]:
+    """Return the configuration of a server with all protocols and some graphs of one's own.
+
+    Args:
+        own: graphs as ``NAME=FILE:OBJECT`` or ``NAME=MODULE:OBJECT``.
+        env: a file with environment variables; by default ``.env`` of the current folder, where there is one.
+
+    Raises:
+        UsageError: a graph that cannot be there, or a name that is taken.
+    """
+    served: dict[str, Any] = {
+        name: {"path": f"{module.__name__}:graph", "description": module.protocol.about}
+        for name, module in protocols().items()
+    }
+    for one in own:
+        name, path = _named(one, served)
+        served[name] = {"path": path}
+    if env is not None and not env.is_file():
+        raise UsageError(f"--env {env}: there is no such file")
+    variables = env or Path(".env")
+    return {
+        # Modules of one's own are found from here, as Python finds them.
+        "dependencies": [str(Path.cwd())],
+        "graphs": served,
+        **({"env": str(variables.resolve())} if variables.is_file() else {}),
+    }
+
+
+def _named(given: str, taken: Mapping[str, Any]) -> tuple[str, str]:
+    name, _, path = given.partition("=")
+    source, _, attribute = path.rpartition(":")
+    if not (name.isidentifier() and source and attribute.isidentifier()):
+        raise UsageError(f"{given!r} names no graph: write name=file.py:object or name=package.module:object")
+    if name in taken:
+        raise UsageError(f"{given!r}: there is a graph called {name}; choose another name")
+    if not source.endswith(".py"):
+        return name, path
+    file = Path(source).resolve()
+    if not file.is_file():
+        raise UsageError(f"{given!r}: there is no file {source}")
+    return name, f"{file}:{attribute}"
+
+
+def _serve(arguments: Sequence[str]) -> int:
+    """Run LangGraph's command until it ends; it gets Ctrl-C as well, and says what it does about it."""
+    quiet = {"LANGGRAPH_CLI_NO_ANALYTICS": "1"}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "langgraph_cli", *arguments], env={**quiet, **os.environ}
+    )
+    signal.signal(signal.SIGTERM, lambda *_: server.terminate())
+    while True:
+        try:
+            return server.wait()
+        except KeyboardInterrupt:
+            continue

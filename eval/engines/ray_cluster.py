@@ -1,0 +1,153 @@
+"""Connect to a Ray cluster, or start one on this machine, and check that its hosts can judge a run."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+from uuid import uuid4
+
+from ...state.errors import UsageError
+from .chunks import Job
+from .ray_worker import HostReport, inspect_host, versions
+from .result_parts import ResultParts
+
+_STORE_BYTES = 200 * 2**20
+"""Of a cluster on this machine, the memory for chunks on their way to workers."""
+
+_REACH_SECONDS = 10.0
+
+
+def load_ray() -> Any:
+    """Import Ray.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise UsageError('the engine ray needs Ray: pip install "jurygraph[ray]"') from error
+
+
+@contextmanager
+def cluster(address: str | None, cpus: float) -> Iterator[Any]:
+    """Connect to a cluster for as long as the block inside takes.
+
+    Args:
+        address: of a cluster that is there, or ``auto``; ``None``: the one that ``RAY_ADDRESS`` names, or that this
+            process is connected to, else one on this machine that ends with the block.
+        cpus: how many CPUs a cluster on this machine has at least; they are places to fill, not processors.
+
+    Raises:
+        UsageError: Ray is not installed, or there is no cluster at the address.
+    """
+    # Before Ray is imported, which reads them then: no statistics of usage are sent, nor does a cluster on this
+    # machine listen on more than the loopback interface. Whoever has set them otherwise is left alone.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    ray = load_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    if address is not None:
+        check_address(address)
+    try:
+        if address is None:
+            cpus = max(os.cpu_count() or 1, math.ceil(cpus))
+            ray.init("local", num_cpus=cpus, object_store_memory=_STORE_BYTES, **_QUIET, **_ON_LOOPBACK)
+        else:
+            ray.init(address, **_QUIET)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        where = f"at {address}" if address else "on this machine"
+        raise UsageError(f"no Ray cluster {where}: {' '.join(str(error).split())[:300]}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+_QUIET = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+_ON_LOOPBACK = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+
+
+def check_address(address: str) -> None:
+    """Check that somebody answers at an address; Ray itself would try again for minutes.
+
+    Raises:
+        UsageError: nobody does.
+    """
+    host, colon, port = address.rpartition(":")
+    if not (colon and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_REACH_SECONDS).close()
+    except OSError as error:
+        raise UsageError(f"no Ray cluster at {address}: {error.strerror or error}") from error
+
+
+def count_workers(ray: Any, cpus_each: float) -> int:
+    """Return how many workers there are unless said otherwise: one for each CPU of the cluster, as far as they fit."""
+    cpus = ray.cluster_resources().get("CPU", 1)
+    return max(1, int(cpus / max(1.0, cpus_each)))
+
+
+def check_hosts(ray: Any, job: Job, parts: ResultParts) -> None:
+    """Check on every host that it can judge the run as this one would, before any call.
+
+    Raises:
+        UsageError: another version, a missing key or package, or a folder that is not shared.
+    """
+    marker = f".host-{uuid4().hex}"
+    parts.put(marker, b"")
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    try:
+        reports = [_inspected(ray, node, job, marker) for node in nodes]
+    finally:
+        parts.remove(marker)
+    if not reports:
+        raise UsageError("the Ray cluster has no CPU for a worker")
+    for report in reports:
+        refuse_host(report, parts)
+
+
+def _inspected(ray: Any, node: dict[str, Any], job: Job, marker: str) -> HostReport:
+    strategies = import_module("ray.util.scheduling_strategies")
+    here = strategies.NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
+    task = ray.remote(inspect_host).options(num_cpus=0, scheduling_strategy=here, max_retries=1)
+    try:
+        found: HostReport = ray.get(task.remote(job, marker))
+    except ray.exceptions.RayError as error:
+        cause = getattr(error, "cause", None) or error
+        last = str(cause).strip().splitlines()[-1:]
+        raise UsageError(f"{node['NodeManagerHostname']} cannot judge: {''.join(last)}") from error
+    return found
+
+
+def refuse_host(report: HostReport, parts: ResultParts) -> None:
+    """Refuse a host that cannot judge the run as this one would.
+
+    Raises:
+        UsageError: says which host, and what is wrong.
+    """
+    here = versions()
+    for package, mine in here.items():
+        if (its := report.versions.get(package)) != mine:
+            raise UsageError(
+                f"{report.host} has {package} {its}, and here it is {mine}: install the same on both"
+            )
+    if report.problem:
+        raise UsageError(f"{report.host} cannot judge: {report.problem}")
+    if not report.sees_folder:
+        raise UsageError(
+            f"{report.host} does not see {parts.where}: on a cluster of several hosts, --out is a folder that all "
+            "share, or workers write to an object store: --parts s3://BUCKET/FOLDER"
+        )

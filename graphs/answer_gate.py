@@ -1,0 +1,140 @@
+"""A gate for the final answer of an agent: a judge rates it, and below the bar the objections go back to the agent.
+
+    agent --final answer--> judge --good enough--> end
+      ^                        |
+      +------- objection ------+   at most ``tries`` answers; then the best of them stands
+
+It is middleware for ``langchain.agents.create_agent``, with the judge's graph as a sub-graph of the agent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import AgentMiddleware, AgentState
+from langchain.agents.middleware.types import hook_config
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, get_buffer_string
+
+from ..state.aspects import Aspect
+from ..state.errors import UsageError
+from ..state.tasks import ScoreTask, parse_task
+from ..state.transcript import append
+from .nested import nested_judge_node
+from .refine import Try, check_tries, check_until, objections, reaches, slot_of, softly
+
+OBJECTOR = "judge"
+"""The name under which objections stand in the conversation."""
+
+
+class GateState(AgentState[Any]):
+    """The state of an agent with a gate: every final answer since the last input, with its verdict."""
+
+    judged: NotRequired[Annotated[list[Try], append]]
+
+
+class AnswerGate(AgentMiddleware[GateState, Any, Any]):
+    """Has an agent's final answer judged, and sent back with the objections while it is below the bar.
+
+    The agent's state has every answer with its verdict, in order, under ``judged``. After the last try the best answer
+    stands. Where the judge fails, the answer stands, and ``judged`` says with what error.
+
+    Args:
+        judge: a protocol's name or graph, compiled or not, or what ``create_judge`` made with an aspect.
+        aspect: what answers are rated on; a judge of ``create_judge`` has its own.
+        until: the score that is good enough, on the aspect's scale.
+        tries: how many answers there may be.
+
+    Raises:
+        UsageError: no such judge or aspect, a judge that rates no texts, or fewer tries than one.
+
+    >>> from langchain.agents import create_agent
+    >>> from langchain_core.language_models import FakeListChatModel
+    >>> model = FakeListChatModel(responses=["No idea, sorry.", "The tide turned at noon."])
+    >>> agent = create_agent(model, middleware=[AnswerGate("single", "consistency")])
+    >>> said = agent.invoke({"messages": [("user", "Repeat: the tide turned at noon.")]})
+    >>> said["messages"][-1].text, [one["verdict"]["score"] >= 4 for one in said["judged"]]
+    ('The tide turned at noon.', [False, True])
+    """
+
+    state_schema = GateState
+
+    def __init__(
+        self,
+        judge: Any,
+        aspect: str | Aspect | Mapping[str, Any] | None = None,
+        until: float = 4,
+        tries: int = 3,
+    ) -> None:
+        super().__init__()
+        check_tries(tries)
+        self._until, self._tries = until, tries
+        # A judge of ``create_judge`` makes its tasks itself.
+        self._made_by = getattr(judge, "task", None)
+        self._aspect = aspect
+        check_until(until, self._task([HumanMessage("-")], "-").aspect)
+        self._judge = softly(nested_judge_node(slot_of(judge), self._input, self._decided), self._failed)
+
+    def before_agent(self, state: GateState, runtime: Any) -> dict[str, Any]:
+        """Begin anew: what was judged in an earlier turn of the conversation counts no more."""
+        return {"judged": None}
+
+    @hook_config(can_jump_to=["model"])
+    def after_agent(self, state: GateState, runtime: Any) -> dict[str, Any] | None:
+        """Judge the final answer; below the bar have the agent answer again."""
+        return self._judge.invoke(state) if _is_answered(state) else None
+
+    @hook_config(can_jump_to=["model"])
+    async def aafter_agent(self, state: GateState, runtime: Any) -> dict[str, Any] | None:
+        """Judge the final answer as ``after_agent`` does."""
+        return await self._judge.ainvoke(state) if _is_answered(state) else None
+
+    def _input(self, state: GateState) -> dict[str, Any]:
+        *before, last = state["messages"]
+        return {"task": self._task(_asked(before), str(last.text)).model_dump(mode="json")}
+
+    def _task(self, asked: Sequence[AnyMessage], answer: str) -> ScoreTask:
+        source = str(asked[0].text) if len(asked) == 1 else get_buffer_string(asked)
+        texts = {"source": source, "candidate": answer}
+        given = {"kind": "score", "aspect": self._aspect, **texts}
+        task = self._made_by(**texts) if self._made_by else parse_task(given)
+        if not isinstance(task, ScoreTask):
+            raise UsageError("the judge compares two texts, and an answer is rated: create it with an aspect")
+        return task
+
+    def _decided(self, state: GateState, outcome: Any) -> dict[str, Any]:
+        verdict = outcome["verdict"]
+        done = Try(candidate=str(state["messages"][-1].text), verdict=verdict, error=None)
+        judged = [*(state.get("judged") or ()), done]
+        if reaches(verdict, self._until):
+            return {"judged": [done]}
+        if len(judged) < self._tries:
+            told = objections(verdict, outcome["transcript"])
+            words = f"Your answer is not good enough yet. Give a whole new one that meets this:\n\n{told}"
+            return {"judged": [done], "messages": [HumanMessage(words, name=OBJECTOR)], "jump_to": "model"}
+        # An earlier answer that was better is given again, as the last message is what counts.
+        best = max(reversed(judged), key=lambda one: (one["verdict"] or verdict)["score"])
+        return {"judged": [done], "messages": [] if best is done else [AIMessage(best["candidate"])]}
+
+    def _failed(self, state: GateState, error: Exception) -> dict[str, Any]:
+        return {"judged": [Try(candidate=str(state["messages"][-1].text), verdict=None, error=str(error))]}
+
+
+def _is_answered(state: GateState) -> bool:
+    """Tell whether the conversation ends with an answer to something."""
+    *before, last = state["messages"]
+    return isinstance(last, AIMessage) and not last.tool_calls and bool(last.text.strip() and _asked(before))
+
+
+def _asked(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return what was asked and answered before: no objections with the answers that they are to, no words of tools."""
+    said = [
+        one for one in messages if isinstance(one, HumanMessage) or (isinstance(one, AIMessage) and one.text)
+    ]
+    kept: list[AnyMessage] = []
+    for place, one in enumerate(said):
+        following = said[place + 1] if place + 1 < len(said) else None
+        is_objection = OBJECTOR in (one.name, getattr(following, "name", None))
+        if not is_objection and not getattr(one, "tool_calls", None):
+            kept.append(one)
+    return kept

@@ -1,0 +1,388 @@
+r"""refine: a text is written, judged, and written anew with the judge's objections, until it is good enough.
+
+    prepare --nothing written--> write --written--> judge --good enough / out of tries / judge failed--> conclude
+        \                         ^ \                ^ |                                                    ^
+         \                        |  +--writer failed-|-|----------------------------------------------------+
+          \                       +----- objection ---|-+
+           +--draft given-----------------------------+
+
+``refine(writer, judge)`` is a wrapper like ``calibrated``, and a judge's graph itself: a task goes in, a verdict comes
+out, and beside it the text that was judged best. A candidate in the task is a draft, and judged as the first try.
+
+Model calls: for each try one of the writer, where it is a model, and those of the judge; at most ``tries`` times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
+from langgraph.graph import END, START, StateGraph
+from langgraph.pregel.protocol import PregelProtocol
+from langgraph.runtime import get_runtime
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from ..nodes.agent_runtime import TurnIds
+from ..nodes.bound_judge import BoundJudge, split_models
+from ..nodes.models.model_chains import check_chain
+from ..nodes.models.resolver import OFFLINE
+from ..nodes.prompt_templates import Prompts
+from ..nodes.writer import writer as ask_writer
+from ..nodes.writer import writer_prompt
+from ..state.aspects import Aspect
+from ..state.checked import shortened
+from ..state.errors import ModelCallError, ReplyError, UsageError
+from ..state.graph_state import JudgeOutput, as_json
+from ..state.settings import Settings
+from ..state.tasks import ScoreTask, parse_task
+from ..state.transcript import Turn, append, turn_without_model, usage_of_turns
+from .base import AsyncNode, SyncFunction
+from .nested import AnyGraph, JudgeSlot, kinds_of, nested_judge_node
+from .registry import find_protocol, role_kinds
+from .streamed_turns import publisher
+from .wrapper import WrapperState, emptied, marked_outcome
+
+Writer = str | Runnable[Any, Any] | AnyGraph | Callable[..., Any]
+Ended = Literal["good_enough", "out_of_tries", "judge_failed", "writer_failed"]
+
+
+class Try(TypedDict):
+    """One version of the text: its verdict, or why it has none."""
+
+    candidate: str
+    verdict: dict[str, Any] | None
+    error: str | None
+
+
+class RefineInput(TypedDict):
+    """What is to be written: a score task, in which a candidate is a draft to begin with."""
+
+    task: Annotated[dict[str, Any], as_json]
+
+
+class RefineOutput(JudgeOutput):
+    """The best text with its verdict (None where none was judged), all tries in order, and why there were no more."""
+
+    candidate: Annotated[str, Field(description="The version that was judged best.")]
+    tries: Annotated[list[Try], append]
+    ended: Annotated[Ended, Field(description="Why there was no further try.")]
+    error: str | None
+
+
+class RefineState(WrapperState):
+    """The state while the text is refined: the latest version, and the tries so far."""
+
+    candidate: NotRequired[str | None]
+    tries: Annotated[list[Try], append]
+    ended: NotRequired[Ended | None]
+    error: NotRequired[str | None]
+
+
+def refine(
+    writer: Writer, judge: str | AnyGraph | Any, until: float = 4, tries: int = 3
+) -> StateGraph[Any, Any, Any, Any]:
+    """Build a graph that has a text written, judged and written anew until it is good enough; yours to compile.
+
+    Args:
+        writer: a chat model or its name, which is shown source, criteria and objections; or a function, runnable or
+            graph, which is given ``task``, ``candidate`` (its last version, or None), ``objections`` (empty at first)
+            and the same as ``messages``, and returns a text, a message, or a dict with ``candidate`` or ``messages``.
+        judge: a protocol's name or graph, compiled or not, or what ``create_judge`` made.
+        until: the score that is good enough, on the scale of the task's aspect.
+        tries: how many versions there may be.
+
+    Raises:
+        UsageError: no such model or protocol, a judge that rates no texts, or fewer tries than one.
+
+    >>> def writer(given: dict) -> str:
+    ...     source = given["task"]["source"]
+    ...     return source if given["objections"] else "Nothing of this was there."
+    >>> graph = refine(writer, "debate", until=4).compile()
+    >>> task = {"source": "The bridge opened in 1932, after eight years of work.", "aspect": "consistency"}
+    >>> outcome = graph.invoke({"task": task})
+    >>> outcome["ended"], outcome["verdict"]["details"]["refine"]["try"], len(outcome["tries"])
+    ('good_enough', 2, 2)
+    """
+    check_tries(tries)
+    slot = slot_of(judge)
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(
+        RefineState, context_schema=slot.context_schema, input_schema=RefineInput, output_schema=RefineOutput
+    )
+    limits = _Limits(until, tries)
+    builder.add_node("prepare", SyncFunction("prepare", lambda state: _prepared(state, until)))
+    builder.add_node("write", _writing_node(writer))
+    builder.add_node("judge", softly(nested_judge_node(slot, _judged_task, _judged, mark=_mark), _unjudged))
+    builder.add_node("conclude", SyncFunction("conclude", limits.concluded))
+    builder.add_edge(START, "prepare")
+    _route(builder, "prepare", after_prepare, {"nothing_written": "write", "draft_given": "judge"})
+    _route(builder, "write", after_write, {"written": "judge", "writer_failed": "conclude"})
+    ends = dict.fromkeys(("good_enough", "out_of_tries", "judge_failed"), "conclude")
+    _route(builder, "judge", limits.after_judge, {"objection": "write", **ends})
+    builder.add_edge("conclude", END)
+    return builder
+
+
+def slot_of(judge: Any) -> JudgeSlot:
+    """Make the slot of a judge that rates texts: a protocol's name or graph, or what ``create_judge`` made.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(judge, str):
+        graph = find_protocol(judge).build().compile(name=judge)
+    else:
+        graph = judge if isinstance(judge, PregelProtocol | StateGraph) else getattr(judge, "graph", None)
+    if not isinstance(graph, PregelProtocol | StateGraph):
+        raise UsageError(f"a judge is the name of a protocol, or a graph, got {shortened(judge)}")
+    slot = JudgeSlot.of(graph)
+    if "score" not in kinds_of(slot.graph):
+        raise UsageError(
+            "the judge compares two texts, and a refined text is rated: take one with score tasks"
+        )
+    return slot
+
+
+def objections(verdict: Mapping[str, Any], transcript: list[Turn]) -> str:
+    """Return what a writer is told of a verdict: the score, the words that explain it, and what critics objected."""
+    kinds = role_kinds(str((verdict.get("details") or {}).get("of", verdict["protocol"])))
+    critics = [
+        turn["content"]
+        for turn in transcript
+        if kinds.get(turn["role"]) == "objects" and turn["value"] is not True
+    ]
+    said = [f"The score is {verdict['score']:g}.", str(verdict.get("explanation") or ""), *critics]
+    return "\n\n".join(dict.fromkeys(words.strip() for words in said if words.strip()))
+
+
+def check_tries(tries: int) -> None:
+    """Refuse fewer tries than one."""
+    if tries < 1:
+        raise UsageError(f"tries must be 1 or more, got {tries}")
+
+
+def check_until(until: float, aspect: Aspect) -> None:
+    """Refuse a score that no text can miss, or none can reach."""
+    if not aspect.low < until <= aspect.high:
+        scale = f"{aspect.low:g} to {aspect.high:g}"
+        raise UsageError(f"until={until:g} is no score to reach: {aspect.name} is rated from {scale}")
+
+
+def reaches(verdict: Mapping[str, Any] | None, until: float) -> bool:
+    """Tell whether a verdict is good enough."""
+    return verdict is not None and verdict["score"] >= until
+
+
+def after_prepare(state: RefineState) -> str:
+    """Judge the draft where the task has one."""
+    return "draft_given" if state.get("candidate") else "nothing_written"
+
+
+def after_write(state: RefineState) -> str:
+    """Judge what was written."""
+    return "writer_failed" if state.get("error") else "written"
+
+
+class _Limits(NamedTuple):
+    until: float
+    tries: int
+
+    def after_judge(self, state: RefineState) -> str:
+        """Have the text written anew if it is not good enough, and there are tries left."""
+        last = state["tries"][-1]
+        if last["verdict"] is None:
+            return "judge_failed"
+        if reaches(last["verdict"], self.until):
+            return "good_enough"
+        return "objection" if len(state["tries"]) < self.tries else "out_of_tries"
+
+    def concluded(self, state: RefineState) -> dict[str, Any]:
+        """Return the best text with its verdict; of equals the latest, which has met more objections."""
+        tries = state["tries"]
+        ended = after_write(state) if state.get("error") else self.after_judge(state)
+        judged = [(one["verdict"]["score"], place) for place, one in enumerate(tries) if one["verdict"]]
+        best = max(judged)[1] if judged else len(tries) - 1
+        verdict = tries[best]["verdict"]
+        if verdict is not None:
+            about = {"try": best + 1, "tries": len(tries), "until": self.until, "ended": ended}
+            about["scores"] = [one["verdict"]["score"] if one["verdict"] else None for one in tries]
+            details = {**(verdict.get("details") or {}), "refine": about}
+            verdict = {**verdict, **usage_of_turns(state["transcript"]).flat(), "details": details}
+        error = state.get("error") or tries[-1]["error"]
+        return {"candidate": tries[best]["candidate"], "verdict": verdict, "ended": ended, "error": error}
+
+
+def _prepared(state: RefineState, until: float) -> dict[str, Any]:
+    given = state.get("task") or {}
+    if given.get("kind", "score") != "score":
+        raise UsageError("refine writes one text, and a task of the kind 'compare' has two answers")
+    task = _task(given)
+    check_until(until, task.aspect)
+    whole = {**task.model_dump(mode="json"), "candidate": given.get("candidate")}
+    return {**emptied(RefineState), "task": whole, "candidate": given.get("candidate")}
+
+
+def _task(given: Mapping[str, Any]) -> ScoreTask:
+    """Check a task that may have no candidate yet."""
+    written = given.get("candidate") is not None
+    task = parse_task({"kind": "score", **given, "candidate": given["candidate"] if written else "-"})
+    assert isinstance(task, ScoreTask)
+    return task
+
+
+def _route(
+    builder: StateGraph[Any, Any, Any, Any],
+    source: str,
+    router: Callable[[RefineState], str],
+    targets: Mapping[str, str],
+) -> None:
+    """Add a conditional edge; LangGraph draws one between two nodes, so that outcomes share its label."""
+    labels = {o: " / ".join(p for p in targets if targets[p] == targets[o]) for o in targets}
+    ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in targets.items()}
+    named = SyncFunction(router.__name__, lambda state: labels[router(state)], traced=True)
+    builder.add_conditional_edges(source, named, ends)
+
+
+def softly(
+    node: Runnable[Any, Any], failed: Callable[[Any, Exception], dict[str, Any]]
+) -> Runnable[Any, Any]:
+    """Have a judge's or a writer's failure become an update of the state, so that no text is lost."""
+
+    def run(state: Any, config: RunnableConfig) -> Any:
+        try:
+            return node.invoke(state, config)
+        except (ReplyError, ModelCallError) as error:
+            return failed(state, error)
+
+    async def arun(state: Any, config: RunnableConfig) -> Any:
+        try:
+            return await node.ainvoke(state, config)
+        except (ReplyError, ModelCallError) as error:
+            return failed(state, error)
+
+    return RunnableLambda(run, arun)
+
+
+# The judge
+
+
+def _judged_task(state: RefineState) -> dict[str, Any]:
+    return {"task": {**state["task"], "candidate": state.get("candidate")}}
+
+
+def _mark(state: RefineState, turn: Turn) -> Turn:
+    return cast("Turn", {**turn, "id": f"try_{len(state['tries']) + 1}/{turn.get('id')}"})
+
+
+def _judged(state: RefineState, outcome: JudgeOutput) -> dict[str, Any]:
+    marked = marked_outcome(outcome, lambda turn: _mark(state, turn))
+    done = Try(candidate=str(state.get("candidate")), verdict=marked["verdict"], error=None)
+    scores = [*state["scores"], marked["verdict"]["score"]]
+    rounds = marked["verdict"]["rounds"]
+    return {"tries": [done], "transcript": marked["transcript"], "scores": scores, "round": rounds}
+
+
+def _unjudged(state: RefineState, error: Exception) -> dict[str, Any]:
+    return {"tries": [Try(candidate=str(state.get("candidate")), verdict=None, error=str(error))]}
+
+
+# The writer
+
+
+def _writing_node(writer: Any) -> Runnable[Any, Any]:
+    if isinstance(writer, StateGraph):
+        writer = writer.compile()
+    if isinstance(writer, PregelProtocol):
+        node: Runnable[Any, Any] = nested_judge_node(JudgeSlot.of(writer), _given, _written)
+    elif _is_model(writer):
+        node = _model_writer(writer)
+    elif isinstance(writer, Runnable) or callable(writer):
+        node = RunnablePassthrough.assign(said=RunnableLambda(_given) | writer) | RunnableLambda(_read)
+    else:
+        raise UsageError(f"a writer is a model, a function, a runnable or a graph, got {shortened(writer)}")
+    return softly(node, _not_written)
+
+
+def _is_model(writer: Any) -> bool:
+    if isinstance(writer, str):
+        return True
+    try:
+        check_chain(writer)
+    except UsageError:
+        return False
+    return True
+
+
+def _model_writer(model: Any) -> Runnable[Any, Any]:
+    fields, own = split_models(model, {})
+    bound = BoundJudge("refine", ("writer",), Settings.model_validate(fields), own)
+    if bound.bound.models and bound.bound.models["*"].name == OFFLINE.name:
+        raise UsageError("the offline judge is no language model and writes nothing: choose another writer")
+
+    async def write(state: RefineState) -> dict[str, Any]:
+        publish = publisher(get_runtime().stream_writer)
+        runtime = await bound.runtime(None, publish, TurnIds(state.get("transcript") or ()))
+        last, said = _last(state)
+        answer = await ask_writer(_task(state["task"]), last, said, runtime)
+        return {"candidate": answer.turn["content"], "transcript": [answer.turn]}
+
+    return AsyncNode("write", write)
+
+
+def _last(state: RefineState) -> tuple[str | None, str]:
+    """Return the last version and what was objected to it; nothing where there is none yet."""
+    if not state["tries"]:
+        return None, ""
+    last = state["tries"][-1]
+    assert last["verdict"] is not None
+    mark = f"try_{len(state['tries'])}/"
+    of_try = [turn for turn in state["transcript"] if turn.get("id", "").startswith(mark)]
+    return last["candidate"], objections(last["verdict"], of_try)
+
+
+def _given(state: RefineState) -> dict[str, Any]:
+    """Return what a writer of one's own is given; its messages are those that a model would be sent."""
+    last, said = _last(state)
+    prompt = writer_prompt(_task(state["task"]), None, "", Prompts.bundled())
+    system, first = prompt.messages("", "shared_prefix")
+    messages: list[BaseMessage] = [SystemMessage(system), HumanMessage(first.strip())]
+    if last is not None:
+        told = f"It is not good enough yet. Write all of it anew so that this is met:\n\n{said}"
+        messages += [AIMessage(last), HumanMessage(told)]
+    task = {name: value for name, value in state["task"].items() if name != "candidate"}
+    return {"task": task, "candidate": last, "objections": said, "messages": messages}
+
+
+def _read(state: Any) -> dict[str, Any]:
+    return _written(state, state["said"])
+
+
+def _written(state: RefineState, said: Any) -> dict[str, Any]:
+    """Read the text from what a writer returned.
+
+    Raises:
+        UsageError: there is none.
+    """
+    text = said
+    if isinstance(text, Mapping):
+        text = text.get("candidate") or (text.get("messages") or [None])[-1]
+    if isinstance(text, BaseMessage):
+        text = str(text.text)
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError(
+            "the writer returned no text: it is to return a text, a message, or a dict with candidate or messages, "
+            f"got {shortened(said)}"
+        )
+    turn = turn_without_model(0, "writer", "writer", text)
+    turn["id"] = TurnIds(state["transcript"]).next("writer")
+    publisher(get_runtime().stream_writer)({"turn": turn, "problem": None})
+    return {"candidate": text, "transcript": [turn]}
+
+
+def _not_written(state: RefineState, error: Exception) -> dict[str, Any]:
+    """Keep the versions so far; without any, the failure is that of the run."""
+    if not state["tries"]:
+        raise error
+    return {"error": str(error)}

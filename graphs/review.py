@@ -1,0 +1,264 @@
+"""review: any protocol, and a person where a rule holds of its verdict, while the graph runs.
+
+    prepare --> judge --no rule holds--> conclude
+                  |                         ^
+                  +--a rule holds--> human -+
+
+``review(graph, when=...)`` puts it around any graph; the registered protocol ``review`` around the one that the setting
+``of`` names. ``state/review_rules.py`` has the rules, ``nodes/human_answers.py`` reads what the person answers. The
+pause is LangGraph's ``interrupt``: it needs a checkpointer, and is resumed with ``Command(resume=...)``.
+
+Model calls: those of the protocol inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NotRequired
+
+from langgraph.graph import END, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
+
+from ..nodes.agent_runtime import TurnIds
+from ..nodes.answer_orders import number_of_orders
+from ..nodes.bound_judge import Models
+from ..nodes.human import ask_person, decided
+from ..nodes.human_answers import HumanAnswer
+from ..nodes.prompt_context import score_schema
+from ..state.errors import UsageError
+from ..state.graph_state import JudgeOutput
+from ..state.review_rules import IN_DOUBT, KindOf, Rule, reasons
+from ..state.settings import ReviewSettings
+from ..state.settings.base_settings import explicitly_set
+from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
+from ..state.transcript import Score, turn_without_model
+from ..state.verdict import Verdict, outcome_fields
+from .base import ProtocolGraph, SyncFunction
+from .calibrated import BothOrders
+from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, context_of_run, roles_of
+from .protocol_record import Protocol
+from .registry import role_kinds
+from .repeated import Repeats
+from .streamed_turns import publisher
+from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, gathered, verdict_in
+
+
+class ReviewState(WrapperState):
+    """The state of a review: the judge's outcome, and why a person is asked; empty where nobody is."""
+
+    outcome: NotRequired[JudgeOutput | None]
+    why: NotRequired[list[str] | None]
+
+
+def review(graph: AnyGraph, when: str | Sequence[str] = IN_DOUBT) -> StateGraph[Any, Any, Any, Any]:
+    """Build a graph that runs a protocol and asks a person about its verdict where a rule holds; yours to compile.
+
+    Compile it with a checkpointer; where a rule holds, the graph pauses, and ``Command(resume=...)`` has the answer.
+
+    Args:
+        graph: a protocol's graph, compiled or not; settings and models that are bound to it stay.
+        when: one rule or several: ``unresolved``, ``orders_differ``, ``split``, ``gap<x``, ``wide>x``, ``always``.
+
+    Raises:
+        UsageError: no such rule, or one that never holds of this judge's verdicts.
+
+    >>> from langgraph.checkpoint.memory import InMemorySaver
+    >>> from langgraph.types import Command
+    >>> from jurygraph.graphs import debate
+    >>> graph = review(debate.build(n=1), when="always").compile(checkpointer=InMemorySaver())
+    >>> thread = {"configurable": {"thread_id": "1"}}
+    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}
+    >>> graph.invoke({"task": task}, thread)["__interrupt__"][0].value["why"]
+    ['always: every verdict is reviewed']
+    >>> answer = {"answer": "tie", "reason": "Neither says why.", "name": "Ann"}
+    >>> verdict = graph.invoke(Command(resume=answer), thread)["verdict"]
+    >>> verdict["winner"], verdict["stop_reason"], verdict["explanation"], verdict["explained_by"]
+    ('tie', 'human', 'Neither says why.', 'human:1')
+    """
+    chosen = {} if when is IN_DOUBT else {"when": when}
+    return Review(GivenJudges(ReviewSettings.model_validate(chosen), of=graph))
+
+
+class Review(Wrapper[ReviewSettings]):
+    """A graph that runs a judge and has a person review its verdict where a rule holds."""
+
+    def __init__(self, judges: Judges[ReviewSettings]) -> None:
+        super().__init__(ReviewState, judges)
+        _check_chosen(judges.bound, judges.slots["of"].graph)
+
+        def judged(_state: ReviewState, outcome: JudgeOutput) -> dict[str, Any]:
+            verdict, turns = verdict_in(outcome), outcome["transcript"]
+            why = reasons(self.settings().rules, verdict, turns, kinds_of_turns(verdict))
+            return {"outcome": outcome, "why": why, **gathered(outcome)}
+
+        self.judge("judge", "of", judged)
+        self.step("human", _human)
+        self.step("conclude", lambda state: self.concluded(verdict_in(state.get("outcome"))))
+        self.add_edge("prepare", "judge")
+        self.add_conditional_edges(
+            "judge",
+            SyncFunction("asks_person", _asks),
+            {"a_rule_holds": "human", "no_rule_holds": "conclude"},
+        )
+        self.add_edge("human", "conclude")
+        self.add_edge("conclude", END)
+
+    def check(self, task: ScoreTask | CompareTask) -> None:
+        """Check also that the rules can hold of the judge that the run chooses."""
+        super().check(task)
+        chosen, _ = self.judges.slots["of"].choose(context_of_run())
+        if chosen is not None:
+            _check_chosen(self.settings(), chosen)
+
+
+def kinds_of_turns(verdict: Verdict) -> KindOf:
+    """Return the function that tells what a turn does to this verdict; a wrapper's is of the protocol inside."""
+    kinds = role_kinds(str(verdict.details.get("of", verdict.protocol)))
+    return lambda turn: kinds.get(turn["role"], "scores")
+
+
+def reviewed(verdict: Verdict, answer: HumanAnswer, turn_id: str, why: Sequence[str]) -> Verdict:
+    """Return the verdict as a person has decided it; what the judge had said is in the details, under ``review``.
+
+    Args:
+        verdict: the judge's.
+        answer: the person's; where it lets the verdict stand and gives no reason, the judge's words explain it still.
+        turn_id: of the person's turn.
+        why: the reasons for which the person was asked.
+    """
+    before = verdict.model_dump(
+        mode="json", include={"score", "scores", "winner", "stop_reason", "explained_by"}
+    )
+    decision = "let it stand" if answer.value is None else answer.value
+    about = {"why": [*why], "name": answer.name or None, "answer": decision, "judge": before}
+    update: dict[str, Any] = {"stop_reason": "human", "details": {**verdict.details, "review": about}}
+    if isinstance(answer.value, str):
+        update["winner"] = answer.value
+    elif answer.value is not None:
+        update |= outcome_fields(answer.value)
+    if answer.value is not None or answer.reason:
+        update |= {"explanation": answer.words, "explained_by": turn_id}
+    return verdict.model_copy(update=update)
+
+
+def _asks(state: ReviewState) -> str:
+    return "a_rule_holds" if state.get("why") else "no_rule_holds"
+
+
+def _human(state: ReviewState) -> dict[str, Any]:
+    """Ask a person; their words become a turn, and the verdict is as they have decided it."""
+    verdict, why, turns = verdict_in(state.get("outcome")), state.get("why") or [], state["transcript"]
+    task = parse_task(state["task"])
+    answer = ask_person(task, state["task"], why, state["scores"], turns, verdict.model_dump(mode="json"))
+    stands: Score = list(verdict.scores) if verdict.scores else verdict.score or 0
+    turn = turn_without_model(state["round"], "human", "human", answer.words, decided(answer, stands))
+    turn["id"] = TurnIds(turns).next("human")
+    turn["scale"] = list(score_schema(task).scale or ())
+    if answer.name:
+        turn["name"] = answer.name
+    publisher(get_runtime().stream_writer)({"turn": turn, "problem": None})
+    told = reviewed(verdict, answer, turn["id"], why).model_dump(mode="json")
+    return {"transcript": [turn], "outcome": JudgeOutput(verdict=told, transcript=turns)}
+
+
+def _check_chosen(settings: ReviewSettings, graph: object) -> None:
+    """Check rules that somebody chose; those of the default are for all judges, and not all can hold of each."""
+    if "when" in explicitly_set(settings):
+        check_rules(settings.rules, graph)
+
+
+def check_rules(rules: Iterable[Rule], graph: object, kind: TaskKind | None = None, repeats: int = 1) -> None:
+    """Refuse rules that never hold of a judge's verdicts, as far as its graph tells.
+
+    Args:
+        rules: the rules.
+        graph: the compiled judge; of a graph that is not made here, nothing is known.
+        kind: the only kind of task that it is given, where known.
+        repeats: how often each item is judged.
+
+    Raises:
+        UsageError: a rule that never holds; the message says why.
+    """
+    if not isinstance(graph, CompiledStateGraph):
+        return
+    inside = [getattr(one, "builder", None) for _, one in graph.get_subgraphs(recurse=True)]
+    builders = [graph.builder, *inside]
+    if not all(isinstance(one, ProtocolGraph | Wrapper) for one in builders):
+        return
+    for rule in rules:
+        wanted = _WANTED.get(rule.name)
+        if wanted and not any(_can_hold(rule, builder, kind, repeats) for builder in builders):
+            raise UsageError(f"review: the rule {rule} never holds of {graph.name}, which {wanted}")
+
+
+_WANTED = {
+    "unresolved": "has no debate that can end at its last round without agreement (or somebody else decides then)",
+    "orders_differ": "does not judge two answers in both orders",
+    "split": "has no jurors, referees or repeated runs, of which several judge the same",
+    "gap": "gives no scores to two answers",
+    "wide": "is not repeated (`repeated`, or a run with --repeats)",
+}
+
+
+def _can_hold(rule: Rule, builder: Any, kind: TaskKind | None, repeats: int) -> bool:
+    if rule.name in ("split", "wide"):
+        repeated = isinstance(builder, Repeats) or repeats > 1
+        return repeated or (rule.name == "split" and _has_jury(builder, kind))
+    if isinstance(builder, BothOrders):
+        return rule.name in ("orders_differ", "gap") and kind != "score"
+    if not isinstance(builder, ProtocolGraph):
+        return False
+    settings, kinds = builder.bound_judge.bound, _kinds(builder, kind)
+    if rule.name == "unresolved":
+        return builder.protocol.may_end_unresolved(settings)
+    both_orders = any(number_of_orders(settings, one) > 1 for one in kinds)
+    return "compare" in kinds and (rule.name == "gap" or both_orders)
+
+
+def _has_jury(builder: Any, kind: TaskKind | None) -> bool:
+    """Tell whether several agents of a role judge the same, by the calls that are made for each order."""
+    if not isinstance(builder, ProtocolGraph):
+        return False
+    protocol, settings = builder.protocol, builder.bound_judge.bound
+    roles = [role for role, of_role in protocol.role_kinds.items() if of_role in ("votes", "panel")]
+    return any(
+        protocol.calls(settings, one, lambda _role, _what: False)[role].most > number_of_orders(settings, one)
+        for one in _kinds(builder, kind)
+        for role in roles
+    )
+
+
+def _kinds(builder: ProtocolGraph[Any], kind: TaskKind | None) -> list[TaskKind]:
+    return [one for one in builder.protocol.kinds if kind in (None, one)]
+
+
+protocol = Protocol(
+    name="review",
+    summary="one protocol, and a person where a rule holds of its verdict",
+    source="human review of doubtful verdicts around any protocol",
+    kinds=("score", "compare"),
+    roles=roles_of(ReviewSettings),
+    settings=ReviewSettings,
+    prompts=TEMPLATES,
+    calls=calls_of,
+    calls_once=calls_once_of,
+    role_kinds={"human": "decides"},
+    pauses_for_person=lambda settings: f"when={','.join(settings.when)}",
+)
+
+
+def build(
+    settings: ReviewSettings | Mapping[str, Any] | None = None, models: Models | None = None, **fields: Any
+) -> Review:
+    """Build the graph of a reviewed protocol, yours to compile; arguments and errors as for ``repeated.build``.
+
+    >>> graph = build(of="single", when="orders_differ").compile()
+    >>> task = {"kind": "compare", "question": "Why?", "answer_1": "The tide turned.", "answer_2": "No idea."}
+    >>> graph.invoke({"task": task})["verdict"]["protocol"]
+    'review'
+    """
+    return Review(NestedJudges(protocol, settings, models, fields))
+
+
+graph = build().compile(name="review")

@@ -1,0 +1,156 @@
+"""Define the rules by which a verdict is shown to a person: pure functions of the verdict and its turns.
+
+unresolved     the debate ended at its last round, without agreement
+orders_differ  the two orders of the answers have different winners
+split          jurors, referees or repeated runs do not favour the same answer; no score has more than half of them
+gap<x          the scores of the two answers are closer than x (``gap``: than 1)
+wide>x         the scores of repeated runs have a standard deviation above x (``wide``: above 1)
+always         every verdict
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .aggregation import majority, mean_pair, winner_by_mean
+from .errors import UsageError
+from .role_kinds import RoleKind
+from .transcript import Turn
+from .verdict import Verdict
+
+RULES = ("unresolved", "orders_differ", "split", "gap<x", "wide>x", "always")
+IN_DOUBT = ("unresolved", "orders_differ", "split")
+"""The rules that a judge is reviewed by where nobody chooses."""
+_RULE = re.compile(
+    r"(?P<name>unresolved|orders_differ|split|always|gap|wide)(?:(?P<sign>[<>])(?P<limit>[\d.]+))?"
+)
+
+KindOf = Callable[[Turn], RoleKind]
+
+
+class Rule(NamedTuple):
+    """A rule by its name; ``limit`` is the x of ``gap<x`` and ``wide>x``."""
+
+    name: str
+    limit: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Read a rule.
+
+        Raises:
+            UsageError: no such rule; the message lists them.
+
+        >>> Rule.parse("gap<0.5"), str(Rule.parse("wide"))
+        (Rule(name='gap', limit=0.5), 'wide>1')
+        """
+        found = _RULE.fullmatch(text.replace(" ", ""))
+        sign = {"gap": "<", "wide": ">"}.get(found["name"]) if found else None
+        try:
+            if found and found["sign"] in (sign, None):
+                return cls(found["name"], float(found["limit"] or 1) if sign else None)
+        except ValueError:  # 1.2.3
+            pass
+        raise UsageError(f"no rule {text!r}; a review takes {', '.join(RULES)}")
+
+    def __str__(self) -> str:
+        return (
+            self.name
+            if self.limit is None
+            else f"{self.name}{'<' if self.name == 'gap' else '>'}{self.limit:g}"
+        )
+
+
+def reasons(rules: Iterable[Rule], verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -> list[str]:
+    """Say why a person is asked: a sentence for each rule that holds, which begins with the rule.
+
+    Args:
+        rules: the rules, in the order of the sentences.
+        verdict: the judge's.
+        turns: its transcript.
+        kind_of: tells what a turn does to the verdict.
+
+    >>> verdict = Verdict(protocol="single", kind="compare", scores=(7, 6.5), stop_reason="complete", rounds=1)
+    >>> reasons([Rule.parse("gap<1"), Rule.parse("unresolved")], verdict, [], lambda turn: "scores")
+    ['gap<1: the scores of the two answers are 0.5 apart']
+    """
+    found = {rule: _why(rule, verdict, turns, kind_of) for rule in rules}
+    return [f"{rule}: {why}" for rule, why in found.items() if why]
+
+
+def _why(rule: Rule, verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -> str:
+    if rule.name == "always":
+        return "every verdict is reviewed"
+    if rule.name == "unresolved":
+        return "the debate ended at its last round without agreement" if _unresolved(verdict) else ""
+    if rule.name == "orders_differ":
+        differ = verdict.position_consistent is False
+        return "the two orders of the answers have different winners" if differ else ""
+    if rule.name == "split":
+        return "; ".join(_splits(verdict, turns, kind_of))
+    limit = rule.limit or 0
+    if rule.name == "gap":
+        apart = math.inf if verdict.scores is None else abs(verdict.scores[0] - verdict.scores[1])
+        return f"the scores of the two answers are {apart:g} apart" if apart < limit else ""
+    spread = max(_all_of("spread", verdict.details), default=0)
+    return f"scores of repeated runs have a standard deviation of {spread:.3g}" if spread > limit else ""
+
+
+def _unresolved(verdict: Verdict) -> bool:
+    inside = _all_of("stop_reasons", verdict.details)
+    return "max_rounds" in (verdict.stop_reason, *inside)
+
+
+def _splits(verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -> Iterator[str]:
+    """Describe the juries that are split: agents of one role, and the runs of a repeated judge."""
+    runs = [winner for winner in _all_of("winners", verdict.details) if isinstance(winner, str)]
+    juries: dict[str, Sequence[float | str]] = {"runs": runs} if len(set(runs)) > 1 else {}
+    asked_twice = any(turn.get("stage", "").startswith("expensive") for turn in turns)
+    opinions: dict[tuple[Any, ...], dict[str, dict[int, Any]]] = {}
+    for turn in turns:
+        overruled = asked_twice and turn.get("stage", "").startswith("cheap")
+        if kind_of(turn) in ("votes", "panel") and turn["value"] is not None and not overruled:
+            jury = opinions.setdefault((turn["role"], turn.get("repeat"), turn.get("stage")), {})
+            jury.setdefault(turn["agent"], {})[turn.get("order", 1)] = turn["value"]
+    for (role, *_), jury in opinions.items():
+        said = [_opinion(list(by_order.values())) for by_order in jury.values()]
+        if len(set(said)) > 1 and (isinstance(said[0], str) or majority(said) is None):
+            juries[f"{role}s"] = said
+    for name, jury_said in juries.items():
+        most_first = sorted(Counter(jury_said).items(), key=lambda one: (-one[1], str(one[0])))
+        counts = ", ".join(
+            f"{count} of {len(jury_said)} for {_shown(opinion)}" for opinion, count in most_first
+        )
+        yield f"{name} disagree, {counts}"
+
+
+def _opinion(values: list[Any]) -> float | str:
+    """Sum up what an agent said in both orders: a vote, the answer that it favours, or a score."""
+    if isinstance(values[0], list):
+        return winner_by_mean(mean_pair(values))
+    if isinstance(values[0], str):
+        return values[0] if len(set(values)) == 1 else "tie"
+    return math.fsum(values) / len(values)
+
+
+def _shown(opinion: float | str) -> str:
+    if isinstance(opinion, str):
+        return "a tie" if opinion == "tie" else f"answer {opinion}"
+    return f"{opinion:g}"
+
+
+def _all_of(key: str, details: Any) -> Iterator[Any]:
+    """Yield what stands under a key at any depth of a verdict's details, a list member by member."""
+    if isinstance(details, Mapping):
+        for name, held in details.items():
+            if name == key:
+                yield from (one for one in (held if isinstance(held, list) else [held]) if one is not None)
+            else:
+                yield from _all_of(key, held)
+    elif isinstance(details, list):
+        for held in details:
+            yield from _all_of(key, held)

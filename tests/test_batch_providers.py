@@ -1,0 +1,222 @@
+"""Batches of Anthropic and Gemini: requests and results of live calls, at half the price, and nothing sent twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import evaluate
+from jurygraph.eval.batch_api import request_file
+from jurygraph.eval.batch_api.request_file import BatchLimits
+from jurygraph.eval.plan import plan
+from jurygraph.eval.run.config import RunConfig
+from jurygraph.eval.run.progress_counters import ProgressCounters
+from jurygraph.eval.run.shutdown import StopSignal
+from jurygraph.eval.runner import execute
+
+from .loopback import Answer, Failure, Provider, Request
+from .loopback_batches import Fate
+from .processes import HANG_GUARD
+from .test_batch_api import halved, lines, live, scores
+
+MODELS = {"anthropic": "anthropic:claude-opus-4-8", "gemini": "google_genai:gemini-2.5-flash"}
+pytestmark = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+@pytest.fixture(autouse=True)
+def _addresses(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both clients ask the loopback provider, and batches are looked after at once."""
+    pytest.importorskip("langchain_anthropic", reason="the extra anthropic is not installed")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.url)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", provider.url)
+    soon = BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+    monkeypatch.setattr(request_file, "DEFAULT_LIMITS", soon)
+
+
+def anybody(request: Request) -> Answer:
+    """A reply in the form that was asked for; the same one to the same prompt. A critic is satisfied later on."""
+    value = 1 + sum(map(ord, request.user)) % 5
+    if "numbered list" in request.user[-300:]:
+        return "1. Read both texts.\n2. Compare them.\n3. Give a score."
+    if request.schema is None and "evaluation steps" in request.user.lower():
+        return str(value)
+    if request.schema is None:
+        return f"Thoughts on {len(request.user)}."
+    kinds = {"string": f"words {value}", "boolean": len(request.user) % 3 == 0, "array": ["one", "another"]}
+    return {
+        name: about["enum"][value % len(about["enum"])]
+        if "enum" in about
+        else kinds.get(about["type"], value)
+        for name, about in request.schema["properties"].items()
+    }
+
+
+def asked(requests: list[Request]) -> Counter[str]:
+    """The bodies of requests, without the marks for a cache, which batches do not have."""
+    return Counter(json.dumps(_unmarked(request.body), sort_keys=True) for request in requests)
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, list):
+        if value and all(isinstance(one, dict) and one.get("type") == "text" for one in value):
+            return "".join(one["text"] for one in value)
+        return [_unmarked(one) for one in value]
+    if isinstance(value, dict):
+        return {
+            name: _unmarked(one) for name, one in value.items() if name not in ("cache_control", "stream")
+        }
+    return value
+
+
+def judged(data: Path, out: Path, model: str, protocol: str = "debate", **more: Any) -> Any:
+    return evaluate(protocol, data, models={"*": model}, out=out, batch=True, **more)
+
+
+@pytest.mark.parametrize("protocol", ["debate", "geval", "multiagent"])
+def test_requests_and_results_are_those_of_live_calls(
+    provider: Provider, tmp_path: Path, protocol: str, model: str
+) -> None:
+    provider.play(by=anybody)
+    data = scores(tmp_path)
+    alone = evaluate(protocol, data, models={"*": model}, out=tmp_path / "alone")
+    made = list(provider.requests)
+    batched = judged(data, tmp_path / "batched", model, protocol)
+    assert not alone.failed, alone.failed[0].error
+    assert alone.results[0].cost_usd
+    assert lines(batched) == halved(lines(alone))
+    assert live(provider) == made, "a call went out alone"
+    assert asked(provider.requests[len(made) :]) == asked(made)
+    assert max(Counter(provider.batches.sent()).values()) == 1
+    assert not any("cache_control" in json.dumps(request.body) for request in provider.requests[len(made) :])
+
+
+KILLED = """
+import os, signal, sys
+from jurygraph.eval import evaluate
+from jurygraph.eval.batch_api import batch_results, request_file
+from jurygraph.eval.journal import Journal
+
+place, model, data, out = sys.argv[1:]
+if model.startswith("anthropic"):
+    from jurygraph.eval.batch_api.anthropic_batches import AnthropicBatches as provider
+else:
+    from jurygraph.eval.batch_api.gemini_batches import GeminiBatches as provider
+owner, name, at = {
+    "noted": (provider, "start", 2),
+    "created": (Journal, "note_batch", 4),
+    "collecting": (provider, "collect", 2),
+    "collected": (batch_results.BatchResults, "add", 2),
+    "settling": (Journal, "settle_batch", 1),
+}[place]
+usual, times = getattr(owner, name), [0]
+
+def dies(*args, **kwargs):
+    times[0] += 1
+    if times[0] == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return usual(*args, **kwargs)
+
+setattr(owner, name, dies)
+request_file.DEFAULT_LIMITS = request_file.BatchLimits(first_poll=0.001, poll_interval=0.001, requests=3)
+evaluate("debate", data, models={"*": model}, out=out, batch=True)
+"""
+
+
+@pytest.mark.parametrize("place", ["noted", "created", "collecting", "collected", "settling"])
+def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
+    provider: Provider, tmp_path: Path, place: str, model: str
+) -> None:
+    provider.play(by=anybody)
+    data, out = scores(tmp_path), tmp_path / "out"
+    command = [sys.executable, "-c", KILLED, place, model, str(data), str(out)]
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_GUARD, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    if place == "noted" and model.startswith("anthropic"):
+        # Of somebody else, as large as the one that was not made: its results say that it is not the run's.
+        body = {"model": "claude-opus-4-8", "messages": [{"role": "user", "content": "Hello"}]}
+        provider.batches.add("msgbatch_", {}, [{"custom_id": f"other-{n}", "body": body} for n in range(2)])
+    whole = judged(data, out, model)
+    assert not live(provider)
+    assert max(Counter(provider.batches.sent()).values()) == 1
+    assert lines(whole) == halved(lines(evaluate("debate", data, models={"*": model})))
+    assert list((out / "batches").iterdir()) == []
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled"])
+def test_what_a_batch_did_not_get_round_to_is_asked_again(
+    provider: Provider, tmp_path: Path, status: str, model: str
+) -> None:
+    provider.play(by=anybody)
+    provider.batches.fate = lambda number: Fate() if number else Fate(status, share=0.4)
+    done = judged(scores(tmp_path), tmp_path / "out", model, "single")
+    assert not done.failed
+    assert [len(batch.lines) for batch in provider.batches.made] == [3, 2, 2]
+    assert len(provider.requests) == 5, "what was done was asked for again"
+
+
+def test_requests_that_fail_go_into_a_later_wave_and_not_for_ever(
+    provider: Provider, tmp_path: Path, model: str
+) -> None:
+    tries: Counter[str] = Counter()
+
+    def troubled(request: Request) -> Answer:
+        tries[request.user] += 1
+        if "Number 1." in request.user and tries[request.user] < 3:
+            return Failure(429, "Rate limit reached")
+        if "Number 2." in request.user:
+            return Failure(500, "It broke.")
+        if "Number 3." in request.user:
+            return Failure(400, "The text is not allowed.")
+        return anybody(request)
+
+    provider.play(by=troubled)
+    done = judged(scores(tmp_path), tmp_path / "out", model, "single", attempts=4)
+    failed = {result.item: result.error or "" for result in done.failed}
+    assert failed.keys() == {"i2", "i3"}
+    assert "given up after 4 batches" in failed["i2"]
+    assert "not allowed" in failed["i3"]
+
+
+def test_a_refused_batch_ends_the_run_with_the_reason(
+    provider: Provider, tmp_path: Path, model: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.play(by=anybody)
+    provider.batches.fate = lambda number: Fate("failed", problem=("invalid", "Request 1 has no words."))
+    data, out, stop = scores(tmp_path), tmp_path / "out", StopSignal()
+    prepared = plan("single", data, models={"*": model}, out=out)
+    done = asyncio.run(execute(prepared, RunConfig(batch=True), ProgressCounters(), stop))
+    assert done.stopped == "provider"
+    # Gemini's client leaves the reason out.
+    reason = "JOB_STATE_FAILED" if model.startswith("google") else "Request 1 has no words."
+    assert reason in stop.explanation
+    provider.batches.fate = lambda number: Fate()
+    assert not judged(data, out, model, "single").failed
+
+
+def test_a_batch_whose_making_was_not_answered_is_found(
+    provider: Provider, tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.play(by=anybody)
+    provider.batches.lost_answers = 1
+    monkeypatch.setattr("jurygraph.eval.batch_api.batch_provider.WAITS", (0.001,) * 3)
+    provider.batches.fate = lambda number: Fate(looks=0)
+    assert not judged(scores(tmp_path, 3), tmp_path / "out", model, "single").failed
+    assert len(provider.batches.made) == 1
+
+
+def test_providers_side_by_side_in_one_run(provider: Provider, tmp_path: Path, model: str) -> None:
+    provider.play(by=anybody)
+    models = {"*": "openai:gpt-4o-mini", "critic": model}
+    done = evaluate("debate", scores(tmp_path), models=models, out=tmp_path / "out", batch=True)
+    alone = evaluate("debate", scores(tmp_path), models=models)
+    assert not alone.failed, alone.failed[0].error
+    assert lines(done) == halved(lines(alone))
+    assert len({batch.id[:6] for batch in provider.batches.made}) == 2

@@ -1,0 +1,162 @@
+"""Datasets judged by graphs instead of names: compiled or not, wrapped by hand, somebody else's, or elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph import UsageError, create_async_judge, create_judge
+from jurygraph.eval import evaluate
+from jurygraph.eval.estimate import estimate
+from jurygraph.eval.given_graphs import Protocols
+from jurygraph.eval.plan import plan
+from jurygraph.graphs import calibrated, cascade, debate, repeated, single
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
+from langgraph.func import entrypoint
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
+
+SCORE_4: dict[str, Any] = {"scorer": ["Score: 4"] * 99, "critic": ["NO ISSUE"] * 99}
+VERDICT: dict[str, Any] = {
+    "protocol": "theirs",
+    "kind": "score",
+    "score": 2.0,
+    "stop_reason": "complete",
+    "rounds": 1,
+}
+
+
+class ForeignState(TypedDict):
+    task: dict[str, Any]
+    verdict: Any
+
+
+def foreign(verdict: Any) -> Any:
+    """A graph that knows nothing of this package, and streams something of its own."""
+
+    def judge(_state: ForeignState) -> dict[str, Any]:
+        get_stream_writer()("at work")
+        return {"verdict": verdict}
+
+    graph: Any = StateGraph(ForeignState)
+    graph.add_node("judge", judge)
+    graph.add_edge(START, "judge")
+    return graph
+
+
+def scored(given: Protocols, **options: Any) -> list[tuple[str, float | None]]:
+    done = evaluate(given, "demo", aspects=["consistency"], limit=2, **options)
+    assert not done.failed, [result.error for result in done.results]
+    return [(result.protocol, result.score) for result in done.results]
+
+
+def test_one_graph_compiled_or_not() -> None:
+    builder = debate.build(models=ScriptedModel(script=SCORE_4), structured="off")
+    assert scored(builder) == [("debate", 4.0)] * 2
+    assert scored(builder.compile()) == [("debate", 4.0)] * 2
+    # A batch has no threads, so that the graph's own checkpointer is left out.
+    assert scored(builder.compile(name="mine", checkpointer=InMemorySaver())) == [("mine", 4.0)] * 2
+
+
+def test_several_by_name_graph_and_dict() -> None:
+    model = ScriptedModel(script=SCORE_4)
+    mine = debate.build(models=model, structured="off").compile(name="mine")
+    assert {name for name, _ in scored(["single", mine])} == {"single", "mine"}
+    several: dict[str, Any] = {"lenient": "debate", "strict": "debate", "twice": repeated(mine, k=2)}
+    options = {"settings": {"n": 1, "lenient": {"persona": "weak"}}}
+    done = evaluate(several, "demo", aspects=["consistency"], limit=1, **options)  # type: ignore[arg-type]
+    about = done.manifest["protocols"]
+    assert (about["lenient"]["persona"], about["strict"]["persona"]) == ("weak", "strict")
+    assert about["twice"]["k"] == 2
+    assert "protocol:debate" in done.manifest["signatures"]["lenient"]
+    assert done.manifest["models"]["twice"] == {"judge.*": "scriptedmodel:ScriptedModel"}
+
+
+def test_graphs_of_others_and_what_is_no_graph_with_nodes() -> None:
+    assert scored({"theirs": foreign(VERDICT).compile()}) == [("theirs", 2.0)] * 2
+
+    @entrypoint()
+    def judge(given: dict[str, Any]) -> dict[str, Any]:
+        return {"verdict": {**VERDICT, "score": len(given["task"]["aspect"]["name"]) / 4}, "transcript": []}
+
+    assert scored({"mine": judge}) == [("mine", 2.75)] * 2
+    assert create_judge(judge, aspect="consistency")(inputs="S", outputs="C")["score"] == 2.75
+    with pytest.raises(UsageError, match="its calls can be neither estimated nor sent in batches"):
+        estimate(plan({"theirs": foreign(VERDICT)}, "demo", aspects=["consistency"], limit=1))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "problem"),
+    [
+        (None, "the graph ended without a verdict"),
+        ({**VERDICT, "score": None}, "theirs returned a verdict without a score"),
+        ({**VERDICT, "score": 0}, "theirs returned 0.0, off the scale of consistency (1 to 5)"),
+        ({"score": 3}, "validation error"),
+    ],
+)
+def test_a_graph_without_a_score_fails_its_items(verdict: Any, problem: str) -> None:
+    done = evaluate({"theirs": foreign(verdict)}, "demo", aspects=["consistency"], limit=1)
+    (failed,) = done.failed
+    assert problem in str(failed.error)
+    assert failed.score is None
+
+
+def test_a_graph_that_pauses_fails_its_items() -> None:
+    paused = debate.build().compile(interrupt_before=["conclude"])
+    done = evaluate({"paused": paused}, "demo", aspects=["consistency"], limit=1)
+    assert "waits for somebody" in str(done.failed[0].error)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "words"),
+    [
+        ([], {}, "no protocol was named"),
+        ({"a": 7}, {}, "a: a judge is the name of a protocol, or a graph, got 7"),
+        ({"": "debate"}, {}, "a judge needs a name, a line of text"),
+        ({7: "debate"}, {}, "a judge needs a name, a line of text"),
+        ({"single": debate.graph}, {}, "single is the name of a protocol, and this judge is another"),
+        (foreign(VERDICT), {}, "a judge needs a name, a line of text: give it one"),
+        ([debate.build(n=1), debate.build(n=2)], {}, "two judges are named debate"),
+        (debate.graph, {"settings": {"n": 1}}, "settings and models are for protocols that are named"),
+        (debate.graph, {"models": "offline"}, "settings and models are for protocols that are named"),
+        ({"a": debate.build(on_unresolved="human")}, {}, "a: on_unresolved=human pauses for a person"),
+        (
+            {"a": cascade(debate.build(on_unresolved="human"), single.build())},
+            {},
+            "a: on_unresolved=human pauses",
+        ),
+        ({"a": calibrated(single.build())}, {}, "a takes no score tasks"),
+        ({"theirs": foreign(VERDICT)}, {"max_cost": 1.0}, "unknown"),
+    ],
+)
+def test_what_cannot_be_run_is_said_before_any_call(given: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        evaluate(given, "demo", aspects=["consistency"], limit=1, **options)
+    assert words in str(caught.value)
+
+
+def test_a_run_is_resumed_by_the_same_graphs_only(tmp_path: Path) -> None:
+    def run(gap: float, limit: int) -> list[Any]:
+        graph = cascade(single.build(), debate.build(n=1), gap=gap)
+        return list(evaluate({"mine": graph}, "demo", aspects=["fluency"], limit=limit, out=tmp_path).results)
+
+    assert [len(run(1.0, limit)) for limit in (2, 3)] == [2, 3]
+    with pytest.raises(UsageError, match="belongs to another run: mine: graph was"):
+        run(2.0, 3)
+
+
+async def test_a_judge_evaluates_a_dataset() -> None:
+    model = ScriptedModel(script=SCORE_4)
+    judge = create_judge("debate", aspect="coherence", model=model, structured="off")
+    done = judge.evaluate("demo", limit=2)
+    assert [(result.aspect, result.protocol, result.score) for result in done.results] == [
+        ("coherence", "debate", 4.0)
+    ] * 2
+    twin = create_async_judge("single")
+    compared = await twin.aevaluate("demo-pairs", limit=2)
+    assert [result.protocol for result in compared.results] == ["single"] * 2
+    with pytest.raises(UsageError, match="criteria: the items of a dataset name their own"):
+        create_judge("single", criteria=["truth"]).evaluate("demo-pairs", limit=1)

@@ -1,0 +1,315 @@
+"""A judge in one line: what it takes, what it returns, and what it says of input that it cannot judge."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from jurygraph import Aspect, ReplyError, UsageError, create_async_judge, create_judge
+from jurygraph.graphs import calibrated, debate, more, single
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.state import Verdict
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from numpy import array
+from typing_extensions import TypedDict
+
+ARTICLE = "The ferry sank at its moorings on Monday. Nobody was aboard. Divers start work on Friday."
+SUMMARY = "The ferry sank on Monday with nobody aboard."
+SCORE_4: dict[str, Any] = {"scorer": ["It holds together.\nScore: 4"] * 99, "critic": ["NO ISSUE"] * 99}
+PAIR_8_5 = {"scorer": ["The first is right.\nScore of answer 1: 8\nScore of answer 2: 5"] * 99}
+
+
+def rating(**options: Any) -> Any:
+    model = ScriptedModel(script=options.pop("script", SCORE_4))
+    return create_judge("debate", aspect="coherence", model=model, structured="off", **options)
+
+
+def comparing(**options: Any) -> Any:
+    model = ScriptedModel(script=PAIR_8_5)
+    return create_judge("single", model=model, structured="off", position_calibration=False, **options)
+
+
+def prompt_of(judge: Any, **given: Any) -> str:
+    """What the model was shown when the judge was called so."""
+    model = ScriptedModel(script=SCORE_4)
+    create_judge("debate", aspect="coherence", model=model, structured="off", **judge)(**given)
+    return model.calls[0].prompt
+
+
+def test_one_line_to_a_score() -> None:
+    feedback = rating()(inputs=ARTICLE, outputs=SUMMARY)
+    assert (feedback["key"], feedback["score"]) == ("coherence", 4.0)
+    assert feedback["comment"] == "It holds together.\nScore: 4"
+    assert Verdict.model_validate(feedback["metadata"]).stop_reason == "no_issue"
+
+
+def test_scores_from_0_to_1() -> None:
+    assert rating(normalize=True)(inputs=ARTICLE, outputs=SUMMARY)["score"] == 0.75
+    wit = Aspect(name="wit", criteria="Does it amuse?", low=0, high=10)
+    model = ScriptedModel(script=SCORE_4)
+    judge = create_judge("debate", aspect=wit, model=model, structured="off", normalize=True, key="funny")
+    feedback = judge(inputs=ARTICLE, outputs=SUMMARY)
+    assert (feedback["key"], feedback["score"], feedback["metadata"]["score"]) == ("funny", 0.4, 4.0)
+
+
+def test_two_outputs_are_compared() -> None:
+    feedback = comparing()(inputs={"question": "Why?"}, outputs=[{"answer": "Because."}, "So."])
+    assert (feedback["key"], feedback["score"]) == ("preference", 1.0)
+    assert feedback["metadata"]["scores"] == [8.0, 5.0]
+    swapped = ScriptedModel(script={"scorer": ["Score of answer 1: 5\nScore of answer 2: 5"]})
+    judge = create_judge("single", model=swapped, structured="off", position_calibration=False)
+    assert judge(inputs="Why?", outputs=["Because.", "So."])["score"] == 0.5
+
+
+async def test_the_async_judge_is_an_async_function_with_all_that_a_judge_has() -> None:
+    judge = create_async_judge(
+        "debate", aspect="fluency", model=ScriptedModel(script=SCORE_4), structured="off"
+    )
+    assert inspect.iscoroutinefunction(judge) and inspect.iscoroutinefunction(copy.copy(judge))
+    assert (await judge(inputs=ARTICLE, outputs=SUMMARY))["score"] == 4.0
+    assert (judge.key, judge.name) == ("fluency", "debate")
+    outcome = await judge.graph.ainvoke({"task": judge.task(inputs=ARTICLE, outputs=SUMMARY)})
+    assert judge.feedback(outcome)["score"] == 4.0
+
+
+TALK = [
+    SystemMessage("Be short."),
+    HumanMessage("What happened to the ferry?"),
+    AIMessage("", tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
+    ToolMessage("moorings", tool_call_id="1"),
+    AIMessage("It sank."),
+    HumanMessage("When?"),
+    AIMessage("On Monday."),
+]
+TALK_AS_DICTS = [
+    {"role": "user", "content": "What happened to the ferry?"},
+    {"role": "assistant", "content": "It sank."},
+    {"role": "user", "content": "When?"},
+    {"role": "assistant", "content": [{"type": "text", "text": "On Monday."}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "source", "candidate"),
+    [
+        ({"inputs": "S", "outputs": "C"}, "S", "C"),
+        ({"inputs": {"question": "S", "id": 7}, "outputs": {"answer": "C", "cost": 0.1}}, "S", "C"),
+        ({"inputs": {"anything": "S"}, "outputs": {"whatever": "C"}}, "S", "C"),
+        ({"inputs": {"source": "S", "question": "Q"}, "outputs": {"candidate": "C", "text": "T"}}, "S", "C"),
+        ({"inputs": {"messages": TALK[:2]}, "outputs": {"messages": TALK[:5]}}, "What happened", "It sank."),
+        ({"inputs": [HumanMessage("S")], "outputs": AIMessage("C")}, "S", "C"),
+        (
+            {"inputs": {"role": "user", "content": "S"}, "outputs": {"role": "assistant", "content": "C"}},
+            "S",
+            "C",
+        ),
+        ({"outputs": TALK}, "Human: What happened to the ferry?\nAI: It sank.\nHuman: When?", "On Monday."),
+        ({"outputs": {"messages": TALK_AS_DICTS}, "inputs": {}}, "AI: It sank.\nHuman: When?", "On Monday."),
+        ({"source": "S", "candidate": "C", "inputs": {"a": "x", "b": "y"}}, "S", "C"),
+        ({"outputs": {"messages": [["user", "S"], ["assistant", "C"]]}}, "S", "C"),
+        ({"run": SimpleNamespace(inputs={"q": "S"}, outputs={"a": "C"})}, "S", "C"),
+        (
+            {"example": SimpleNamespace(inputs={"q": "S"}, outputs=None), "outputs": "C", "inputs": {}},
+            "S",
+            "C",
+        ),
+    ],
+)
+def test_where_texts_are_by_convention(given: dict[str, Any], source: str, candidate: str) -> None:
+    shown = prompt_of({}, **given)
+    assert source in shown
+    assert candidate in shown
+
+
+def test_where_texts_are_by_mapping() -> None:
+    mapping = {"source": "inputs.doc.body", "candidate": "outputs.drafts.-1", "fact": "reference_outputs"}
+    shown = prompt_of(
+        {"variable_mapping": mapping},
+        inputs={"doc": {"body": "the body"}, "question": "?"},
+        outputs={"drafts": ["an early draft", "the last draft"], "answer": "no"},
+        reference_outputs={"fact_used": "the fact"},
+    )
+    assert all(part in shown for part in ("the body", "the last draft", "the fact"))
+    assert "an early draft" not in shown
+    assert "the reference" in prompt_of(
+        {"variable_mapping": {"fact": "expected"}}, inputs="S", outputs="C", expected="the reference"
+    )
+
+
+def test_a_reference_reaches_comparisons_and_a_fact_ratings() -> None:
+    model = ScriptedModel(script=PAIR_8_5)
+    judge = create_judge("single", model=model, structured="off", criteria=["truth"])
+    judge(inputs="Q", outputs=["A", "B"], reference_outputs={"answer": "the right one"})
+    assert "the right one" in model.calls[0].prompt and "truth" in model.calls[0].prompt
+    assert "the fact" in prompt_of({}, inputs={"question": "Q", "fact": "the fact"}, outputs="C")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"outputs": "C"},
+            "inputs is missing: this judge takes its source from there; to take it from elsewhere",
+        ),
+        ({"inputs": "S"}, "outputs is missing: this judge takes its candidate from there"),
+        ({"inputs": "S", "outputs": {}}, "outputs is missing"),
+        ({"inputs": "  ", "outputs": "C"}, "inputs is empty: there is no source to judge"),
+        ({"inputs": "S", "outputs": {"answer": "\n"}}, "outputs.answer is empty"),
+        ({"inputs": "S", "outputs": 42}, "outputs must be text, a dict with one, or messages, got 42"),
+        (
+            {"inputs": "S", "outputs": array([1, 2])},
+            "outputs must be text, a dict with one, or messages, got array",
+        ),
+        ({"inputs": "S", "outputs": {"answer": None}}, "outputs.answer is missing"),
+        (
+            {"inputs": {"question": "Q", "context": "C"}, "outputs": "C"},
+            "inputs has several keys that may be the source: question, context; say which, such as "
+            'variable_mapping={"source": "inputs.question"}',
+        ),
+        (
+            {"inputs": "S", "outputs": {"x": "1", "y": "2"}},
+            "outputs has no key that is known for the candidate: x, y",
+        ),
+        ({"inputs": "S", "outputs": ["a", "b"]}, "to compare two outputs, leave out the aspect"),
+        ({"outputs": [HumanMessage("Hi")]}, "no answer to judge"),
+        ({"outputs": [AIMessage("Hi")]}, "nothing is asked in the conversation"),
+        ({"inputs": "S", "outputs": [{"role": "nobody", "content": "C"}]}, "messages that cannot be read"),
+    ],
+)
+def test_what_cannot_be_judged_is_named_before_any_call(given: dict[str, Any], words: str) -> None:
+    model = ScriptedModel(script=SCORE_4)
+    judge = create_judge("debate", aspect="coherence", model=model, structured="off")
+    with pytest.raises(UsageError) as caught:
+        judge(**given)
+    assert words in str(caught.value)
+    assert not model.calls
+
+
+@pytest.mark.parametrize("outputs", ["A", ["A"], ["A", "B", "C"], None, {"answer": "A"}])
+def test_a_comparison_needs_two_outputs(outputs: Any) -> None:
+    with pytest.raises(UsageError, match="outputs must be a list of the two outputs to compare, got"):
+        comparing()(inputs="Q", outputs=outputs)
+
+
+def test_a_reference_that_is_needed_and_missing_is_named() -> None:
+    judge = rating(variable_mapping={"fact": "reference_outputs.fact"})
+    for reference in (None, {}, {"fact": None}):
+        with pytest.raises(UsageError, match=r"reference_outputs.* is missing, and variable_mapping names"):
+            judge(inputs="S", outputs="C", reference_outputs=reference)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "words"),
+    [
+        (("debat",), {}, "unknown protocol 'debat'"),
+        (("debate",), {"aspect": "cohrence"}, "did you mean"),
+        (("debate",), {"aspect": 7}, "must be the name of a known aspect"),
+        (("debate",), {"aspect": "coherence", "rounds": 3}, "rounds is no setting of debate"),
+        (
+            ("more",),
+            {"aspect": "coherence"},
+            "more compares two outputs and nothing else: leave out the aspect",
+        ),
+        (("geval",), {}, "geval rates one output and nothing else: name an aspect"),
+        (
+            ("debate",),
+            {"aspect": "fluency", "criteria": ["wit"]},
+            "criteria are what two outputs are compared on",
+        ),
+        (("debate",), {"criteria": "wit"}, "criteria must be a list"),
+        (
+            ("debate",),
+            {"variable_mapping": {"input": "x"}},
+            "'input' is no field of this judge's task; map question",
+        ),
+        ((debate.graph,), {"n": 2}, "n: a graph has settings and models of its own"),
+        ((42,), {}, "a judge is the name of a protocol, or a graph, got 42"),
+        (("debate",), {"aspect": "no/such/file.yaml"}, "no/such/file.yaml"),
+    ],
+)
+def test_what_no_judge_can_be_made_of(arguments: tuple[Any], options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        create_judge(*arguments, **options)
+    assert words in str(caught.value)
+
+
+def test_an_aspect_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "wit.yaml"
+    file.write_text("name: wit\ncriteria: Does the text amuse?\nlow: 0\nhigh: 4\n")
+    judge = create_judge("debate", aspect=str(file), model=ScriptedModel(script=SCORE_4), structured="off")
+    assert judge(inputs="S", outputs="C")["key"] == "wit"
+
+
+class ForeignState(TypedDict):
+    task: dict[str, Any]
+    verdict: dict[str, Any]
+    transcript: list[Any]
+
+
+def foreign(verdict: Any) -> StateGraph[Any, Any, Any, Any]:
+    """A graph of somebody else's, which knows nothing of this package."""
+    graph = StateGraph(ForeignState)
+    graph.add_node("judge", lambda _state: {"verdict": verdict, "transcript": []})
+    graph.add_edge(START, "judge")
+    return graph
+
+
+VERDICT = {"protocol": "theirs", "kind": "score", "score": 2, "stop_reason": "complete", "rounds": 1}
+
+
+def test_graphs_in_place_of_a_name() -> None:
+    model = ScriptedModel(script=SCORE_4)
+    builder = debate.build(models=model, structured="off", n=1)
+    graphs: list[Any] = [
+        builder,
+        builder.compile(),
+        builder.compile(name="mine", checkpointer=InMemorySaver()),
+    ]
+    for graph in graphs:
+        judge = create_judge(graph, aspect="coherence")
+        assert [judge(inputs="S", outputs="C")["score"] for _ in range(2)] == [4.0, 4.0]
+    assert create_judge(foreign(VERDICT), aspect="coherence")(inputs="S", outputs="C")["score"] == 2
+    assert create_judge(calibrated(single.build())).name
+    with pytest.raises(UsageError, match="compares two outputs and nothing else"):
+        create_judge(more.build().compile(), aspect="coherence")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (None, "returned no verdict: it is no judge's graph"),
+        ({"score": 3}, "returned a verdict that cannot be read"),
+        ({**VERDICT, "score": None}, "returned a verdict without a score"),
+        ({**VERDICT, "score": 6}, "returned 6.0, off the scale of coherence (1 to 5)"),
+        ({**VERDICT, "score": float("nan")}, "returned nan, off the scale"),
+        ({**VERDICT, "kind": "compare", "score": None, "winner": "1"}, "returned a verdict without a score"),
+    ],
+)
+def test_a_graph_without_a_score_gives_none(verdict: Any, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        create_judge(foreign(verdict), aspect="coherence")(inputs="S", outputs="C")
+    assert words in str(caught.value)
+
+
+def test_a_reply_that_cannot_be_read_is_an_error_that_says_what_helps() -> None:
+    model = ScriptedModel(script={"scorer": ["I would rather not."] * 9})
+    judge = create_judge("debate", aspect="coherence", model=model, structured="off")
+    with pytest.raises(ReplyError, match="I would rather not") as caught:
+        judge(inputs="S", outputs="C")
+    assert any("No score was given" in note for note in caught.value.__notes__)
+
+
+def test_a_judge_that_waits_for_a_person_says_so() -> None:
+    model = ScriptedModel(script={"scorer": ["Score: 4"] * 9, "critic": ["Too high."] * 9})
+    settings: dict[str, Any] = {"structured": "off", "n": 1, "on_unresolved": "human"}
+    with pytest.raises(UsageError, match="waits for a person, which an evaluator cannot"):
+        create_judge("debate", aspect="coherence", model=model, **settings)(inputs="S", outputs="C")
+    graph = debate.build(models=model, **settings).compile(checkpointer=InMemorySaver())
+    with pytest.raises(UsageError, match="waits for a person, which an evaluator cannot"):
+        create_judge(graph, aspect="coherence")(inputs="S", outputs="C")

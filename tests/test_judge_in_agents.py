@@ -1,0 +1,262 @@
+"""A judge among agents: as a tool of one, and as one that others hand over to; with the real packages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jurygraph import create_async_judge, create_judge
+from jurygraph.graphs import debate
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from .test_judge import SCORE_4, comparing, rating
+
+ASKED = "Sum up: the ferry sank at its moorings on Monday. Nobody was aboard."
+ANSWER = "The ferry sank on Monday with nobody aboard."
+
+
+class Speaker(GenericFakeChatModel):
+    """A chat model of an agent that says its lines one after the other, whatever tools it has."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+
+def speaker(*lines: Any) -> Speaker:
+    return Speaker(messages=iter(lines))
+
+
+def agent_with(tools: list[Any], *lines: Any) -> Any:
+    return create_agent(speaker(*lines), tools)
+
+
+def calls(tool: str, **arguments: Any) -> AIMessage:
+    return AIMessage(
+        "", tool_calls=[{"name": tool, "args": arguments, "id": f"call-{tool}-{len(arguments)}"}]
+    )
+
+
+uses_supervisor = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+"""langgraph-supervisor still makes its agent as LangGraph 0 did."""
+
+
+def said_by(messages: list[AnyMessage], name: str) -> list[AnyMessage]:
+    return [one for one in messages if one.name == name]
+
+
+# A tool
+
+
+def test_the_tool_has_flat_arguments_and_a_short_result() -> None:
+    tool = rating().as_tool()
+    assert set(tool.args) == {"source", "candidate", "fact"}
+    assert tool.args["candidate"]["type"] == "string" and tool.args["candidate"]["description"]
+    assert "coherence, from 1 to 5" in tool.description
+    called = {"type": "tool_call", "id": "1", "name": tool.name}
+    message = tool.invoke({**called, "args": {"source": ASKED, "candidate": ANSWER}})
+    assert message.content == "coherence: 4 on a scale from 1 to 5.\n\nIt holds together.\nScore: 4"
+    assert message.artifact["stop_reason"] == "no_issue"
+    long = rating(script={"scorer": [f"{'word ' * 900}\nScore: 4"], "critic": ["NO ISSUE"]}).as_tool()
+    assert len(long.invoke({"source": "S", "candidate": "C"})) < 1100
+
+
+async def test_the_tool_of_a_comparison() -> None:
+    tool = create_async_judge("single", key="a / b").as_tool(description="Compare.")
+    assert (tool.name, tool.description) == ("judge_a_b", "Compare.")
+    told = await comparing().as_tool().ainvoke({"question": "Q", "answer_1": "A", "answer_2": "B"})
+    assert told.startswith("Answer 1 is better (scores: 8.0 and 5.0).")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "source is missing\ncandidate is missing"),
+        ({"source": ASKED}, "candidate is missing"),
+        ({"source": ASKED, "candidate": "   "}, "candidate is blank"),
+        ({"source": ASKED, "candidate": ["a", "b"]}, "candidate must be text, got ['a', 'b']"),
+        ({"source": None, "candidate": ANSWER}, "source must be text, got None"),
+    ],
+)
+def test_nonsense_is_told_to_the_agent_that_calls(arguments: dict[str, Any], words: str) -> None:
+    judge = rating()
+    lines = [calls("judge_coherence", **arguments), "I see."]
+    agent = agent_with([judge.as_tool()], *lines)
+    said = agent.invoke({"messages": [("user", "Judge it.")]})["messages"]
+    (told,) = [one for one in said if isinstance(one, ToolMessage)]
+    assert told.status == "error"
+    assert words in told.content and "Call the tool again with that put right." in told.content
+
+
+async def test_the_tool_in_an_agent_sync_and_async() -> None:
+    for judge in (rating(), rating(normalize=True, variable_mapping={"source": "inputs.elsewhere"})):
+        lines = [calls("judge_coherence", source=ASKED, candidate=ANSWER), "It is a 4."] * 2
+        agent = agent_with([judge.as_tool()], *lines)
+        for run in (
+            agent.invoke({"messages": [("user", "?")]}),
+            await agent.ainvoke({"messages": [("user", "?")]}),
+        ):
+            assert [one.content for one in run["messages"]][2:] == [
+                "coherence: 4 on a scale from 1 to 5.\n\nIt holds together.\nScore: 4",
+                "It is a 4.",
+            ]
+
+
+def test_a_reply_that_cannot_be_read_is_told_to_the_agent_as_such() -> None:
+    judge = rating(script={"scorer": ["I would rather not."] * 9})
+    lines = [calls("judge_coherence", source=ASKED, candidate=ANSWER), "Then not."]
+    said = agent_with([judge.as_tool()], *lines).invoke({"messages": [("user", "?")]})["messages"]
+    assert said[2].status == "error"
+    assert "There is no verdict" in said[2].content
+
+
+def test_turns_of_the_debate_are_streamed_from_inside_the_agent() -> None:
+    lines = [calls("judge_coherence", source=ASKED, candidate=ANSWER), "It is a 4."]
+    agent = agent_with([rating().as_tool()], *lines)
+    events = agent.stream({"messages": [("user", "?")]}, stream_mode="custom", subgraphs=True)
+    assert [event["turn"]["agent"] for _, event in events] == ["commander", "scorer", "commander", "critic"]
+
+
+@pytest.mark.parametrize("outer", [None, InMemorySaver()])
+async def test_a_graph_that_keeps_threads_keeps_none_as_a_judge(outer: Any) -> None:
+    saver = InMemorySaver()
+    script = ScriptedModel(script={name: lines * 9 for name, lines in SCORE_4.items()})
+    judge = create_judge(
+        debate.build(models=script, structured="off").compile(checkpointer=saver), aspect="coherence"
+    )
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    lines = [calls("judge_coherence", source=ASKED, candidate=ANSWER), "It is a 4."]
+    agent: Any = create_agent(speaker(*lines), [judge.as_tool()], checkpointer=outer)
+    said = (await agent.ainvoke({"messages": [("user", "?")]}, thread))["messages"]
+    assert said[2].content.startswith("coherence: 4")
+    assert judge.as_agent().invoke({"messages": [("user", ASKED), ("ai", ANSWER)]})["verdict"]["score"] == 4.0
+    assert not [*saver.list(None)]
+
+
+# An agent
+
+
+def test_messages_in_messages_out() -> None:
+    agent = rating().as_agent()
+    result = agent.invoke({"messages": [("user", ASKED), ("ai", ANSWER)]})
+    *before, last = result["messages"]
+    assert (len(before), last.type, last.name) == (2, "ai", "judge")
+    assert last.content == "coherence: 4 on a scale from 1 to 5.\n\nIt holds together.\nScore: 4"
+    assert last.additional_kwargs["verdict"]["score"] == result["verdict"]["score"] == 4.0
+
+
+async def test_what_of_a_conversation_is_judged() -> None:
+    model = ScriptedModel(script=SCORE_4)
+    agent = create_judge("debate", aspect="coherence", model=model, structured="off").as_agent("critic")
+    await agent.ainvoke(
+        {
+            "messages": [
+                HumanMessage(ASKED),
+                AIMessage("I shall ask.", tool_calls=[{"name": "transfer_to_writer", "args": {}, "id": "1"}]),
+                ToolMessage("Successfully transferred", tool_call_id="1"),
+                AIMessage(ANSWER, name="writer"),
+                AIMessage("coherence: 1", name="critic"),
+            ]
+        }
+    )
+    shown = model.calls[0].prompt
+    assert ASKED in shown and ANSWER in shown
+    assert not any(words in shown for words in ("I shall ask", "transferred", "coherence: 1"))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ([("user", ASKED)], "Nothing was judged: the conversation has no answer to judge"),
+        ([("ai", ANSWER)], "Nothing was judged: nothing is asked in the conversation"),
+        ([("user", " "), ("ai", ANSWER)], "Nothing was judged: source is empty"),
+    ],
+)
+def test_nothing_to_judge_is_said_and_no_score_given(said: list[Any], words: str) -> None:
+    agent = rating().as_agent()
+    result = agent.invoke({"messages": said})
+    assert result["messages"][-1].content.startswith(words)
+    assert result.get("verdict") is None
+    assert "verdict" not in result["messages"][-1].additional_kwargs
+
+
+def test_the_last_two_answers_are_compared() -> None:
+    agent = comparing().as_agent()
+    said = [HumanMessage("Why?"), AIMessage("Because.", name="ann"), AIMessage("So.", name="bob")]
+    result = agent.invoke({"messages": said})
+    assert result["messages"][-1].content.startswith("Answer 1 is better")
+    assert result["verdict"]["winner"] == "1"
+    assert "fewer than 2 answers" in agent.invoke({"messages": said[:2]})["messages"][-1].content
+
+
+def test_a_second_judgement_on_a_thread_is_of_the_new_answer() -> None:
+    agent = rating().as_agent()
+    agent.checkpointer = InMemorySaver()
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    assert agent.invoke({"messages": [("user", ASKED), ("ai", ANSWER)]}, thread)["verdict"]["score"] == 4
+    again = agent.invoke({"messages": [("user", "And now?"), ("ai", "It still lies there.")]}, thread)
+    assert len(said_by(again["messages"], "judge")) == 2
+    nothing = rating().as_agent()
+    nothing.checkpointer = agent.checkpointer
+    assert (
+        nothing.invoke({"messages": [("user", " ")]}, {"configurable": {"thread_id": "2"}})["verdict"] is None
+    )
+
+
+@uses_supervisor
+def test_a_supervisor_hands_over_to_a_judge() -> None:
+    supervisor = pytest.importorskip("langgraph_supervisor")
+    writer = create_agent(speaker(ANSWER), [], name="writer")
+    lines = [calls("transfer_to_writer"), calls("transfer_to_judge"), "The summary is fine: 4 of 5."]
+    team = supervisor.create_supervisor([writer, rating().as_agent()], model=speaker(*lines)).compile()
+    said = team.invoke({"messages": [("user", ASKED)]})["messages"]
+    (verdict,) = [one for one in said_by(said, "judge") if "verdict" in one.additional_kwargs]
+    assert verdict.additional_kwargs["verdict"]["score"] == 4.0
+    assert said[-1].content == "The summary is fine: 4 of 5."
+
+
+async def test_a_swarm_hands_over_to_a_judge_and_goes_on_with_the_writer() -> None:
+    swarm = pytest.importorskip("langgraph_swarm")
+    hand_over = swarm.create_handoff_tool(agent_name="judge", description="Have the answer judged.")
+    lines = [ANSWER, calls("transfer_to_judge"), "It got a 4, so I leave it."]
+    writer = create_agent(speaker(*lines), [hand_over], name="writer")
+    builder = swarm.create_swarm([writer, rating().as_agent(then="writer")], default_active_agent="writer")
+    team = builder.compile(checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    await team.ainvoke({"messages": [("user", ASKED)]}, thread)
+    result = await team.ainvoke({"messages": [("user", "Have it judged.")]}, thread)
+    (verdict,) = said_by(result["messages"], "judge")
+    assert verdict.additional_kwargs["verdict"]["score"] == 4.0
+    assert (result["messages"][-1].content, result["active_agent"]) == (
+        "It got a 4, so I leave it.",
+        "writer",
+    )
+
+
+@uses_supervisor
+def test_a_judge_that_waits_for_a_person_pauses_the_agents_around_it() -> None:
+    supervisor = pytest.importorskip("langgraph_supervisor")
+    script = {"scorer": ["Score: 4"] * 9, "critic": ["Too high."] * 9}
+    judge = create_judge(
+        "debate",
+        aspect="coherence",
+        model=ScriptedModel(script=script),
+        structured="off",
+        n=1,
+        on_unresolved="human",
+    )
+    writer = create_agent(speaker(ANSWER), [], name="writer")
+    lines = [calls("transfer_to_writer"), calls("transfer_to_judge"), "Done."]
+    team = supervisor.create_supervisor([writer, judge.as_agent()], model=speaker(*lines)).compile(
+        checkpointer=InMemorySaver()
+    )
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    paused = team.invoke({"messages": [("user", ASKED)]}, thread)
+    assert paused["__interrupt__"]
+    said = team.invoke(Command(resume={"score": 2, "reason": "It is too short."}), thread)["messages"]
+    (verdict,) = [one for one in said_by(said, "judge") if "verdict" in one.additional_kwargs]
+    assert verdict.additional_kwargs["verdict"]["score"] == 2.0

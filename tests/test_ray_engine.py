@@ -1,0 +1,313 @@
+"""A run on Ray is the run of one process, whatever dies on the way."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import Ray, evaluate
+from jurygraph.eval.engines.ray_cluster import check_address, cluster, refuse_host
+from jurygraph.eval.engines.ray_worker import HostReport, versions
+from jurygraph.eval.engines.result_parts import ResultParts
+from jurygraph.eval.run.results import Result
+from jurygraph.graphs import debate
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.state.errors import UsageError
+
+from .journal_locations import POSTGRES, schema
+from .processes import Simulated, in_this_process, signalled, simulated_provider, started, until, when
+
+needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "limit": 12}
+IN_FLIGHT = 4
+"""Calls that each worker has in flight."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A cluster of this module's own, to which this process is connected."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "test-key")
+        with cluster(None, 4) as ray:
+            yield ray.get_runtime_context().gcs_address
+
+
+@pytest.fixture
+def journal() -> Iterator[str]:
+    with schema() as url:
+        yield f"{url}&application_name={url[-12:]}"
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
+    with simulated_provider(monkeypatch) as simulated:
+        yield simulated
+
+
+def lines(folder: Path) -> list[Any]:
+    """The results but for seconds, which no two runs share."""
+
+    def timeless(one: Any) -> Any:
+        if isinstance(one, dict):
+            return {name: timeless(value) for name, value in one.items() if name != "seconds"}
+        return [timeless(value) for value in one] if isinstance(one, list) else one
+
+    return [timeless(json.loads(line)) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def logged(folder: Path, event: str) -> list[dict[str, Any]]:
+    path = folder / "log.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [record for record in records if record["event"] == event]
+
+
+class Runs:
+    """The same run in one process and on Ray, of calls that a simulated provider answers and counts."""
+
+    def __init__(self, provider: Simulated, journal: str, folder: Path) -> None:
+        self.provider = provider
+        self.journal = journal
+        self.folder = folder
+        self.out = folder / "ray"
+        model = f"openai:sim?base_url={os.environ['OPENAI_BASE_URL']}&price_in=1&price_out=1"
+        run = ("run", "debate", "--data", "demo", "--aspect", "fluency", "--limit", "60", "--model", model)
+        self.command = (*run, "--set", "structured=off", "--concurrency", str(IN_FLIGHT))
+        self.on_ray = (
+            *self.command,
+            "--engine",
+            "ray",
+            "--workers",
+            "2",
+            "--journal",
+            journal,
+            "--out",
+            str(self.out),
+        )
+        self.calls = 0
+
+    def in_one_process(self) -> list[Any]:
+        """Judge in one process, and count the calls that it takes."""
+        out = self.folder / "one"
+        assert in_this_process(*self.command, "--out", str(out), cwd=self.folder).returncode == 0
+        self.calls = self.requests()
+        self.provider.reset()
+        return lines(out)
+
+    def requests(self) -> int:
+        return int(self.provider.stats()["requests"])
+
+    def have_made(self, calls: int) -> Callable[[], bool]:
+        return lambda: self.requests() >= calls
+
+
+@pytest.fixture
+def runs(address: str, provider: Simulated, journal: str, tmp_path: Path) -> Runs:
+    return Runs(provider, journal, tmp_path)
+
+
+@needs_ray
+def test_workers_judge_as_one_process_does(address: str, journal: str, tmp_path: Path) -> None:
+    evaluate(["debate", "geval"], **RUN, out=tmp_path / "one")
+    # There is room for two of them, who take all CPUs.
+    engine = Ray(workers=3, cpus_per_worker=2)
+    done = evaluate(["debate", "geval"], **RUN, out=tmp_path / "ray", journal=journal, engine=engine)
+    assert (len(done.results), done.stopped, len(done.failed)) == (48, None, 0)
+    planned = [
+        [one for one in lines(tmp_path / name) if one["protocol"] == "debate"] for name in ("one", "ray")
+    ]
+    assert planned[0] == planned[1]
+    assert {path.name for path in (tmp_path / "ray").iterdir()} == {"results.jsonl", "run.json", "run.lock"}
+    assert sorted(one["aspect"] for one in done.manifest["steps"]) == ["fluency", "relevance"]
+    asked = [one["item"] for one in lines(tmp_path / "ray") if one["transcript"][0]["agent"] == "planner"]
+    assert asked == [done.results[0].item] * 2, "the first item asks for the steps, and all others have them"
+    more = {**RUN, "limit": 13}
+    again = evaluate(["debate", "geval"], **more, out=tmp_path / "ray", journal=journal, engine=engine)
+    assert len(again.results) == 52, "a run with more items goes on, with fewer items than workers"
+    assert sorted(again.manifest["steps"], key=str) == sorted(done.manifest["steps"], key=str)
+
+
+@needs_ray
+def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
+    import psycopg
+
+    one = runs.in_one_process()
+    killed = []
+
+    def kill_a_worker() -> None:
+        killed.append(logged(runs.out, "worker started")[0]["pid"])
+        os.kill(killed[0], signal.SIGKILL)
+
+    def end_all_sessions() -> None:
+        with psycopg.connect(POSTGRES, autocommit=True) as server:
+            name = runs.journal.rpartition("=")[2]
+            ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
+            killed.append(len(server.execute(ended, [name]).fetchall()))
+
+    when(runs.have_made(runs.calls // 4), kill_a_worker)
+    when(runs.have_made(runs.calls // 2), end_all_sessions)
+    done = in_this_process(*runs.on_ray, cwd=runs.folder)
+    assert done.returncode == 0, done.stderr
+    assert lines(runs.out) == one
+    assert len(killed) == 2
+    assert killed[1] >= 2, "the driver and at least one worker had sessions"
+    assert runs.calls <= runs.requests() <= runs.calls + IN_FLIGHT
+    assert len(logged(runs.out, "worker started")) >= 3
+    assert f"{runs.calls} calls" in done.stdout
+
+
+@needs_ray
+def test_a_run_that_is_interrupted_or_whose_driver_is_killed_goes_on(runs: Runs, address: str) -> None:
+    one = runs.in_one_process()
+    signalled(runs.have_made(runs.calls // 4), signal.SIGINT)
+    done = in_this_process(*runs.on_ray, cwd=runs.folder)
+    assert done.returncode == 130, done.stderr
+    kept = lines(runs.out)
+    assert 0 < len(kept) < len(one)
+    made = runs.requests()
+    assert f"{made} calls" in done.stdout, "calls in flight are let finish, and kept"
+    with started(*runs.on_ray, "--engine-address", address, cwd=runs.folder) as process:
+        until(runs.have_made(made + runs.calls // 4), process)
+        process.kill()
+    done = in_this_process(*runs.on_ray, cwd=runs.folder)
+    assert done.returncode == 0, done.stderr
+    assert lines(runs.out) == one
+    assert runs.calls <= runs.requests() <= runs.calls + 2 * IN_FLIGHT
+
+
+@needs_ray
+def test_a_budget_is_never_passed(runs: Runs) -> None:
+    one = runs.in_one_process()
+    most = runs.calls // 2
+    done = in_this_process(*runs.on_ray, "--max-calls", str(most), cwd=runs.folder)
+    assert done.returncode == 4, done.stderr
+    assert most - 2 * IN_FLIGHT <= runs.requests() <= most
+    kept = lines(runs.out)
+    assert kept
+    assert [result for result in one if result in kept] == kept
+
+
+@needs_ray
+def test_a_worker_without_the_key_is_refused_before_any_call(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_THE_DRIVER", "here")
+    model = f"openai:sim?base_url={os.environ['OPENAI_BASE_URL']}&key_env=KEY_OF_THE_DRIVER"
+    done = in_this_process(*runs.on_ray, "--model", model, cwd=runs.folder)
+    assert done.returncode == 2
+    assert "cannot judge: " in done.stderr
+    assert "KEY_OF_THE_DRIVER" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert runs.requests() == 0
+
+
+GOOD = {"journal": "postgresql://127.0.0.1:1/x", "engine": Ray(workers=2), "out": "out"}
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"journal": None}, "share one journal"),
+        ({"journal": "journal.sqlite"}, "share one journal"),
+        ({"journal": "sqlite:///journal.sqlite"}, "share one journal"),
+        ({"out": None}, "a folder"),
+        ({"shard": "1/2"}, "--shard is for one process"),
+        ({"batch": True, "models": "openai:gpt-4o-mini"}, "--batch is for one process"),
+        ({"protocols": debate.build()}, "debate is a graph"),
+        ({"models": ScriptedModel(script=["Score: 3"])}, "a chat model object cannot be sent"),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_what_cannot_be_shared_is_refused_before_any_call(
+    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    given = {**GOOD, **options}
+    with pytest.raises(UsageError, match=message) as refused:
+        evaluate(given.pop("protocols", "debate"), "demo", limit=1, **given)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_address_where_no_cluster_is_is_refused(unused_tcp_port: int) -> None:
+    with pytest.raises(UsageError, match=f"no Ray cluster at 127.0.0.1:{unused_tcp_port}: .*refused"):
+        check_address(f"127.0.0.1:{unused_tcp_port}")
+
+
+def test_engines_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run = ("run", "debate", "--data", "demo", "--out", str(tmp_path / "out"))
+    for options, message in (
+        (("--workers", "2"), "add --engine ray"),
+        (("--engine", "dask"), "no engine 'dask'"),
+        (("--engine", "ray", "--engine-address", "ray://host:10001"), "Ray's client cannot"),
+    ):
+        done = in_this_process(*run, *options, cwd=tmp_path)
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    done = in_this_process(*run, "--engine", "ray", cwd=tmp_path)
+    assert (done.returncode, 'pip install "jurygraph[ray]"' in done.stderr) == (2, True)
+
+
+def test_hosts_that_would_judge_otherwise_are_refused(tmp_path: Path) -> None:
+    parts, here = ResultParts(str(tmp_path), "run"), versions()
+    refuse_host(HostReport("a", here, True, ""), parts)
+    for package in here:
+        with pytest.raises(UsageError, match=f"a has {package} 0, and here it is {here[package]}"):
+            refuse_host(HostReport("a", {**here, package: "0"}, True, ""), parts)
+    with pytest.raises(UsageError, match=r"a does not see .* --parts s3://"):
+        refuse_host(HostReport("a", here, False, ""), parts)
+
+
+RESULTS = [
+    Result.model_validate({"protocol": "p", **fields})
+    for fields in (
+        {
+            "item": "a",
+            "aspect": "wit",
+            "status": "ok",
+            "score": 3.25,
+            "human": 4.5,
+            "score_by_round": [3, 3.25],
+        },
+        {
+            "item": "b",
+            "status": "ok",
+            "winner": "tie",
+            "human": "1",
+            "scores": [1, 2],
+            "annotations": ["1", "tie"],
+        },
+        {
+            "item": "c",
+            "status": "failed",
+            "error": "no words",
+            "cost_usd": None,
+            "details": {"n": [1, {"x": None}]},
+        },
+    )
+]
+
+
+@pytest.mark.parametrize("kind", ["folder", "url", "object store"])
+def test_results_in_parts_are_what_was_written(kind: str, tmp_path: Path) -> None:
+    from pyarrow import fs
+
+    where = {"folder": str(tmp_path), "url": tmp_path.as_uri()}.get(kind, "bucket/run")
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()) if kind == "object store" else None
+    parts = ResultParts(where, "6b1f", store)
+    assert list(parts.read()) == []
+    parts.write(7, RESULTS[:2])
+    parts.write(9, RESULTS[2:])
+    parts.write(9, RESULTS[2:])
+    parts.put("part-0000000011-half.parquet", b"PAR1 and no more")
+    assert list(parts.read()) == RESULTS
+    assert [one.line() for one in parts.read()] == [one.line() for one in RESULTS]
+    assert list(ResultParts(where, "other", store).read()) == []
+    parts.clear()
+    assert len(list(parts.read())) == (0 if kind == "folder" else 3)

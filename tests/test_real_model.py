@@ -1,0 +1,299 @@
+"""A language model judges with every protocol: ``local``, of 135 million parameters, whose verdicts are worth nothing.
+
+What is worth something are its ways: real replies, log-probabilities, loops and disobedience. Nothing here expects a
+certain verdict; each is judged or fails with a reason, by what the server has really answered.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import signal
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from jurygraph.eval import evaluate
+from jurygraph.eval.datasets.dataset import load_dataset
+from jurygraph.eval.journal import records
+from jurygraph.eval.run.results import Result
+from jurygraph.graphs.registry import protocol_names
+from jurygraph.nodes.models import local_model, openai_fast
+from jurygraph.nodes.models.call import Reply
+from jurygraph.state.errors import UsageError
+from jurygraph.state.settings import ModelSpec
+
+from .processes import HANG_GUARD, JURYGRAPH, child, until
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+OF_KIND = {
+    "score": ("topical-chat", "source", "candidate"),
+    "compare": ("llmbar", "question", "answer_1", "answer_2"),
+}
+"""The published data of each kind, and their texts."""
+
+
+def _missing() -> str:
+    try:
+        local_model.check(ModelSpec(name="local"))
+    except UsageError as error:
+        return str(error)
+    needed = ("topical_chat/topical_chat.jsonl", "llmbar/instances.jsonl.gz")
+    return "" if all((DATA / name).is_file() for name in needed) else f"no data at {DATA}"
+
+
+pytestmark = [
+    pytest.mark.real_model,
+    pytest.mark.skipif(bool(_missing()), reason=_missing()),
+    pytest.mark.usefixtures("socket_enabled"),
+]
+
+POINTS, SHORT = {"max_tokens": 200}, {"max_tokens": 40}
+"""A judge of the courtroom gives twelve points by name; the others are kept short, for the model loops in free text."""
+
+STEPS = ["Read both texts.", "Give a score."]
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    **{name: {"n": 1, **SHORT} for name in ("debate", "multiagent")},
+    "single": {"position_calibration": False, **SHORT},
+    "ensemble": {"referees": 2, "position_calibration": False, **SHORT},
+    "chateval": {"turns": 1, "position_calibration": False, **SHORT},
+    "faireval": {"k": 1, **SHORT},
+    "geval": {"steps": STEPS, "weighting": "logprobs", "max_tokens": 4},
+    "baseline": POINTS,
+    "more": {"advocates": 1, "max_tokens": 60},
+    "samre": {"max_rounds": 1, "jurors": 2, "max_tokens": 60},
+    "calibrated": {"of": "single", "inner": {"position_calibration": False, **SHORT}},
+    "repeated": {"of": "single", "k": 2, "inner": {"position_calibration": False, **SHORT}},
+    "cascade": {
+        "cheap_settings": {"position_calibration": False, **SHORT},
+        "expensive_settings": {"n": 1, **SHORT},
+    },
+}
+
+SCORED = ("cascade", "debate", "geval", "repeated", "single")
+"""Those that score one text; the others compare two."""
+
+PLAIN = ("single", "debate", "chateval", "geval")
+"""Those that are asked in words as well, where nothing bounds a reply but its limit."""
+
+PATIENT = 2 * HANG_GUARD
+"""Seconds for one request, so many that no busy machine takes them."""
+
+BY_MODELS = [name for name in protocol_names() if name != "review"]
+"""All but the one that pauses for a person, which a run over data cannot."""
+
+
+def items(kind: str, size: int = 1) -> list[dict[str, Any]]:
+    """The shortest items of published data."""
+    name, *texts = OF_KIND[kind]
+    found = [{key: getattr(item, key) for key in ("id", *texts)} for item in load_dataset(name, DATA)]
+    return sorted(found, key=lambda item: sum(map(len, item.values())))[:size]
+
+
+@dataclass
+class Judged:
+    """A run, the bodies of all chat completions that the server gave in it, and all replies in its journal."""
+
+    structured: str
+    results: Sequence[Result]
+    answers: list[dict[str, Any]]
+    journal: list[Reply]
+
+
+def answered(patch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Bodies of all chat completions that come from now on."""
+    answers: list[dict[str, Any]] = []
+    completion = openai_fast.completion
+
+    def recorded(*response: Any) -> dict[str, Any]:
+        answers.append(completion(*response))
+        return answers[-1]
+
+    patch.setattr(openai_fast, "completion", recorded)
+    return answers
+
+
+def choices(run: Judged) -> list[dict[str, Any]]:
+    """What the server answered, without what it took."""
+    return [answer["choices"][0] for answer in run.answers]
+
+
+def kept(folder: Path) -> list[Reply]:
+    """All replies of a run's journal, in the order in which they came; those that were no use, too."""
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as journal:
+        rows = journal.execute("SELECT reply FROM jurygraph_calls ORDER BY number").fetchall()
+    return [records.from_bytes(reply, "local") for (reply,) in rows]
+
+
+@pytest.fixture(scope="module", params=["auto", "off"])
+def judged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judged]:
+    """Every protocol and wrapper on one item, or some in words; one call at a time."""
+    asked = BY_MODELS if request.param == "auto" else PLAIN
+    compared = [name for name in asked if name not in SCORED]
+    with pytest.MonkeyPatch.context() as patch:
+        run = Judged(request.param, [], answered(patch), [])
+        for kind in ("score", "compare"):
+            names = compared if kind == "compare" else [name for name in asked if name in SCORED]
+            folder = tmp_path_factory.mktemp(f"{request.param}-{kind}")
+            done = evaluate(
+                names,
+                items(kind),
+                aspects=["coherence"] if kind == "score" else [],
+                models={"*": "local"},
+                settings={"structured": request.param, **{name: SETTINGS.get(name, SHORT) for name in names}},
+                concurrency=1,
+                timeout=PATIENT,
+                out=folder,
+            )
+            assert done.stopped is None
+            assert len(done.results) == len(names)
+            run.results = [*run.results, *done.results]
+            run.journal += kept(folder)
+    yield run
+    told = Counter(result.status for result in run.results)
+    print(f"structured={request.param}: {dict(told)}, {len(run.answers)} calls")
+
+
+A_HANDFUL = 5
+
+
+def test_everything_is_judged_or_fails_with_a_reason(judged: Judged) -> None:
+    failed = [result for result in judged.results if result.status == "failed"]
+    for result in failed:
+        assert re.match(r"(?s)ReplyError: \w.* Raw reply: ", result.error or ""), result.error
+    # In words, a model of this size runs into the limit or says something else, and all of it may fail.
+    if judged.structured == "auto":
+        assert len(judged.results) - len(failed) >= A_HANDFUL, [result.error for result in failed]
+
+
+def test_nothing_is_off_the_scale(judged: Judged) -> None:
+    for result in judged.results:
+        if result.status == "failed":
+            assert (result.score, result.scores, result.winner) == (None, None, None)
+        elif result.aspect is not None:
+            assert result.score is not None
+            assert 1 <= result.score <= 5
+        else:
+            assert result.winner in ("1", "2", "tie")
+        for turn in result.transcript:
+            values = turn["value"] if isinstance(turn["value"], list) else [turn["value"]]
+            low, high = turn.get("scale") or (-math.inf, math.inf)
+            assert all(low <= value <= high for value in values if isinstance(value, int | float))
+
+
+def test_every_verdict_says_what_it_is_worth_and_costs_nothing(judged: Judged) -> None:
+    for result in judged.results:
+        assert result.cost_usd == 0.0
+        if result.status == "ok":
+            assert local_model.DISCLOSURE in result.warnings
+
+
+def test_the_journal_holds_what_the_server_answered(judged: Judged) -> None:
+    bodies = [
+        (
+            answer["choices"][0]["message"]["content"],
+            answer["usage"]["prompt_tokens"],
+            answer["usage"]["completion_tokens"],
+        )
+        for answer in judged.answers
+    ]
+    replies = [(reply.text, reply.usage.input_tokens, reply.usage.output_tokens) for reply in judged.journal]
+    assert Counter(replies) == Counter(bodies)
+
+
+def test_no_value_is_read_from_a_reply_that_was_cut_off(judged: Judged) -> None:
+    ended = {(one["message"]["content"].strip(), one["finish_reason"]) for one in choices(judged)}
+    # One whole number of the scale is all that G-Eval asks for: the limit takes nothing from it.
+    cut_off = {text for text, how in ended if how == "length" and not re.fullmatch("[1-5]", text)}
+    whole = {text for text, how in ended if how == "stop"}
+    for result in judged.results:
+        for turn in result.transcript if result.status == "ok" else ():
+            # A sample that cannot be read is left out, and stays in the transcript.
+            if turn["model"] is not None and ("sample" not in turn or turn["value"] is not None):
+                assert turn["content"].strip() not in cut_off - whole
+
+
+def test_the_weighted_score_is_what_the_servers_log_probabilities_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = answered(monkeypatch)
+    done = evaluate(
+        "geval",
+        items("score", 2),
+        aspects=["coherence"],
+        models={"*": "local"},
+        settings=SETTINGS["geval"],
+        concurrency=1,
+        timeout=PATIENT,
+    )
+    assert [result.status for result in done.results] == ["ok", "ok"], [one.error for one in done.results]
+    for result, answer in zip(done.results, answers, strict=True):
+        likely = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        weights = dict.fromkeys(range(1, 6), 0.0)
+        for token in likely:
+            if token["token"].strip() in ("1", "2", "3", "4", "5"):
+                weights[int(token["token"])] += math.exp(token["logprob"])
+        expected = sum(value * weight for value, weight in weights.items()) / sum(weights.values())
+        assert result.score == pytest.approx(expected, abs=1e-9)
+
+
+def verdicts(folder: Path) -> list[dict[str, Any]]:
+    """Results without the times that they took."""
+    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(re.sub(r'"seconds":[^,}]+', '"seconds":0', line)) for line in lines]
+
+
+def test_killed_and_resumed_it_gives_the_same_verdicts(tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("\n".join(map(json.dumps, items("score", 3))), encoding="utf-8")
+    # Without its cache: what is computed from a prompt's cached beginning differs in the last digits, and so would the
+    # scores, which are made of log-probabilities.
+    model = "local?max_tokens=4&temperature=0&extra_body.cache_prompt=false"
+    command = [*JURYGRAPH, "run", "geval", "--data", str(data), "--aspect", "coherence", "--model", model]
+    command += ["--set", "weighting=logprobs", "--set", f"steps={'; '.join(STEPS)}", "--concurrency", "1"]
+    command += ["--timeout", f"{PATIENT:.0f}", "--out"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    first = broken / "results.jsonl"
+    with child(*command, str(broken)) as process:
+        until(lambda: first.exists() and first.stat().st_size, process)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(HANG_GUARD) == -signal.SIGKILL
+    # Of a copy, since whoever opens a journal tidies it up.
+    before = kept(Path(shutil.copytree(broken, tmp_path / "copy")))
+    for folder in (broken, whole):
+        with child(*command, str(folder)) as process:
+            assert process.wait(PATIENT) == 0
+    assert verdicts(broken) == verdicts(whole)
+    assert 0 < len(before) < len(kept(whole))
+    assert [reply.text for reply in kept(broken)] == [reply.text for reply in kept(whole)]
+
+
+def test_a_process_has_one_server_that_answers_nobody_without_its_key() -> None:
+    parameters = local_model.LocalParameters()
+    server = local_model.server(parameters)
+    assert local_model.server(parameters) is server
+    assert server.url.startswith("http://127.0.0.1:")
+    body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}
+    asked = Request(
+        f"{server.url}/chat/completions", json.dumps(body).encode(), {"Authorization": "Bearer x"}
+    )
+    with pytest.raises(HTTPError, match="401"):
+        urlopen(asked)
+
+
+def test_weights_that_are_not_whole_are_one_line(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    with local_model.LocalParameters().weights.open("rb") as file:
+        broken.write_bytes(file.read(100_000))
+    with pytest.raises(UsageError, match=r"cannot serve .*is the file whole"):
+        local_model.server(local_model.LocalParameters(model_path=str(broken)))

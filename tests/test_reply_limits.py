@@ -1,0 +1,323 @@
+"""How long a reply may be where nobody says, and what becomes of requests whose reply never came."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import Evaluation, evaluate
+from jurygraph.eval.cli.run import total_usage
+from jurygraph.eval.estimate import estimate
+from jurygraph.eval.estimate.dry_run import CallSampler
+from jurygraph.eval.estimate.estimator import estimate_table
+from jurygraph.eval.plan import plan
+from jurygraph.eval.run.progress_counters import ProgressCounters
+from jurygraph.graphs.registry import find_protocol
+from jurygraph.nodes.models.call import Call, Reply, Send
+from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
+from jurygraph.nodes.models.reply_limits import is_limited_by_default
+from jurygraph.nodes.models.resolver import OFFLINE, load, wrap
+from jurygraph.nodes.models.send import call_middleware
+from jurygraph.state import UsageError
+from langchain_core.language_models.fake_chat_models import ParrotFakeChatModel
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+from rich.console import Console
+
+from .loopback import Answer, Broken, Failure, Hang, Provider, Request, Text, Usage
+from .loopback_debate import COMPARE_TASK, OPENAI, SCORE_TASK, Debaters, run
+
+MODEL = {"*": OPENAI}
+PLAIN = {"structured": "off"}
+LIMIT = "max_completion_tokens"
+
+
+def dataset(folder: Path, count: int = 3) -> Path:
+    path = folder / "mine.jsonl"
+    rows = [{"id": f"i{n}", "source": "Noon.", "candidate": f"Number {n}."} for n in range(count)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def single(folder: Path, *, count: int = 3, **options: Any) -> Evaluation:
+    options = {"models": MODEL, "settings": PLAIN, "aspects": ["fluency"], "out": folder / "out", **options}
+    return evaluate("single", dataset(folder, count), **options)
+
+
+def limits(provider: Provider) -> list[int | None]:
+    return [request.parameters.get(LIMIT) for request in provider.requests]
+
+
+def scorer(request: Request) -> Answer:
+    return "Fine.\nScore: 4"
+
+
+# Whom the default is for
+
+
+class LimitsByForm(CallSampler):
+    """Has the offline judge answer, and keeps the limit of each call by the form of its reply."""
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        FOUND.add((str(call.metadata["form"]), call.parameters["max_tokens"]))
+        return await super().__call__(call, send)
+
+
+FOUND: set[tuple[str, int]] = set()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "task", "expected"),
+    [
+        ("debate", SCORE_TASK, {("score", 2048), ("critique", 2048)}),
+        ("more", COMPARE_TASK, {("text", 2048), ("pair", 2048)}),
+        ("samre", COMPARE_TASK, {("text", 2048), ("pair", 2048), ("vote", 1024)}),
+        ("geval", SCORE_TASK, {("steps", 1024), ("score", 2048)}),
+    ],
+)
+async def test_replies_have_a_limit_by_their_form(
+    provider: Provider, protocol: str, task: dict[str, Any], expected: set[tuple[str, int]]
+) -> None:
+    FOUND.clear()
+    graph = find_protocol(protocol).build(models=MODEL).compile()
+    token = call_middleware.set(LimitsByForm(load(OFFLINE, asyncio.get_running_loop())))
+    try:
+        await graph.ainvoke({"task": task})
+    finally:
+        call_middleware.reset(token)
+    assert expected == FOUND
+    assert not provider.requests
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("openai:gpt-4.1-mini", True),
+        ("openai:o3-mini", False),
+        ("openai:gpt-5", False),
+        ("azure_openai:o4-mini", False),
+        ("groq:openai/gpt-oss-20b", False),
+        ("groq:llama-3.3-70b-versatile", True),
+        ("anthropic:claude-sonnet-4-5", True),
+        ("google_genai:gemini-2.0-flash", True),
+        ("google_genai:gemini-2.5-pro", False),
+        ("deepseek:deepseek-chat", True),
+        ("deepseek:deepseek-reasoner", False),
+        ("ollama:deepseek-r1:7b", False),
+        ("ollama:llama3.2", True),
+        ("openrouter:moonshotai/kimi-k2-thinking", False),
+        ("mistralai:magistral-small", False),
+        ("mistralai:mistral-small-latest", True),
+        ("offline", False),
+    ],
+)
+def test_models_that_reason_have_none(name: str, expected: bool) -> None:
+    assert is_limited_by_default({"name": name}) is expected
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, False),
+        ({"thinking": {"type": "disabled"}}, True),
+        ({"reasoning_effort": "low"}, False),
+        ({"extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}, False),
+        ({"extra_body": {"max_tokens": 90}}, False),
+        ({"num_predict": 90}, False),
+        ({"bound": {"max_tokens": 90}}, False),
+        ({"max_tokens": 0}, False),
+        ({"temperature": 0.3, "seed": 1}, True),
+    ],
+    ids=str,
+)
+def test_parameters_that_lift_it(parameters: dict[str, Any], expected: bool) -> None:
+    assert is_limited_by_default({"name": "anthropic:claude-sonnet-4-5", **parameters}) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "expected"),
+    [
+        (OPENAI, {}, [2048, 2048]),
+        (OPENAI, {"max_tokens": 300}, [300, 300]),
+        (OPENAI, {"max_tokens": 0}, [None, None]),
+        (f"{OPENAI}?max_tokens=0", {}, [None, None]),
+        (f"{OPENAI}?max_tokens=0", {"max_tokens": 300}, [None, None]),
+        ("openai:o3-mini", {}, [None, None]),
+    ],
+)
+def test_who_says_how_long(
+    provider: Provider, name: str, settings: dict[str, Any], expected: list[int | None]
+) -> None:
+    provider.play(by=Debaters((4,)))
+    run("async", models={"*": name}, **settings)
+    assert limits(provider) == expected
+
+
+def test_a_model_object_keeps_its_own_limit(provider: Provider) -> None:
+    key = SecretStr("test-key")
+    own = ChatOpenAI(model="gpt-4o-mini", base_url=provider.openai_url, api_key=key, max_tokens=77)
+    both: list[dict[str, Any]] = [{}, {"max_tokens": 0}]
+    for settings in both:
+        provider.play(by=Debaters((4,)))
+        run("sync", models={"*": own}, **settings)
+    assert limits(provider) == [77] * 4
+    parrot = wrap(ParrotFakeChatModel())
+    assert (parrot.reply_limit("text"), parrot.warnings) == ({}, [])
+
+
+# Where a provider or a model does not go along
+
+
+def test_a_server_whose_replies_turn_out_to_reason_has_none(provider: Provider, tmp_path: Path) -> None:
+    def by(request: Request) -> Answer:
+        if request.parameters.get(LIMIT):
+            return Text("<think>Let me see, the text is", finish="length", usage=Usage(output=2048))
+        return Text("<think>It is fine.</think>Fine.\nScore: 4", usage=Usage(output=4000))
+
+    provider.play(by=by)
+    first = single(tmp_path, concurrency=1, limit=2)
+    assert [line.score for line in first.results] == [4.0, 4.0]
+    assert limits(provider) == [2048, None, None]
+    assert [(line.calls, line.output_tokens) for line in first.results] == [(2, 6048), (1, 4000)]
+    assert "reasons before it answers" in first.results[0].warnings[0]
+    second = single(tmp_path, concurrency=1)
+    assert limits(provider) == [2048, None, None, None], "a resumed run has learned it from the journal"
+    assert second.results[2].warnings == first.results[1].warnings
+
+
+@pytest.mark.parametrize(
+    ("message", "lifted"),
+    [
+        ("`max_tokens` must be less than or equal to `1024`, the maximum for this model", True),
+        (
+            "This model's maximum context length is 2500 tokens. However, you requested 2700 tokens "
+            "(652 in the messages, 2048 in the completion). Please reduce the length of the messages or completion.",
+            False,
+        ),
+    ],
+)
+def test_a_default_that_is_too_much_is_left_out(
+    provider: Provider, tmp_path: Path, message: str, lifted: bool
+) -> None:
+    def by(request: Request) -> Answer:
+        return Failure(400, message) if request.parameters.get(LIMIT) else scorer(request)
+
+    provider.play(by=by)
+    done = single(tmp_path, concurrency=1, limit=2)
+    assert [line.score for line in done.results] == [4.0, 4.0]
+    # A context that is too small for one prompt and the longest reply may be large enough for the next.
+    assert limits(provider) == ([2048, None, None] if lifted else [2048, None, 2048, None])
+    assert any("default limit" in told for told in done.results[0].warnings) is lifted
+
+
+def test_a_limit_of_the_callers_is_theirs_to_mend(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: Failure(400, "max_tokens is too large: 9000", "max_tokens"))
+    done = single(tmp_path, settings={**PLAIN, "max_tokens": 9000}, limit=1)
+    assert "max_tokens is too large" in str(done.failed[0].error)
+    assert limits(provider) == [9000]
+
+
+TOO_LONG = [
+    (
+        400,
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+    ),
+    (400, "prompt is too long: 214000 tokens > 200000 maximum"),
+    (400, "the request exceeds the available context size. try increasing the context size"),
+    (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+    (413, "Please reduce the length of the messages or completion."),
+    (500, "Input is too long for requested model: the context window is exceeded"),
+]
+
+
+@pytest.mark.parametrize(("status", "message"), TOO_LONG)
+def test_a_context_that_is_too_small_is_told_in_one_line(
+    provider: Provider, tmp_path: Path, status: int, message: str
+) -> None:
+    provider.play(by=lambda request: Failure(status, message))
+    done = single(tmp_path, limit=1)
+    told = str(done.failed[0].error)
+    assert "do not fit into the model's context" in told
+    assert "\n" not in told
+    assert len(provider.requests) <= 2
+    assert not done.given_up
+
+
+def test_tokens_per_minute_are_no_context() -> None:
+    fault = ProviderFault.of(ResponseError("Request too large: reduce the length or wait", 429))
+    assert (fault.is_too_long, fault.retryable) == (False, True)
+
+
+# Requests without a reply
+
+
+def test_endless_replies_are_given_up_and_counted(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=lambda request: Hang(3600) if "Number 1." in request.user else scorer(request))
+    done = single(tmp_path, timeout=0.3)
+    assert len(provider.requests) == 5, "two replies, and three attempts at what does not come to an end"
+    told = str(done.failed[0].error)
+    assert all(word in told for word in ("--timeout", "max_tokens", "may bill", "after 3 attempts"))
+    assert (done.given_up, [line.item for line in done.failed]) == (3, ["i1"])
+    again = single(tmp_path, timeout=0.3, max_calls=6)
+    assert again.stopped == "budget", "what was given up in an earlier start counts as well"
+    assert len(provider.requests) == 6
+
+
+@pytest.mark.parametrize("limit", [{"max_calls": 4}, {"max_tokens": 1500}, {"max_cost": 0.0005}], ids=str)
+def test_given_up_requests_count_against_a_budget(
+    provider: Provider, tmp_path: Path, limit: dict[str, Any]
+) -> None:
+    provider.play(by=lambda request: Broken())
+    done = single(tmp_path, count=20, concurrency=1, **limit)
+    assert done.stopped == "budget"
+    assert done.given_up == len(provider.requests) < 12
+
+
+def test_what_was_never_sent_costs_nothing(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert single(tmp_path, limit=1, attempts=2).given_up == 0
+    assert not provider.requests
+
+
+def test_the_summary_says_so() -> None:
+    counts = ProgressCounters(given_up=2)
+    assert "2 requests were given up after being sent: the provider may bill them" in total_usage(counts)
+    assert "given up" not in total_usage(ProgressCounters())
+
+
+# Where it is told
+
+
+def test_manifest_signature_and_estimate_tell_the_limits(provider: Provider, tmp_path: Path) -> None:
+    default = plan("samre", _pairs(tmp_path), models=MODEL)
+    assert default.manifest["reply_limits"]["samre"]["*"] == {"*": 2048, "vote": 1024, "steps": 1024}
+    assert "|max_tokens:*=2048,vote=1024,steps=1024|" in default.manifest["signatures"]["samre"]
+    console = Console(width=120, record=True)
+    console.print(estimate_table(estimate(default)))
+    assert "2,048 tokens (steps, vote: 1,024)" in console.export_text()
+    own = plan("samre", _pairs(tmp_path), models=MODEL, settings={"max_tokens": 90})
+    assert own.manifest["reply_limits"]["samre"]["*"] == 90
+    assert "|max_tokens:90|" in own.manifest["signatures"]["samre"]
+    assert "2,048" not in str(estimate_table(estimate(own)).caption)
+    offline = plan("samre", _pairs(tmp_path))
+    assert "max_tokens" not in offline.manifest["signatures"]["samre"]
+    assert offline.manifest["reply_limits"]["samre"] == {"*": None}
+
+
+def test_another_limit_is_another_run(provider: Provider, tmp_path: Path) -> None:
+    provider.play(by=scorer)
+    single(tmp_path, limit=1)
+    with pytest.raises(UsageError, match=r"max_tokens was \*=2048.*, is 300"):
+        single(tmp_path, limit=1, settings={**PLAIN, "max_tokens": 300})
+
+
+def _pairs(folder: Path) -> Path:
+    path = folder / "pairs.jsonl"
+    row = {"id": "q", "question": "Why?", "answer_1": "Yeast.", "answer_2": "Heat."}
+    path.write_text(json.dumps(row) + "\n")
+    return path

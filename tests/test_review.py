@@ -1,0 +1,434 @@
+"""A person reviews a verdict: the rules, the pause, how an answer is read, and what it comes to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from jurygraph.graphs import (
+    baseline,
+    calibrated,
+    cascade,
+    chateval,
+    debate,
+    ensemble,
+    repeated,
+    review,
+    samre,
+    single,
+)
+from jurygraph.graphs.registry import find_protocol
+from jurygraph.nodes.human_answers import HumanAnswer, read_answer
+from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.state import CompareTask, InputError, ReplyError, ScoreTask, UsageError, Verdict
+from jurygraph.state.review_rules import Rule, reasons
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.pregel.remote import RemoteGraph
+from langgraph.types import Command
+
+SCORE: dict[str, Any] = {
+    "kind": "score",
+    "source": "The mill burned down in 1871 and was rebuilt in brick.",
+    "candidate": "The mill was rebuilt in brick in 1781.",
+    "aspect": "consistency",
+}
+COMPARE: dict[str, Any] = {
+    "kind": "compare",
+    "question": "Who rebuilt the mill?",
+    "answer_1": "The miller's widow.",
+    "answer_2": "Nobody knows.",
+}
+
+
+def says(*values: Any, objections: int = 0) -> ScriptedModel:
+    """A judge whose scorers give these scores (or pairs as shown) one after the other, the last one for ever."""
+    left, objecting = list(values), [True] * objections
+
+    def script(metadata: Any, _prompt: str) -> dict[str, Any]:
+        if metadata["form"] == "critique":
+            return {"feedback": "Too high.", "no_issue": not (objecting and objecting.pop())}
+        if metadata["form"] == "vote":
+            return {"reasoning": "So.", "winner": "12"[int(metadata["agent"][-1]) % 2]}
+        value = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(value, int | float):
+            return {"reasoning": "So.", "score": value}
+        return {"reasoning": "So.", "score_1": value[0], "score_2": value[1]}
+
+    return ScriptedModel(script=script)
+
+
+def thread() -> Any:
+    return {"configurable": {"thread_id": "1"}}
+
+
+def paused(graph: Any, task: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """The compiled graph, and its pauses."""
+    held = graph.compile(checkpointer=InMemorySaver())
+    return held, list(held.invoke({"task": task}, thread()).get("__interrupt__", ()))
+
+
+def resumed(graph: Any, answer: Any) -> tuple[Verdict, list[dict[str, Any]]]:
+    result = graph.invoke(Command(resume=answer), thread())
+    return Verdict.of(result), result["transcript"]
+
+
+# -- the pause
+
+
+def test_it_asks_where_a_rule_holds_and_shows_the_debate() -> None:
+    model = says(5, objections=9)
+    graph, [pause] = paused(review(debate.build(models={"*": model}, n=1)), SCORE)
+    shown = pause.value
+    assert shown["why"] == ["unresolved: the debate ended at its last round without agreement"]
+    assert "a score from 1 to 5, or let it stand" in shown["question"]
+    assert (shown["low"], shown["high"], shown["scores"], shown["verdict"]["score"]) == (1, 5, [5, 5], 5)
+    assert shown["task"]["candidate"] == SCORE["candidate"]
+    assert [line["agent"] for line in shown["log"] if line["agent"] != "commander"] == [
+        "scorer",
+        "critic",
+        "scorer",
+    ]
+    assert json.loads(json.dumps(shown)) == shown
+    calls = len(model.calls)
+    verdict, transcript = resumed(graph, {"score": 2, "reason": "1781 is no typo.", "name": "Ann"})
+    assert (verdict.score, verdict.stop_reason, verdict.protocol) == (2, "human", "debate")
+    assert (verdict.explanation, verdict.explained_by) == ("1781 is no typo.", "human:1")
+    said = transcript[-1]
+    assert (said["agent"], said["content"], said["value"], said["name"]) == (
+        "human",
+        "1781 is no typo.",
+        2,
+        "Ann",
+    )
+    about = verdict.details["review"]
+    assert (about["name"], about["answer"], about["judge"]["score"]) == ("Ann", 2, 5)
+    assert about["judge"]["stop_reason"] == "max_rounds"
+    assert len(model.calls) == calls, "the debate is not held again"
+
+
+def test_it_does_not_ask_where_no_rule_holds() -> None:
+    graph, pauses = paused(review(debate.build(models={"*": says(4)}, n=1)), SCORE)
+    assert pauses == []
+    verdict = Verdict.of(graph.get_state(thread()).values)
+    assert (verdict.score, verdict.stop_reason, verdict.details) == (4, "no_issue", {})
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_an_answer_off_the_scale_is_asked_again_and_the_debate_kept(sync: bool) -> None:
+    model = says(5, objections=9)
+    graph = review(debate.build(models={"*": model}, n=1)).compile(checkpointer=InMemorySaver())
+
+    def go_on(given: Any) -> Any:
+        if sync:
+            return graph.invoke(given, thread())
+        return asyncio.run(graph.ainvoke(given, thread()))
+
+    go_on({"task": SCORE})
+    calls = len(model.calls)
+    for wrong, problem in [
+        (9, "9, which is off the scale 1 to 5"),
+        ("no idea", "states no score"),
+        ([], "no answer"),
+    ]:
+        [again] = go_on(Command(resume=wrong))["__interrupt__"]
+        assert problem in again.value["problem"]
+        assert "a score from 1 to 5" in again.value["problem"]
+    result = go_on(Command(resume="3 because the year is wrong"))
+    assert result["verdict"]["score"] == 3
+    assert result["transcript"][-1]["content"] == "because the year is wrong"
+    assert len(model.calls) == calls
+
+
+def test_let_it_stand() -> None:
+    graph, _ = paused(review(debate.build(models={"*": says(5, 4, objections=9)}, n=1)), SCORE)
+    verdict, transcript = resumed(graph, {"stands": True, "name": "Bo"})
+    assert (verdict.score, verdict.stop_reason) == (4, "human")
+    assert verdict.explained_by == "scorer:2", "the judge's words carry the verdict"
+    assert (transcript[-1]["content"], transcript[-1]["value"]) == ("Let it stand.", 4)
+    assert verdict.details["review"]["answer"] == "let it stand"
+    graph, _ = paused(review(debate.build(models={"*": says(5, 4, objections=9)}, n=1)), SCORE)
+    verdict, _ = resumed(graph, "let it stand: the year hardly matters")
+    assert (verdict.score, verdict.explained_by) == (4, "human:1")
+    assert verdict.explanation == "Let it stand: the year hardly matters"
+
+
+@pytest.mark.parametrize(
+    ("answer", "scores", "winner"),
+    [
+        ("tie", (6, 5), "tie"),
+        (2, (6, 5), "2"),
+        ({"winner": "2"}, (6, 5), "2"),
+        ([3, 8], (3, 8), "2"),
+        ({"score_1": 9, "score_2": 9}, (9, 9), "tie"),
+        ("let it stand", (6, 5), "1"),
+    ],
+)
+def test_a_comparison_is_decided(answer: Any, scores: tuple[float, float], winner: str) -> None:
+    graph, [pause] = paused(review(debate.build(models={"*": says((6, 5))}), when="gap<2"), COMPARE)
+    assert pause.value["why"] == ["gap<2: the scores of the two answers are 1 apart"]
+    verdict, transcript = resumed(graph, answer)
+    assert (verdict.scores, verdict.winner, verdict.stop_reason) == (scores, winner, "human")
+    assert transcript[-1]["id"] == "human:1"
+
+
+def test_its_turn_is_streamed_with_the_name() -> None:
+    graph, _ = paused(review(single.build(models={"*": says((6, 5))}), when="gap<2"), COMPARE)
+    answer: Any = Command(resume={"answer": "tie", "name": "Ann"})
+    turns = [event["turn"] for event in graph.stream(answer, thread(), stream_mode="custom")]
+    assert [(turn["agent"], turn["value"], turn["name"]) for turn in turns] == [("human", "tie", "Ann")]
+
+
+# -- several pauses, and wrappers
+
+
+def test_two_pauses_in_one_wrapper_are_told_apart() -> None:
+    judge = debate.build(models={"*": says((6, 5), objections=9)}, n=1, on_unresolved="human")
+    graph, pauses = paused(calibrated(judge), COMPARE)
+    pauses.sort(key=lambda pause: str(pause.value["place"]["id"]))
+    first, second = (pause.value for pause in pauses)
+    assert [first["place"]["id"], second["place"]["id"]] == ["straight/human", "swapped/human"]
+    assert [first["place"]["order"], second["place"]["order"]] == [1, 2]
+    assert "answer 1 here is the task's answer 2" in second["question"]
+    assert (first["task"]["answer_1"], second["task"]["answer_2"]) == (COMPARE["answer_1"],) * 2
+    verdict, transcript = resumed(graph, {pauses[0].id: "1", pauses[1].id: "1"})
+    assert verdict.details["winner_by_order"] == ["1", "2"], "the second person saw the answers swapped"
+    people = {turn["id"]: turn["value"] for turn in transcript if turn["agent"] == "human"}
+    assert people == {"straight/human:1": "1", "swapped/human:1": "2"}
+
+
+def test_the_place_in_wrappers_of_wrappers() -> None:
+    inner = review(single.build(models={"*": says((6, 5))}), when="always")
+    _, pauses = paused(cascade(single.build(), calibrated(repeated(inner, 2)), gap=99), COMPARE)
+    places = {pause.value["place"]["id"]: pause.value["place"]["where"] for pause in pauses}
+    assert len(places) == 4
+    assert places["expensive/swapped/repeat_1/human"] == (
+        "expensive, run 2, order 2, answers swapped: answer 1 here is the task's answer 2"
+    )
+
+
+def test_on_unresolved_human_reads_the_same_answers() -> None:
+    def unresolved(task: dict[str, Any], value: Any) -> Any:
+        judge = debate.build(models={"*": says(value, objections=9)}, n=1, on_unresolved="human")
+        graph, [pause] = paused(judge, task)
+        assert pause.value["why"] == ["unresolved: Scorer and Critic do not agree"]
+        return graph
+
+    verdict, transcript = resumed(
+        unresolved(COMPARE, (6, 5)), {"answer": "tie", "reason": "Both guess.", "name": "Al"}
+    )
+    assert (verdict.winner, verdict.scores, verdict.explanation) == ("tie", (6, 5), "Both guess.")
+    assert (transcript[-1]["name"], transcript[-1]["value"]) == ("Al", "tie")
+    verdict, transcript = resumed(unresolved(SCORE, 4), "let it stand: fine")
+    assert (verdict.score, verdict.stop_reason, verdict.explained_by) == (4, "human", "human:1")
+    assert transcript[-1]["content"] == "Let it stand: fine"
+
+
+def test_a_review_of_a_person_numbers_the_turns() -> None:
+    judge = debate.build(models={"*": says(4, objections=9)}, n=1, on_unresolved="human")
+    graph, _ = paused(review(judge, when="always"), SCORE)
+    [second] = graph.invoke(Command(resume=3), thread())["__interrupt__"]
+    assert second.value["verdict"]["stop_reason"] == "human"
+    verdict, _ = resumed(graph, {"score": 1, "reason": "No."})
+    assert (verdict.score, verdict.explained_by) == (1, "human:2")
+
+
+def test_by_name() -> None:
+    protocol = find_protocol("review")
+    graph, _ = paused(protocol.build(of="single", when="gap<2", models={"*": says((6, 5))}), COMPARE)
+    verdict, _ = resumed(graph, "2")
+    assert (verdict.protocol, verdict.details["of"], verdict.winner) == ("review", "single", "2")
+    changed = protocol.build(of="single").compile(checkpointer=InMemorySaver())
+    result = changed.invoke({"task": COMPARE}, thread(), context={"when": "always"})
+    assert result["__interrupt__"][0].value["why"] == ["always: every verdict is reviewed"]
+    with pytest.raises(UsageError, match="unresolved never holds of single"):
+        changed.invoke(
+            {"task": COMPARE}, {"configurable": {"thread_id": "2"}}, context={"when": "unresolved"}
+        )
+
+
+# -- the rules
+
+
+@pytest.mark.parametrize("text", ["", "never", "gap>1", "gap<", "wide<2", "gap<1.2.3", "always<1", "gap<-1"])
+def test_unknown_rules_are_refused_with_those_there_are(text: str) -> None:
+    with pytest.raises(UsageError, match=r"unresolved, orders_differ, split, gap<x, wide>x, always"):
+        Rule.parse(text)
+    with pytest.raises(InputError, match="when"):
+        review(debate.build(), when=[text])
+
+
+@pytest.mark.parametrize(
+    ("rule", "judge"),
+    [
+        ("unresolved", single.build()),
+        ("unresolved", debate.build(tie_breaker=True)),
+        ("orders_differ", debate.build()),
+        ("orders_differ", single.build(position_calibration=False)),
+        ("split", debate.build()),
+        ("split", samre.build(jurors=0)),
+        ("split", samre.build(jurors=1)),
+        ("gap", find_protocol("geval").build()),
+        ("wide", ensemble.build()),
+        ("split", cascade(single.build(), debate.build())),
+    ],
+)
+def test_a_rule_that_never_holds_is_refused_at_build(rule: str, judge: Any) -> None:
+    with pytest.raises(UsageError, match=f"the rule {rule}.* never holds of"):
+        review(judge, when=rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "judge"),
+    [
+        ("unresolved", calibrated(debate.build())),
+        ("unresolved", cascade(single.build(), debate.build())),
+        ("orders_differ", calibrated(baseline.build())),
+        ("orders_differ", repeated(single.build())),
+        ("split", chateval.build()),
+        ("split", repeated(single.build())),
+        ("split", samre.build(jurors=3)),
+        ("gap<3", calibrated(debate.build())),
+        ("wide>0.5", find_protocol("repeated").build(of="debate")),
+        ("wide", review(repeated(single.build()))),
+        ("wide", RemoteGraph("unknown", url="http://127.0.0.1:9")),
+    ],
+)
+def test_a_rule_that_may_hold_is_taken(rule: str, judge: Any) -> None:
+    review(judge, when=[rule, "always"])
+
+
+def test_without_a_choice_nothing_is_refused() -> None:
+    review(find_protocol("geval").build())
+
+
+def why(judge: Any, task: dict[str, Any], *rules: str) -> list[str]:
+    _, pauses = paused(review(judge, when=rules), task)
+    return [reason for pause in pauses for reason in pause.value["why"]]
+
+
+def test_orders_that_differ() -> None:
+    assert why(single.build(models={"*": says((9, 3))}), COMPARE, "orders_differ") == [
+        "orders_differ: the two orders of the answers have different winners"
+    ]
+    assert why(single.build(models={"*": says((9, 3), (3, 9))}), COMPARE, "orders_differ") == []
+
+
+def test_one_unresolved_order_is_enough() -> None:
+    judge = calibrated(debate.build(models={"*": says((6, 5), objections=1)}, n=1))
+    assert len(why(judge, COMPARE, "unresolved")) == 1
+
+
+def test_a_split_jury() -> None:
+    jury = samre.build(models={"*": says((60, 40))}, jurors=3, max_rounds=1)
+    assert why(jury, COMPARE, "split") == ["split: jurors disagree, 2 of 3 for answer 2, 1 of 3 for answer 1"]
+    agreeing = ensemble.build(models={"*": says((6, 5))}, position_calibration=False)
+    assert why(agreeing, COMPARE, "split") == []
+    torn = ensemble.build(models={"*": says(2, 3, 4)})
+    assert why(torn, SCORE, "split") == ["split: referees disagree, 1 of 3 for 2, 1 of 3 for 3, 1 of 3 for 4"]
+    assert why(ensemble.build(models={"*": says(2, 3, 3)}), SCORE, "split") == [], "most agree"
+
+
+def test_repeated_runs() -> None:
+    judge = repeated(single.build(models={"*": says(1, 5, 3)}), 3)
+    assert why(judge, SCORE, "wide>1.9") == [
+        "wide>1.9: scores of repeated runs have a standard deviation of 2"
+    ]
+    assert why(repeated(single.build(models={"*": says(1, 5, 3)}), 3), SCORE, "wide>2") == []
+    runs = repeated(single.build(models={"*": says((9, 3), (3, 9))}, position_calibration=False), 2)
+    assert why(runs, COMPARE, "split") == ["split: runs disagree, 1 of 2 for answer 1, 1 of 2 for answer 2"]
+
+
+def test_a_jury_that_was_overruled_is_not_split() -> None:
+    torn, sure = (
+        ensemble.build(models={"*": says((9, 3), (3, 9), (9, 3))}, position_calibration=False),
+        says((9, 1)),
+    )
+    both = cascade(torn, ensemble.build(models={"*": sure}, position_calibration=False), when=lambda _: True)
+    assert why(both, COMPARE, "split") == []
+
+
+def test_reasons_are_told_in_the_order_of_the_rules() -> None:
+    verdict = Verdict(protocol="debate", kind="compare", scores=(6, 6), stop_reason="max_rounds", rounds=1)
+    rules = [Rule.parse(text) for text in ("gap", "always", "unresolved", "wide")]
+    told = reasons(rules, verdict, [], lambda turn: "scores")
+    assert [reason.partition(":")[0] for reason in told] == ["gap<1", "always", "unresolved"]
+
+
+# -- reading an answer
+
+RATING = ScoreTask.model_validate(SCORE)
+PAIR = CompareTask.model_validate(COMPARE)
+
+
+@pytest.mark.parametrize(
+    ("reply", "value", "reason"),
+    [
+        (4, 4, ""),
+        (2.5, 2.5, ""),
+        ("4", 4, ""),
+        ("4.", 4, ""),
+        ("4: 2 of 3 dates are wrong", 4, "2 of 3 dates are wrong"),
+        ("4 - fine", 4, "fine"),
+        ("4 because of 1 slip", 4, "because of 1 slip"),
+        ("I looked twice.\nScore: 2", 2, "I looked twice.\nScore: 2"),
+        ("Let it stand", None, ""),
+        ("stands; no more to say", None, "no more to say"),
+        ("Rating: [[4]]", 4, "Rating: [[4]]"),
+        ({"answer": "3: short", "reason": "Long."}, 3, "Long."),
+        ({"score": "4"}, 4, ""),
+        ({"score": 4, "stands": False, "reason": None, "name": ""}, 4, ""),
+    ],
+)
+def test_a_rating_is_read(reply: Any, value: Any, reason: str) -> None:
+    assert read_answer(reply, RATING) == HumanAnswer(value, reason)
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("1", "1"),
+        (2.0, "2"),
+        ("TIE", "tie"),
+        ("tie: both are short", "tie"),
+        ("answer 2 is better", "2"),
+        ("8, 6", [8, 6]),
+        ("(8, 6)", [8, 6]),
+        ("8 : 6.5 because it is longer", [8, 6.5]),
+        ((8, 6), [8, 6]),
+        ({"scores": [1, 10]}, [1, 10]),
+    ],
+)
+def test_a_preference_is_read(reply: Any, value: Any) -> None:
+    assert read_answer(reply, PAIR).value == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "task", "problem"),
+    [
+        (6, RATING, "off the scale"),
+        (0, RATING, "off the scale"),
+        (float("nan"), RATING, "states no score"),
+        (True, RATING, "no answer"),
+        (None, RATING, "no answer"),
+        ("", RATING, "empty"),
+        ("tie", RATING, "states no score"),
+        ([3, 4], RATING, "score"),
+        ({}, RATING, "missing"),
+        ({"reason": "Hm."}, RATING, "missing"),
+        ({"scor": 3}, RATING, "no 'scor'"),
+        ({"score": 3, "stands": True}, RATING, "one of them"),
+        (7, PAIR, "Please give 1, 2, tie, two scores"),
+        ("8, 60", PAIR, "off the scale"),
+        ([1, 2, 3], PAIR, "no answer"),
+        ([None, 3], PAIR, "Please give"),
+        ("maybe", PAIR, "Please give 1, 2, tie"),
+        ({"score_1": 3}, PAIR, "Please give"),
+        ("3 " * 50_000, RATING, "score"),
+    ],
+)
+def test_what_cannot_be_read_says_what_can(reply: Any, task: Any, problem: str) -> None:
+    with pytest.raises(ReplyError) as caught:
+        read_answer(reply, task)
+    assert problem in caught.value.problem

@@ -1,0 +1,286 @@
+"""Limits that several processes of a run have together: what each is granted, when its calls go out, that all stop."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from jurygraph.eval.journal import Amounts, GrantRequest, Journal, Notice, Spent
+from jurygraph.eval.journal import run_limits as limits
+from jurygraph.eval.journal.database import journal_location, openings
+from jurygraph.eval.journal.store import Patience, Store
+from jurygraph.eval.run.budget import BudgetTracker
+from jurygraph.eval.run.call_pipeline import LivePipeline
+from jurygraph.eval.run.config import RunConfig
+from jurygraph.eval.run.progress_counters import ProgressCounters
+from jurygraph.eval.run.shutdown import StopSignal
+from jurygraph.nodes.models.call import Call
+from jurygraph.nodes.models.rate_limiter import REQUESTS_BURST, RateLimiter, RateLimits
+from jurygraph.state.errors import StoppedError
+from jurygraph.state.usage import NO_USAGE
+from sqlalchemy import Update, select, update
+
+from .journal_locations import entry, key, somewhere
+from .processes import HANG_GUARD, reached
+from .virtual_time import in_virtual_time
+
+NOTHING = Amounts()
+
+
+@pytest.fixture(params=["shared file", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with somewhere(request.param, tmp_path) as there:
+        yield there
+
+
+class Process:
+    """One process of a run, as the journal sees it: an opening that asks, spends and gives back."""
+
+    def __init__(self, where: str, part: int, most: Amounts) -> None:
+        self.store = Store(
+            journal_location(where), "a", part=str(part), shared=True, fresh=False, patience=Patience(5, 600)
+        )
+        self.limits, self.allowed, self.spent, self.in_flight = most, NOTHING, 0, 0
+        self.reached = ""
+
+    def ask(self, calls: int) -> None:
+        one, in_flight = self._calls(min(calls, 1)), self._calls(self.in_flight)
+        asked = GrantRequest(self.limits, self._calls(self.spent), in_flight, self._calls(calls), one)
+        granted = limits.grant(self.store, asked)
+        self.allowed, self.reached = granted.allowed, granted.reached
+        assert [*map(math.isinf, self.allowed)] == [*map(math.isinf, self.limits)]
+        begun = (math.floor(min(self.allowed.calls, self.allowed.tokens / 120)) if calls else 0) - (
+            self.spent + self.in_flight
+        )
+        self.in_flight += max(0, min(calls, begun))
+
+    def end_calls(self, calls: int) -> None:
+        for _ in range(min(calls, self.in_flight)):
+            number = (self.store.opening << 32) + self.spent
+            self.store.write([(number, bytes(16), "m", b"{}", 1, 100, 0, 20, 0, 0.25, 1.0)])
+            self.spent, self.in_flight = self.spent + 1, self.in_flight - 1
+
+    @staticmethod
+    def _calls(number: int) -> Amounts:
+        return Amounts(number, 120.0 * number, 0.25 * number)
+
+
+def _execute(store: Store, statement: Update) -> None:
+    store.transact(lambda connection: connection.execute(statement).rowcount)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_processes_begin_is_never_more_than_all_may_and_in_the_end_all_of_it(
+    where: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    most = [Amounts(40, math.inf, math.inf), Amounts(math.inf, 4_800, 10.0), Amounts(40, 4_800, 10.0)][seed]
+    processes = [Process(where, part, most) for part in range(4)]
+    spent_by_the_dead, parts = 0, 4
+    while not any(process.reached for process in processes):
+        process = chance.choice(processes)
+        match chance.randrange(8):
+            case 0 | 1 | 2 | 3:
+                process.ask(chance.randrange(5))
+            case 4 | 5 | 6:
+                process.end_calls(chance.randrange(8))
+            case 7 if parts < 8:
+                # Killed: its lease ends, and another takes its place.
+                gone = (
+                    update(openings).where(openings.c.number == process.store.opening).values(alive_until=5)
+                )
+                _execute(process.store, gone)
+                process.store.disconnect()
+                spent_by_the_dead, parts = spent_by_the_dead + process.spent, parts + 1
+                processes[processes.index(process)] = Process(where, parts, most)
+        begun = sum(process.spent + process.in_flight for process in processes)
+        assert begun + spent_by_the_dead <= 40
+        # At the end everybody has to be able to get what the others do not use.
+        if begun + spent_by_the_dead >= 35:
+            for other in processes:
+                other.end_calls(2)
+                other.store.renew()
+    for process in processes:
+        process.end_calls(100)
+    assert sum(process.spent for process in processes) + spent_by_the_dead == 40
+    for process in processes:
+        process.store.close()
+
+
+def test_who_was_frozen_for_longer_than_its_lease_has_to_ask_anew(where: str) -> None:
+    first, second = (Process(where, part, Amounts(10, math.inf, math.inf)) for part in range(2))
+    first.ask(2)
+    assert first.allowed.calls == 3
+    first.store.renew()
+    assert first.store.granted_until > 0
+    lapsed = update(openings).where(openings.c.number == first.store.opening).values(alive_until=5)
+    _execute(first.store, lapsed)
+    # All that the first one had and did not use: it has written no call.
+    second.ask(10)
+    assert second.in_flight == 10
+    first.store.renew()
+    assert first.store.granted_until == 0
+    for process in (first, second):
+        process.store.close()
+
+
+def test_a_stop_is_for_all_that_are_open_and_for_none_that_opens_later(where: str) -> None:
+    stores = [Process(where, part, NOTHING).store for part in range(2)]
+    assert [store.renew() for store in stores] == [Notice(), Notice()]
+    stores[0].note_stop("provider", "10 calls of m in a row failed")
+    later = Process(where, 3, NOTHING).store
+    told = Notice(False, "provider", "10 calls of m in a row failed")
+    assert [store.renew() for store in (*stores, later)] == [told, told, Notice()]
+    for store in (*stores, later):
+        store.close()
+
+
+async def test_where_one_process_stops_for_the_provider_the_others_stop_too(where: str) -> None:
+    journals = [await Journal.open(where, run="a", part=str(part), lease=3) for part in range(2)]
+    stops = [StopSignal(), StopSignal()]
+    pipelines = [
+        LivePipeline(journal, RunConfig(), ProgressCounters(), stop)
+        for journal, stop in zip(journals, stops, strict=True)
+    ]
+    stops[0].ask("provider", "10 calls of m in a row failed")
+    await pipelines[0].drain(0)
+    await pipelines[0].finish()
+    await reached(lambda: stops[1].is_asked)
+    assert (stops[1].reason, stops[1].explanation) == ("provider", "10 calls of m in a row failed")
+    for pipeline, journal in zip(pipelines, journals, strict=True):
+        await pipeline.drain(0)
+        await pipeline.finish()
+        await journal.close()
+    later = await Journal.open(where, run="a", part="0")
+    assert await later._worker.do(Store.renew) == Notice()
+    await later.close()
+
+
+async def test_an_attempt_after_one_that_may_be_billed_needs_room_of_its_own() -> None:
+    stop = StopSignal()
+    budget = BudgetTracker(RunConfig(max_calls=3), Spent(NO_USAGE), stop)
+    call = cast("Call", SimpleNamespace(messages=[], model=SimpleNamespace(label="m")))
+    for _ in range(2):
+        await budget.reserve(call, 10)
+    # Of two calls in flight, one was given up: it counts as spent, and its next attempt takes the third.
+    budget.give_up(call)
+    await budget.reserve_again(10, 0.0)
+    # Once more there is room only if the other one comes to nothing.
+    budget.give_up(call)
+    again = asyncio.create_task(budget.reserve_again(10, 0.0))
+    assert await asyncio.wait([again], timeout=0.1) == (set(), {again})
+    budget.release(10, 0.0)
+    await again
+    budget.give_up(call)
+    with pytest.raises(StoppedError, match="at most 3 calls"):
+        await budget.reserve_again(10, 0.0)
+
+
+def test_booked_times_follow_each_other_over_all_processes(where: str) -> None:
+    stores = [Process(where, part, NOTHING).store for part in range(2)]
+    assert limits.book(stores[0], "m", "requests", 30.0) == 0
+    assert 29 < limits.book(stores[1], "m", "requests", 60.0) <= 30
+    assert 88 < limits.book(stores[0], "m", "requests", 1.0) <= 90
+    assert limits.book(stores[0], "m", "tokens", 1.0) == limits.book(stores[0], "n", "requests", 1.0) == 0
+    for store in stores:
+        store.close()
+
+
+@in_virtual_time
+async def test_calls_of_several_processes_go_out_at_one_rate_and_book_together() -> None:
+    loop, went, booked, used_until = asyncio.get_running_loop(), list[float](), list[float](), 0.0
+
+    async def book(_kind: str, seconds: float) -> float:
+        nonlocal used_until
+        await asyncio.sleep(0.01)
+        begins = max(used_until, loop.time())
+        booked.append(seconds)
+        used_until = begins + seconds
+        return begins - loop.time()
+
+    async def work() -> None:
+        went.append(loop.time())
+
+    began = loop.time()
+    used_until = began
+    processes = [
+        RateLimiter(RateLimits(16, requests_per_minute=600), asyncio.Semaphore(16), book=book)
+        for _ in range(4)
+    ]
+
+    async def calls(process: RateLimiter) -> None:
+        for _ in range(20):
+            await process.run(work, 100)
+
+    async with asyncio.TaskGroup() as group:
+        for process in processes:
+            for _ in range(16):
+                group.create_task(calls(process))
+    assert len(went) == 4 * 16 * 20
+    assert booked[:4] == pytest.approx([1.6] * 4), "calls that wait together book together"
+    went.sort()
+    for first, later in zip(went, went[300:], strict=False):
+        assert later - first >= 300 / 10 - REQUESTS_BURST - 0.1
+    assert went[-1] - began == pytest.approx(len(went) / 10 - REQUESTS_BURST, abs=1)
+
+
+async def test_the_others_are_told_that_one_waits_and_what_it_gets_is_no_longer_theirs(where: str) -> None:
+    noticed: list[Notice] = []
+    first = await Journal.open(where, run="a", part="1")
+    first.listen(noticed.append)
+    most, one = Amounts(8, math.inf, math.inf), Amounts(1)
+    mine = await first.grant(GrantRequest(most, NOTHING, NOTHING, one, one))
+    assert mine.allowed.calls == 2
+    assert first.holds_grant()
+    second = await Journal.open(where, run="a", part="2")
+    theirs = await second.grant(GrantRequest(most, NOTHING, NOTHING, Amounts(7), one))
+    assert (theirs.allowed.calls, theirs.reached) == (6, "")
+    await reached(lambda: Notice(others_wait=True) in noticed)
+    await first.grant(GrantRequest(most, NOTHING, NOTHING, NOTHING, NOTHING))
+    theirs = await second.grant(GrantRequest(most, NOTHING, Amounts(6), one, one))
+    assert theirs.allowed.calls == 7
+    await second.keep(key(1), entry())
+    await first.close()
+    await asyncio.wait_for(second.close(), HANG_GUARD)
+
+
+async def test_many_parts_that_start_ask_and_end_at_once_do_not_lock_each_other_out(where: str) -> None:
+    async def part(number: int) -> float:
+        journal = await Journal.open(where, run="a", part=str(number))
+        most, one, made = Amounts(20, math.inf, math.inf), Amounts(1), 0
+        while True:
+            granted = await journal.grant(GrantRequest(most, Amounts(made), NOTHING, Amounts(2), one))
+            if granted.allowed.calls <= made:
+                break
+            assert await journal.reserve(key(100 * number + made)) is None
+            await journal.keep(key(100 * number + made), entry())
+            made += 1
+        await journal.close()
+        return made
+
+    async with asyncio.timeout(HANG_GUARD):
+        made = await asyncio.gather(*(part(number) for number in range(8)))
+    # One that could get no more has gone, so that what others give back later may be left over.
+    assert 12 < sum(made) <= 20
+    journal = await Journal.open(where, run="a")
+    assert journal.totals().calls == sum(made)
+    await journal.close()
+
+
+def test_what_an_ended_process_was_granted_is_free(where: str) -> None:
+    first = Process(where, 1, Amounts(10, math.inf, math.inf))
+    first.ask(3)
+    first.end_calls(2)
+    first.store.close()
+    second = Process(where, 2, Amounts(10, math.inf, math.inf))
+    second.ask(20)
+    assert second.in_flight == 8
+    granted = second.store.transact(lambda c: c.execute(select(openings.c.granted_calls)).scalars().all())
+    assert granted == [0, 8]
+    second.store.close()

@@ -1,0 +1,122 @@
+"""Processes that judge parts of one run: its budget is one for all of them, also when one is killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from jurygraph.eval import evaluate
+from jurygraph.eval.journal import summarize
+from jurygraph.eval.run.merge import merge
+
+from .journal_locations import schema
+from .processes import HANG_GUARD, Simulated, child, pairs, simulated_provider, until
+
+MODEL = "openai:gpt-4o-mini"
+SHORT_LEASE = """
+from jurygraph.eval.journal import Journal
+opening = Journal.open
+Journal.open = lambda where, **options: opening(where, **{**options, "lease": 3})
+from jurygraph.eval.cli.start import main
+main()
+"""
+
+
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    with schema() as url:
+        yield url
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulated]:
+    with simulated_provider(monkeypatch) as served:
+        yield served
+
+
+@contextmanager
+def shards(
+    of: int, data: Path, out: Path, journal: str, *options: str
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """As many processes, all started at once."""
+    command = [
+        "run",
+        "single",
+        "--data",
+        str(data),
+        "--model",
+        MODEL,
+        "--out",
+        str(out),
+        "--journal",
+        journal,
+    ]
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                child(
+                    *(sys.executable, "-c", SHORT_LEASE, *command, "--shard", f"{number}/{of}", *options),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
+            )
+            for number in range(1, of + 1)
+        ]
+
+
+def judged(out: Path) -> int:
+    files = out.glob("shard-*/results.jsonl")
+    return sum(json.loads(line)["status"] == "ok" for file in files for line in file.read_text().splitlines())
+
+
+def test_a_budget_is_one_for_all_processes_and_all_stop_where_it_is_reached(
+    provider: Simulated, postgres: str, tmp_path: Path
+) -> None:
+    data, out = pairs(tmp_path, 90), tmp_path / "out"
+    with shards(3, data, out, postgres, "--max-calls", "50", "--concurrency", "4") as processes:
+        ends = [process.communicate(timeout=HANG_GUARD) for process in processes]
+    assert [process.returncode for process in processes] == [4, 4, 4], ends
+    assert all(
+        "the budget is reached: at most 50 calls" in " ".join((out + err).split()) for out, err in ends
+    )
+    assert provider.stats()["requests"] == 50
+    assert next(iter(summarize(postgres).by_run.values())).calls == 50
+    # A larger budget counts what all of them have spent; and no call is made again.
+    with shards(3, data, out, postgres, "--max-calls", "70", "--concurrency", "4") as processes:
+        ends = [process.communicate(timeout=HANG_GUARD) for process in processes]
+    assert {process.returncode for process in processes} <= {0, 4}, ends
+    assert provider.stats()["requests"] == 70
+    merge(sorted(out.glob("shard-*")), tmp_path / "merged")
+    rest = evaluate(
+        "single", data, models={"*": MODEL}, out=tmp_path / "merged", journal=postgres, max_calls=10_000
+    )
+    assert not rest.failed
+    assert (
+        provider.stats()["requests"]
+        == summarize(postgres).spent.calls
+        == sum(line.calls for line in rest.results)
+    )
+
+
+def test_what_a_killed_process_was_granted_is_for_the_others(
+    provider: Simulated, postgres: str, tmp_path: Path
+) -> None:
+    data, out = pairs(tmp_path, 100), tmp_path / "out"
+    with shards(2, data, out, postgres, "--max-calls", "60", "--concurrency", "4") as (killed, other):
+        until(lambda: judged(out) >= 4, other)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        told = other.communicate(timeout=HANG_GUARD)
+    # Calls in flight at the kill are not in the journal, and made again.
+    assert 60 <= provider.stats()["requests"] <= 60 + 4, told
+    assert summarize(postgres).spent.calls in range(56, 61)
+    with psycopg.connect(postgres) as database:
+        alive = database.execute("SELECT count(*) FROM jurygraph_openings WHERE alive_until != 0").fetchone()
+    assert alive == (0,)

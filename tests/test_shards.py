@@ -1,0 +1,155 @@
+"""A run in shards, merged, is the run of one process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jurygraph.eval import evaluate, load_dataset
+from jurygraph.eval.cli.app import app
+from jurygraph.eval.datasets.shards import Shard
+from jurygraph.eval.journal import summarize
+from jurygraph.eval.run.merge import Merged, merge
+from jurygraph.state.errors import DataError, UsageError
+from typer.testing import CliRunner
+
+RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "limit": 10}
+
+
+def shards(folder: Path, of: int, **options: Any) -> list[Path]:
+    for number in range(1, of + 1):
+        evaluate(["debate", "single"], **{**RUN, "out": folder, "shard": f"{number}/{of}", **options})
+    return sorted(folder.glob("shard-*"))
+
+
+def verdicts(folder: Path) -> list[Any]:
+    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    return [(one["item"], one["aspect"], one["protocol"], one["score"], one["calls"]) for one in lines]
+
+
+def test_every_item_is_in_one_shard_and_groups_stay_together() -> None:
+    demo = load_dataset("demo")
+    parts = [list(demo.shard(Shard(number, 7))) for number in range(1, 8)]
+    assert sorted(item.id for part in parts for item in part) == sorted(item.id for item in demo)
+    groups = [{item.group for item in part} for part in parts]
+    assert sum(map(len, groups)) == len(set.union(*groups))
+    assert max(map(len, groups)) - min(map(len, groups)) <= 1
+
+
+def test_merged_shards_are_the_run_of_one_process_and_resume_as_it_does(tmp_path: Path) -> None:
+    evaluate(["debate", "single"], **RUN, out=tmp_path / "whole")
+    first, *others = shards(tmp_path / "parts", 3)
+    out = tmp_path / "merged"
+    assert merge(others, out).missing == (Shard(1, 3),)
+    done = merge([first, *others, first], out)
+    assert done == Merged(len(verdicts(tmp_path / "whole")), 0, ())
+    assert verdicts(out) == verdicts(tmp_path / "whole")
+    manifests = [json.loads((folder / "run.json").read_text()) for folder in (out, tmp_path / "whole")]
+    assert manifests[0]["signatures"] == manifests[1]["signatures"]
+    assert "shard" not in manifests[0]
+    again = evaluate(["debate", "single"], **RUN, out=out)
+    assert len(again.results) == done.judged
+    with pytest.raises(UsageError, match="was resumed after a merge"):
+        merge([first, *others], out)
+
+
+def test_half_a_line_of_a_killed_shard_is_left_out(tmp_path: Path) -> None:
+    parts = shards(tmp_path / "parts", 2)
+    whole = sum(len(verdicts(part)) for part in parts)
+    with (parts[0] / "results.jsonl").open("a") as file:
+        file.write('{"item": "half a li')
+    assert merge(parts, tmp_path / "merged").judged == whole
+
+
+def test_what_is_missing_is_judged_in_the_merged_folder(tmp_path: Path) -> None:
+    _, second = shards(tmp_path / "parts", 2)
+    runner = CliRunner()
+    out = str(tmp_path / "merged")
+    done = runner.invoke(app, ["merge", str(second), "--out", out])
+    assert done.exit_code == 3
+    assert "missing: shard 1/2" in done.output
+    command = ["run", "debate,single", "--data", "demo", "--aspect", "fluency", "--aspect", "relevance"]
+    assert runner.invoke(app, [*command, "--limit", "10", "--out", out]).exit_code == 0
+    evaluate(["debate", "single"], **RUN, out=tmp_path / "whole")
+    assert verdicts(tmp_path / "merged") == verdicts(tmp_path / "whole")
+
+
+def run_id(folder: Path) -> Any:
+    return json.loads((folder / "run.json").read_text())["run"]
+
+
+def test_shards_below_one_folder_are_one_run(tmp_path: Path) -> None:
+    parts = shards(tmp_path / "parts", 3, journal=f"sqlite:///{tmp_path}/journal.sqlite")
+    whole = json.loads((tmp_path / "parts" / "run.json").read_text())
+    assert "shard" not in whole
+    assert {run_id(part) for part in parts} == {whole["run"]}
+    spent = summarize(tmp_path / "journal.sqlite").by_run
+    assert list(spent) == [whole["run"]]
+    assert spent[whole["run"]].calls == sum(one[-1] for part in parts for one in verdicts(part))
+    with pytest.raises(UsageError, match=r"parts belongs to another run: single: temperature was not there"):
+        shards(tmp_path / "parts", 4, settings={"single": {"temperature": 0.5}})
+    merge(parts, tmp_path / "parts")
+    assert run_id(tmp_path / "parts") == whole["run"]
+    assert len(verdicts(tmp_path / "parts")) == sum(len(verdicts(part)) for part in parts)
+
+
+def test_shards_that_begin_anew_are_one_new_run(tmp_path: Path) -> None:
+    parts = shards(tmp_path / "parts", 2)
+    before = run_id(tmp_path / "parts")
+    for options in ({"fresh": True}, {"overwrite": True, "settings": {"single": {"temperature": 0.5}}}):
+        shards(tmp_path / "parts", 2, **options)
+        assert {run_id(part) for part in parts} == {run_id(tmp_path / "parts")} != {before}
+        before = run_id(tmp_path / "parts")
+
+
+@pytest.mark.parametrize("said", ["0/4", "5/4", "4", "1/0", "a/b", "1/4/2", "-1/4", ""])
+def test_a_shard_that_cannot_be_is_refused(said: str) -> None:
+    with pytest.raises(UsageError, match="give a number and how many there are"):
+        evaluate("single", "demo", shard=said)
+
+
+def test_a_shard_without_items_is_refused() -> None:
+    with pytest.raises(UsageError, match="shard 99/99 of demo is empty"):
+        evaluate("single", "demo", shard="99/99")
+
+
+def test_what_does_not_belong_together_is_not_merged(tmp_path: Path) -> None:
+    one, two = shards(tmp_path / "parts", 2)
+    other, _ = shards(tmp_path / "other", 2, settings={"single": {"temperature": 0.5}})
+    third, *_ = shards(tmp_path / "thirds", 3)
+    evaluate(["debate", "single"], **RUN, out=tmp_path / "whole")
+    out = tmp_path / "merged"
+    for folders, told in (
+        ([one, other], "not parts of one run: single: temperature"),
+        ([one, third], "of how many"),
+        ([one, tmp_path / "whole"], "verdicts are in several of the folders"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            merge(folders, out)
+        assert not (out / "results.jsonl").exists()
+    with pytest.raises(UsageError, match="one of the folders to merge"):
+        merge([one, two], one)
+    with pytest.raises(UsageError, match="holds another run"):
+        merge([one, two], tmp_path / "whole")
+    with pytest.raises(DataError, match="holds no run"):
+        merge([one, tmp_path / "nothing"], out)
+    with pytest.raises(UsageError, match="it is shard 1/2, not shard 2/2"):
+        (tmp_path / "parts" / "shard-2-of-2").rename(tmp_path / "kept")
+        one.rename(tmp_path / "parts" / "shard-2-of-2")
+        evaluate(["debate", "single"], **RUN, out=tmp_path / "parts", shard="2/2")
+
+
+def test_the_command_speaks_of_the_folder_that_it_was_given(tmp_path: Path) -> None:
+    runner, out = CliRunner(), str(tmp_path / "out")
+    command = ["run", "single", "--data", "demo", "--limit", "4", "--aspect", "fluency", "--shard", "1/1"]
+    command += ["--out", out]
+    asked = runner.invoke(
+        app, [*command, "--review", "always", "--review-queue", str(tmp_path / "q.csv")], terminal_width=200
+    )
+    assert asked.exit_code == 0, asked.output
+    assert "4 questions" in asked.output
+    stopped = runner.invoke(app, [*command, "--fresh", "--max-calls", "1"])
+    assert stopped.exit_code == 4, stopped.output
+    assert f"The same command with --out {out} " in stopped.output

@@ -285,7 +285,7 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
     }
     results = ResultsFile(folder)
     if not results.path.exists():
-        raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: nothing was judged in it")
+        raise DataError(f"{folder}: holds {FILE} but no {results.path.name}: {_why_without_results(folder)}")
     for result in results.read():
         if result.protocol not in judges:
             judges[result.protocol] = LoadedJudge(
@@ -295,6 +295,12 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
     for judge in judges.values():
         judge.finish()
         yield judge
+
+
+def _why_without_results(folder: Path) -> str:
+    if any((shard / FILE).exists() for shard in folder.glob("shard-*-of-*")):
+        return f"its verdicts are in shards; first jurygraph merge {folder}/shard-* --out {folder}"
+    return "nothing was judged in it"
 
 
 def _labels(judges: Sequence[LoadedJudge]) -> list[str]:

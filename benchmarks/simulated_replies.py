@@ -144,7 +144,8 @@ def _choice(asked: Asked, manner: Manner, at: int) -> tuple[str, dict[str, Any]]
         call = {"id": f"call_{digest.hex()}", "type": "function", "function": function}
         message |= {"content": None, "tool_calls": [call]}
     logprobs = None
-    if asked.likely and asked.schema is None:
+    # Of a reply in text, or in a schema that is one whole number.
+    if asked.likely and (asked.schema is None or content.isdigit()):
         first, rest = content.partition(" ")[0] or " ", manner.tokens - 1
         message["content"] = first + " " * rest
         logprobs = {"content": [_token(first, asked.likely), *[_blank(asked.likely)] * rest], "refusal": None}

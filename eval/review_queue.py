@@ -262,6 +262,10 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
     rows = [(f"{file}, row {number}", row) for file in files for number, row in _queue_rows(file)]
     found = find_questions(folder, [Rule("always")], {str(row.get("id")) for _, row in rows})
     by_id = {id: question for question in found for id in _ids(question.key)}
+    if rows and not by_id:
+        raise DataError(
+            f"{', '.join(map(str, files))}: no id in it is that of a verdict in {folder}: the queue is of another run"
+        )
     given: dict[tuple[Key, str], RecordedAnswer] = {}
     problems, empty = [], 0
     for where, row in rows:

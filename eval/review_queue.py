@@ -228,11 +228,9 @@ def _row(question: Question, blind: bool) -> dict[str, str]:
         row |= {"protocol": result.protocol, "why": "\n".join(question.why), "verdict": verdict}
     texts = ("source", "fact", "candidate", "question", "answer_1", "answer_2", "reference")
     row |= {name: str(text) for name in texts if (text := getattr(question.item, name, None))}
-    return (
-        row
-        if blind
-        else {**row, "debate": "\n\n".join(f"{t['agent']}: {t['content']}" for t in result.transcript)}
-    )
+    if not blind:
+        row["debate"] = "\n\n".join(f"{turn['agent']}: {turn['content']}" for turn in result.transcript)
+    return row
 
 
 def _no_formula(cell: str) -> str:
@@ -263,9 +261,7 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
     found = find_questions(folder, [Rule("always")], {str(row.get("id")) for _, row in rows})
     by_id = {id: question for question in found for id in _ids(question.key)}
     if rows and not by_id:
-        raise DataError(
-            f"{', '.join(map(str, files))}: no id in it is that of a verdict in {folder}: the queue is of another run"
-        )
+        raise DataError(f"{files[0]}: no verdict in {folder} has one of its ids: the queue is of another run")
     given: dict[tuple[Key, str], RecordedAnswer] = {}
     problems, empty = [], 0
     for where, row in rows:

@@ -124,10 +124,10 @@ def _as_text(value: Any, where: str, name: str) -> str:
         key = _key(value, where, name)
         return _as_text(value[key], f"{where}.{key}", name)
     if is_absent(value):
-        raise UsageError(f"{where} is missing: this judge takes its {name} from there{_HINT}")
+        raise UsageError(f"{where} is missing: this judge takes its {name} from there{_hint(name)}")
     if not isinstance(value, str):
         several = name == "candidate" and isinstance(value, list)
-        compare = "; to compare two outputs, leave out the aspect" if several else _HINT
+        compare = "; to compare two outputs, leave out the aspect" if several else _hint(name)
         raise UsageError(
             f"{where} must be text, a dict with one, or messages, got {shortened(value)}{compare}"
         )
@@ -136,7 +136,17 @@ def _as_text(value: Any, where: str, name: str) -> str:
     return value
 
 
-_HINT = '; to take it from elsewhere, set variable_mapping, such as {"candidate": "outputs.draft"}'
+def _hint(name: str) -> str:
+    path = _EXAMPLES.get(name, "outputs.draft")
+    return f'; to take it from elsewhere, set variable_mapping, such as {{"{name}": "{path}"}}'
+
+
+_EXAMPLES = {
+    "source": "inputs.article",
+    "question": "inputs.prompt",
+    "fact": "inputs.fact",
+    "reference": "reference_outputs.answer",
+}
 
 
 def _key(value: Mapping[str, Any], where: str, name: str) -> str:
@@ -181,11 +191,18 @@ def _look_up(path: str, given: Mapping[str, Any]) -> Any:
     for step, key in enumerate(parts := path.split(".")):
         places = isinstance(value, Sequence) and not isinstance(value, str) and key.lstrip("-").isdigit()
         try:
-            value = value[int(key) if places else key]
+            found = value[int(key) if places else key]
         except (KeyError, IndexError, TypeError):
-            value = None
-        if value is None:
-            raise UsageError(f"{'.'.join(parts[: step + 1])} is missing, and variable_mapping names {path}")
+            found = None
+        if found is None:
+            there = (
+                [str(name) for name in value if value[name] is not None] if isinstance(value, Mapping) else []
+            )
+            has = f"; there {'is' if len(there) == 1 else 'are'} {', '.join(there)}" if there else ""
+            raise UsageError(
+                f"{'.'.join(parts[: step + 1])} is missing, and variable_mapping names {path}{has}"
+            )
+        value = found
     return value
 
 

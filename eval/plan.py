@@ -14,7 +14,7 @@ from ..graphs.registry import find_protocol, protocol_names
 from ..nodes.bound_judge import BoundJudge, Models
 from ..state.aspects import Aspect
 from ..state.errors import DataError, InputError, UsageError
-from .datasets.aspect_choice import choose_aspects, warn_of_shared_names
+from .datasets.aspect_choice import choose_aspects, warn_of_other_labels, warn_of_shared_names
 from .datasets.dataset import Data, Dataset, load_dataset
 from .datasets.items import Item
 from .datasets.shards import Shard
@@ -130,6 +130,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
     if recording is None:
         warn_of_shared_names(dataset, names)
+        warn_of_other_labels(dataset, aspects)
     graphs = {}
     chosen = named(protocols)
     for name, judge in chosen.items():

@@ -228,11 +228,9 @@ def _row(question: Question, blind: bool) -> dict[str, str]:
         row |= {"protocol": result.protocol, "why": "\n".join(question.why), "verdict": verdict}
     texts = ("source", "fact", "candidate", "question", "answer_1", "answer_2", "reference")
     row |= {name: str(text) for name in texts if (text := getattr(question.item, name, None))}
-    return (
-        row
-        if blind
-        else {**row, "debate": "\n\n".join(f"{t['agent']}: {t['content']}" for t in result.transcript)}
-    )
+    if not blind:
+        row["debate"] = "\n\n".join(f"{turn['agent']}: {turn['content']}" for turn in result.transcript)
+    return row
 
 
 def _no_formula(cell: str) -> str:
@@ -262,6 +260,8 @@ def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
     rows = [(f"{file}, row {number}", row) for file in files for number, row in _queue_rows(file)]
     found = find_questions(folder, [Rule("always")], {str(row.get("id")) for _, row in rows})
     by_id = {id: question for question in found for id in _ids(question.key)}
+    if rows and not by_id:
+        raise DataError(f"{files[0]}: no verdict in {folder} has one of its ids: the queue is of another run")
     given: dict[tuple[Key, str], RecordedAnswer] = {}
     problems, empty = [], 0
     for where, row in rows:

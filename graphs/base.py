@@ -155,7 +155,12 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             if state.get("orders") is None:
                 raise UsageError("nothing is prepared on this thread yet: invoke the graph with a task first")
             asked = self._current(state), self.bound_judge.settings(self._context(state))
-            target = targets[outcome := decide.invoke(asked)]
+            if (outcome := decide.invoke(asked)) not in targets:
+                raise UsageError(
+                    f"{router.__name__} named the outcome {outcome!r}, and the route behind {source} has no target "
+                    f"for it: its outcomes are {', '.join(targets)}"
+                )
+            target = targets[outcome]
             return self._sends(target, *asked) if isinstance(target, FanOut) else labels[outcome]
 
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}

@@ -25,6 +25,7 @@ from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.models.resolver import OwnModel
 from ..nodes.prompt_templates import Prompts
 from ..state.call_counts import CallsByRole, Can
+from ..state.checked import shortened
 from ..state.errors import InputError, UsageError
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.task_inputs import EXAMPLES, JudgeInput, input_schema_of, kinds_of_input
@@ -60,8 +61,14 @@ class JudgeSlot(NamedTuple):
 
     @classmethod
     def of(cls, graph: AnyGraph) -> JudgeSlot:
-        """Make the slot of a given graph, compiled or not; a run's context cannot exchange it."""
+        """Make the slot of a given graph, compiled or not; a run's context cannot exchange it.
+
+        Raises:
+            UsageError: it is no graph, but a protocol's name or module, for example.
+        """
         held = graph.compile() if isinstance(graph, StateGraph) else graph
+        if not isinstance(held, PregelProtocol):
+            raise UsageError(f"a wrapper holds a graph, such as debate.build(), got {shortened(graph)}")
         slot = held if isinstance(held, CompiledStateGraph) else RemoteJudge(held)
         return cls(slot, lambda _context: (None, None))
 

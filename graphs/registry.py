@@ -13,6 +13,7 @@ from importlib import import_module
 from types import ModuleType
 
 from ..nodes.plugins import Group, load_plugin, plugins
+from ..state.checked import did_you_mean
 from ..state.errors import UsageError
 from ..state.role_kinds import RoleKind
 from .protocol_record import Protocol
@@ -61,7 +62,8 @@ def find_protocol(name: str) -> ModuleType:
         return module
     if name in plugins(_GROUP):
         return _registered(name)
-    raise UsageError(f"unknown protocol {name!r}; known are {', '.join(protocol_names())}")
+    names = protocol_names()
+    raise UsageError(f"unknown protocol {name!r}; known are {', '.join(names)}{did_you_mean(name, names)}")
 
 
 @lru_cache

@@ -189,7 +189,13 @@ def check_rules(rules: Iterable[Rule], graph: object, kind: TaskKind | None = No
     for rule in rules:
         wanted = _WANTED.get(rule.name)
         if wanted and not any(_can_hold(rule, builder, kind, repeats) for builder in builders):
-            raise UsageError(f"review: the rule {rule} never holds of {graph.name}, which {wanted}")
+            raise UsageError(f"review: the rule {rule} never holds of {_name(graph)}, which {wanted}")
+
+
+def _name(graph: CompiledStateGraph[Any, Any, Any, Any]) -> str:
+    """Return what a graph is called: by its protocol where it was compiled without a name."""
+    protocol = getattr(graph.builder, "protocol", None)
+    return protocol.name if protocol and graph.name == "LangGraph" else graph.name
 
 
 _WANTED = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -100,7 +100,7 @@ def _words(detail: ErrorDetails, where: tuple[str | int, ...], owner: type[Check
         return str(context["error"])
     words = _WORDS.get(kind) or detail["msg"].replace("Input should be", "must be")
     if kind == "literal_error":
-        return words + _meant(str(detail["input"]), re.findall(r"'([^']*)'", words))
+        return words + did_you_mean(str(detail["input"]), re.findall(r"'([^']*)'", words))
     return words
 
 
@@ -147,18 +147,24 @@ def _classes(annotation: Any) -> Iterator[type[Checked]]:
 
 def _unknown(name: str, holder: type[Checked]) -> str:
     names, about = holder.names(), holder.model_fields
-    meant = _meant(name, names, {known: about[known].description or "" for known in names})
+    # A field of a single value, such as the kind of a task, is never what was meant.
+    free = [known for known in names if not _has_one_value(about[known].annotation)]
+    meant = did_you_mean(name, names, {known: about[known].description or "" for known in free})
     its = " Its" if meant else "; its"
     return f"is no {holder.part} of {holder.called}{meant}{its} {holder.part}s are {', '.join(names)}"
 
 
-def _meant(wrong: str, names: list[str], about: Mapping[str, str] | None = None) -> str:
+def _has_one_value(annotation: Any) -> bool:
+    return get_origin(annotation) is Literal and len(get_args(annotation)) == 1
+
+
+def did_you_mean(wrong: str, names: Sequence[str], about: Mapping[str, str] | None = None) -> str:
     """Name what was probably meant: the name that is spelt alike, or the one whose description has the word."""
     found = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=0.75)
     if not found and about:
         words = {word.rstrip("s") for word in wrong.lower().split("_") if len(word) > 3}
         found = [
-            name for name in names if words & {w.rstrip("s") for w in re.findall(r"\w+", about[name].lower())}
+            name for name in about if words & {w.rstrip("s") for w in re.findall(r"\w+", about[name].lower())}
         ]
     return f"; did you mean {found[0]}?" if found else ""
 

@@ -55,7 +55,9 @@ class Rule(NamedTuple):
                 return cls(found["name"], float(found["limit"] or 1) if sign else None)
         except ValueError:  # 1.2.3
             pass
-        raise UsageError(f"no rule {text!r}; a review takes {', '.join(RULES)}")
+        raise UsageError(
+            f"no rule {text!r}; a review takes {', '.join(RULES)}, with a number for x, as in gap<0.5"
+        )
 
     def __str__(self) -> str:
         return (

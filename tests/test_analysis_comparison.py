@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from jurygraph.eval import evaluate
+from jurygraph.eval import evaluate, load_dataset
 from jurygraph.eval.analysis import PairwiseComparison, Point, Study
 from jurygraph.eval.analysis.costs import pareto_front
 from jurygraph.eval.analysis.measures import MEASURES
@@ -269,8 +269,17 @@ def test_without_an_ensemble_the_command_that_makes_one_is_told(tmp_path: Path) 
     assert (found.ensembles, found.matches) == ((), ())
     assert found.notes == (
         "mine: no equal-cost baseline, since no run has an ensemble of single judges; this makes one, with all smaller "
-        "ones: jurygraph run ensemble --set referees=4 --data mine --model test --out DIR",
+        "ones: jurygraph run ensemble --set referees=4 --data mine --model test --aspect FILE --out DIR",
     )
+
+
+def test_the_command_judges_the_same_aspects_of_the_same_columns(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.csv"
+    mine.write_text("id,text,candidate,human.fluency\n" + "".join(f"i{n},S,C {n},{n}\n" for n in range(1, 6)))
+    data = load_dataset(mine, columns={"source": "text"})
+    evaluate("debate", data, aspects=["fluency"], out=tmp_path / "r")
+    [note] = Study.of(tmp_path / "r", resampling=FEW).matching.notes
+    assert "--data mine.csv --aspect summeval/fluency --columns source=text --out DIR" in note
 
 
 def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
@@ -279,7 +288,7 @@ def test_an_ensemble_too_small_to_match_is_told(tmp_path: Path) -> None:
     assert [(match.judge, match.ensemble.k) for match in found.matches] == [("debate", 3)]
     assert found.notes == (
         "debate takes up to 3.0 times as much as the largest ensemble here; this makes a larger one: jurygraph "
-        "run ensemble --set referees=9 --set roles=same --data mine --model test --out DIR",
+        "run ensemble --set referees=9 --set roles=same --data mine --model test --aspect FILE --out DIR",
     )
 
 

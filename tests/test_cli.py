@@ -306,6 +306,13 @@ def test_lists(tmp_path: Path) -> None:
         assert words in listed
 
 
+@pytest.mark.parametrize("width", [110, 115, 120])
+def test_a_list_is_no_wider_than_its_terminal(tmp_path: Path, width: int) -> None:
+    for command in ("protocols", "datasets"):
+        first = in_this_process(command, cwd=tmp_path, COLUMNS=str(width)).stdout.splitlines()[0]
+        assert first.endswith("┓")
+
+
 def test_a_reader_who_has_seen_enough_is_no_error(finished: Path) -> None:
     show = " ".join(f"'{part}'" for part in (*JURYGRAPH, "show", "out", "lighthouse-good"))
     done = subprocess.run(

@@ -14,8 +14,10 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.cli.app import app
 from jurygraph.graphs import calibrated, cascade, debate, ensemble, faireval, geval, repeated, single
+from jurygraph.graphs.base import ProtocolGraph
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.models.scripted_model import ScriptedModel
+from jurygraph.nodes.prepare_conclude import conclude, prepare
 from jurygraph.state import ReplyError, UsageError, Verdict
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
@@ -168,6 +170,24 @@ async def test_turns_reach_the_parents_stream(name: str, kind: str) -> None:
             heard.append((event["turn"]["id"], event["turn"]["content"]))
     said = [(turn["id"], turn["content"]) for turn in graph.get_state(thread()).values["transcript"]]
     assert Counter(heard) == Counter(said)
+
+
+@pytest.mark.parametrize("given", ["debate", debate])
+def test_wrappers_refuse_what_is_no_graph(given: Any) -> None:
+    for wrap in (calibrated, repeated, lambda graph: cascade(single.build(), graph)):
+        with pytest.raises(UsageError, match=r"a wrapper holds a graph, such as debate\.build\(\), got "):
+            wrap(given)
+
+
+def test_an_outcome_that_leads_nowhere_is_named() -> None:
+    graph = ProtocolGraph(single.protocol, single.protocol.settings)
+    graph.agent("prepare", prepare(single.protocol))
+    graph.agent("conclude", conclude(single.protocol))
+    graph.add_edge(START, "prepare")
+    graph.route("prepare", lambda _state, _settings: "aside", {"on": "conclude"})
+    task = {"kind": "score", "source": "S", "candidate": "C", "aspect": "fluency"}
+    with pytest.raises(UsageError, match=r"the outcome 'aside', .* behind prepare .*: its outcomes are on"):
+        graph.compile().invoke({"task": task})
 
 
 def test_wrappers_take_wrappers() -> None:

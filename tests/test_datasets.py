@@ -18,7 +18,7 @@ from jurygraph.eval.datasets.aspect_choice import choose_aspects
 from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem, majority, parse_item
 from jurygraph.eval.plan import plan
-from jurygraph.state import ASPECTS, DataError, UsageError
+from jurygraph.state import ASPECTS, Aspect, DataError, UsageError
 
 ROW: dict[str, Any] = {"id": "a", "source": "s", "candidate": "c", "human": {"coherence": 3}}
 PAIR: dict[str, Any] = {"id": "p", "question": "q", "answer_1": "x", "answer_2": "y", "human": "tie"}
@@ -238,6 +238,13 @@ def test_a_full_name_and_a_benchmarks_own_data_need_no_word_on_the_wording(tmp_p
     dataset = load_dataset(write(tmp_path, {**ROW, "human": {"coherence": 2}}))
     assert plan("debate", dataset, aspects=["hanna/coherence"]).aspects == [ASPECTS["hanna/coherence"]]
     plan("debate", "demo")
+
+
+def test_labels_that_no_judged_aspect_has_are_told(tmp_path: Path) -> None:
+    dataset = load_dataset(write(tmp_path, {**ROW, "human": {"tcat": 2}}))
+    tact = Aspect(name="tact", criteria="Whether it is kind.")
+    with pytest.warns(UserWarning, match="has labels for tcat, and none for tact"):
+        plan("debate", dataset, aspects=[tact])
 
 
 def test_labels_off_the_scale_say_which_other_scales_there_are(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed
             ("--data", "mine.csv", "--columns", "cnadidate=text"),
             "an item has no field 'cnadidate'; it has annot",
         ),
+        (("--data", "mine.csv", "--columns", "cnadidate=text"), "turns; did you mean candidate?"),
         (("--data", "mine.csv", "--columns", "id=a,id=b"), "'id' is taken from two columns, a and b"),
     ],
 )
@@ -133,6 +134,13 @@ def test_what_means_nothing_is_refused(command: Command, more: tuple[str, ...], 
 
 
 NAMES = "id=key,group=article,source=text,candidate=summary,human.fluency=rating"
+
+
+def test_a_missing_field_says_how_to_take_it_from_another_column(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("key,source,candidate\n1,a,b\n")
+    with pytest.raises(DataError, match=r"field 'id' is missing; there are .*: --columns id=COLUMN$"):
+        load_dataset(path)
 
 
 def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:

@@ -155,7 +155,8 @@ def test_a_reference_reaches_comparisons_and_a_fact_ratings() -> None:
     [
         (
             {"outputs": "C"},
-            "inputs is missing: this judge takes its source from there; to take it from elsewhere",
+            "inputs is missing: this judge takes its source from there; to take it from elsewhere, set "
+            'variable_mapping, such as {"source": "inputs.',
         ),
         ({"inputs": "S"}, "outputs is missing: this judge takes its candidate from there"),
         ({"inputs": "S", "outputs": {}}, "outputs is missing"),
@@ -202,6 +203,12 @@ def test_a_reference_that_is_needed_and_missing_is_named() -> None:
     for reference in (None, {}, {"fact": None}):
         with pytest.raises(UsageError, match=r"reference_outputs.* is missing, and variable_mapping names"):
             judge(inputs="S", outputs="C", reference_outputs=reference)
+
+
+def test_a_path_that_leads_nowhere_is_told_what_there_is() -> None:
+    judge = rating(variable_mapping={"source": "inputs.contxt"})
+    with pytest.raises(UsageError, match=r"names inputs\.contxt; there are question, context$"):
+        judge(inputs={"question": "Q", "context": "C", "empty": None}, outputs="O")
 
 
 @pytest.mark.parametrize(

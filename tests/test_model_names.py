@@ -112,6 +112,7 @@ def test_a_key_under_a_name_of_ones_own(chats: Chats, monkeypatch: pytest.Monkey
         ("openai:gpt-5?reasoning_efort=low", "'reasoning_efort'; close to it are reasoning_effort"),
         ("ollama:llama3.2?num_ctx=much", "num_ctx='much' cannot be: Input should be a valid integer"),
         ("antropic:claude", "unknown model 'antropic:claude'; did you mean `anthropic:claude`?"),
+        ("gpt-4o-mini", "unknown model 'gpt-4o-mini'; name its provider, too, as in `openai:gpt-4o-mini`"),
         ("offline?top_k=3", "offline has no parameter 'top_k'"),
     ],
 )

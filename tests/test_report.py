@@ -391,6 +391,14 @@ def test_figures_without_their_package_are_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_page_without_charts_is_told(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no charts" not in invoke(demo, "--html", tmp_path / "r.html").output
+    monkeypatch.setattr(report_command, "find_spec", lambda _name: None)
+    assert 'no charts, for which: pip install "jurygraph[report]"' in (
+        invoke(demo, "--html", tmp_path / "r.html").output.replace("\n", " ")
+    )
+
+
 def test_an_empty_run_and_one_that_failed_wholly_have_reports(tmp_path: Path) -> None:
     wholly = write_run(tmp_path / "failed", [failed("i0"), failed("i1")])
     done = invoke(wholly, "--html", tmp_path / "failed.html")

@@ -279,6 +279,11 @@ def test_a_rule_that_never_holds_is_refused_at_build(rule: str, judge: Any) -> N
         review(judge, when=rule)
 
 
+def test_a_judge_that_a_rule_never_holds_of_is_named_by_its_protocol() -> None:
+    with pytest.raises(UsageError, match="never holds of debate, which"):
+        review(debate.build(), when="split")
+
+
 @pytest.mark.parametrize(
     ("rule", "judge"),
     [

@@ -235,6 +235,14 @@ def test_wrong_rows_are_named_and_the_others_taken(scored: Path) -> None:
     assert "1 answers read" in named.output
 
 
+def test_a_queue_of_another_run_is_refused_as_a_whole(scored: Path) -> None:
+    queue = scored.parent / "queue.csv"
+    write_queue(queue, find_questions(scored, ALWAYS))
+    filled(queue, lambda number, row: {"id": f"q{number}", "answer": "3", "name": "Ann"})
+    with pytest.raises(DataError, match="the queue is of another run"):
+        read_queue(scored, [queue])
+
+
 def test_a_row_answered_twice_differently_is_told(scored: Path) -> None:
     queue = scored.parent / "queue.csv"
     write_queue(queue, find_questions(scored, ALWAYS))

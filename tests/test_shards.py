@@ -46,6 +46,7 @@ def test_merged_shards_are_the_run_of_one_process_and_resume_as_it_does(tmp_path
     assert merge(others, out).missing == (Shard(1, 3),)
     done = merge([first, *others, first], out)
     assert done == Merged(len(verdicts(tmp_path / "whole")), 0, ())
+    assert merge([tmp_path / "parts"], tmp_path / "by the folder above") == done
     assert verdicts(out) == verdicts(tmp_path / "whole")
     manifests = [json.loads((folder / "run.json").read_text()) for folder in (out, tmp_path / "whole")]
     assert manifests[0]["signatures"] == manifests[1]["signatures"]

@@ -81,3 +81,9 @@ def test_the_verdict_is_described_in_the_output(module: ModuleType) -> None:
 )
 def test_a_wrapper_offers_what_the_judges_in_it_take(graph: Any, kinds: list[str]) -> None:
     assert kinds_in(graph.compile().get_input_jsonschema()) == kinds
+
+
+def test_the_kind_of_a_task_is_never_what_another_field_meant() -> None:
+    task = {"kind": "score", "source": "S", "text": "T", "aspect": "fluency"}
+    with pytest.raises(UsageError, match=r"text is no field of a score task; did you mean candidate\?"):
+        debate.graph.invoke({"task": task})

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from shlex import quote
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...state.aspects import ASPECTS
 from ...state.usage import total_usage
 from ..run.evaluation import UsageTotals
 from ..statistics.alignment import Floats, Units
@@ -261,9 +263,19 @@ def _command(comparator: PairwiseComparator, there: Sequence[JudgeData], calls: 
         model, limit = judge.models.get("*", "").partition("?")[0], judge.manifest.get("limit")
         options += [f"--model {model}"] if model not in ("", "offline") else []
         options += [f"--limit {limit}"] if limit else []
+        options += [f"--aspect {_named(aspect)}" for aspect in judge.manifest.get("aspects") or ()]
+        if columns := judge.manifest.get("data", {}).get("columns"):
+            pairs = ",".join(f"{field}={column}" for field, column in columns.items())
+            options += [f"--columns {quote(pairs)}"]
         if sample := judge.manifest.get("data", {}).get("sample"):
             options += [f"--sample {sample['size']} --seed {sample['seed']}"]
     return " ".join([f"jurygraph run {name}", *options, "--out DIR"])
+
+
+def _named(aspect: Mapping[str, Any]) -> str:
+    """Return the full name of a ready-made aspect of a manifest; one of the user's own is in a file."""
+    known = (name for name, one in ASPECTS.items() if one.model_dump(mode="json") == aspect)
+    return next(known, "FILE")
 
 
 def holds_ensembles(judge: LoadedJudge) -> bool:

@@ -79,17 +79,16 @@ def _print_list(headings: tuple[str, ...], rows: Sequence[tuple[str, *tuple[Sequ
     """Print entries, each a name and for every other heading some words, as a table or one below the other."""
     out = console()
     if out.width >= ROOM_FOR_A_TABLE:
-        # Columns as wide as their longest word, so that no name is broken in two.
+        # Columns as wide as their longest word, so that no name is broken in two. Rich narrows columns that may wrap
+        # without regard to that, and then draws the table wider than the terminal: those of single words may not wrap.
         cells = list(
             zip(*((name, *("\n".join(words) for words in facts)) for name, *facts in rows), strict=True)
         )
-        widths = [
-            min(MOST, max((len(word) for cell in column for word in cell.split()), default=1))
-            for column in cells
-        ]
-        columns = (
-            Column(heading, overflow="fold", min_width=n) for heading, n in zip(headings, widths, strict=True)
-        )
+        columns = []
+        for heading, column in zip(headings, cells, strict=True):
+            width = min(MOST, max((len(word) for cell in column for word in cell.split()), default=1))
+            longest = max((len(line) for cell in column for line in cell.splitlines()), default=1)
+            columns.append(Column(heading, overflow="fold", min_width=width, no_wrap=longest <= width))
         table = Table(*columns, show_lines=True)
         for name, *facts in rows:
             table.add_row(name, *("\n".join(words) for words in facts))

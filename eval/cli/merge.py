@@ -12,7 +12,9 @@ from .runtime import SOME_FAILED, console
 
 
 def merge(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of the shards.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Folders of the shards, or the one above them.")
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the whole run.")],
 ) -> None:
     """Put the shards of a run together, in the order of the dataset, as if one process had judged everything.

@@ -277,7 +277,8 @@ class _Writing:
         title = f"jurygraph: {', '.join(folder.resolve().name for folder in folders)}"
         size = write_page(compose(self._study, self._metric, title), debates, path)
         shown = f"{len(debates):,}" if debates.note is None else f"{len(debates):,} of {debates.total:,}"
-        self._written.append(f"wrote {path}: {shown} verdicts, {decimal(size)}")
+        charts = "" if find_spec("matplotlib") else '; no charts, for which: pip install "jurygraph[report]"'
+        self._written.append(f"wrote {path}: {shown} verdicts, {decimal(size)}{charts}")
 
     def _write(self, path: Path, text: str, listed: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

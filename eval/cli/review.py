@@ -185,7 +185,7 @@ def _dialogue(out: Console, folder: Path, found: Sequence[Question], name: str, 
             todo = [question for question in found if who not in known.get(question.key, {})]
             done = 0
             for number, question in enumerate(todo, start=1):
-                _show(out, question, f"{number} of {len(todo)}")
+                _show(out, folder, question, f"{number} of {len(todo)}")
                 answer = _answer(out, question, who)
                 if answer == "quit":
                     out.print(left)
@@ -202,14 +202,14 @@ def _dialogue(out: Console, folder: Path, found: Sequence[Question], name: str, 
     return ALL_JUDGED
 
 
-def _show(out: Console, question: Question, number: str) -> None:
+def _show(out: Console, folder: Path, question: Question, number: str) -> None:
     result = question.result
     out.rule(Text(" · ".join(filter(None, (number, result.item, result.aspect, result.protocol)))))
     for part in item_view(question.item):
         out.print(part)
     skipped = len(result.transcript) - LAST_TURNS
     if skipped > 0:
-        out.print(Text(f"({skipped} earlier turns: {program()} show DIR {result.item})", style="dim"))
+        out.print(Text(f"({skipped} earlier turns: {program()} show {folder} {result.item})", style="dim"))
     for turn in result.transcript[-LAST_TURNS:]:
         words = spelled_out(turn["content"])
         short = words if len(words) <= LONGEST_TURN else f"{words[:LONGEST_TURN]} ..."

@@ -56,6 +56,20 @@ def warn_of_shared_names(dataset: Dataset, names: Sequence[str | Aspect]) -> Non
             )
 
 
+def warn_of_other_labels(dataset: Dataset, aspects: Sequence[Aspect]) -> None:
+    """Warn where a user's own data have labels, and none for any aspect that is judged: a misspelt name, perhaps."""
+    has = dataset.aspect_names()
+    if dataset.kind == "compare" or dataset.family is not None or not has:
+        return
+    judged = [aspect.name for aspect in aspects]
+    if not set(judged) & set(has):
+        warnings.warn(
+            f"{dataset.location}: has labels for {', '.join(has)}, and none for {', '.join(judged)}: the scores are "
+            "compared with no labels",
+            stacklevel=2,
+        )
+
+
 def _aspect(dataset: Dataset, name: str | Aspect) -> Aspect:
     if isinstance(name, Aspect):
         return name

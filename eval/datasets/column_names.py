@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...state.checked import did_you_mean
 from ...state.errors import DataError, UsageError
 from .files import Row
 from .items import FIELDS
@@ -25,7 +26,9 @@ def parse_columns(text: str) -> dict[str, str]:
         if not (field and equals and column):
             raise UsageError(f"--columns: {pair!r} is not of the form FIELD=COLUMN")
         if field.partition(".")[0] not in FIELDS:
-            raise UsageError(f"--columns: an item has no field {field!r}; it has {', '.join(sorted(FIELDS))}")
+            names = sorted(FIELDS)
+            meant = did_you_mean(field, names)
+            raise UsageError(f"--columns: an item has no field {field!r}; it has {', '.join(names)}{meant}")
         if field in columns:
             raise UsageError(f"--columns: {field!r} is taken from two columns, {columns[field]} and {column}")
         columns[field] = column

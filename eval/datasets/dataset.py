@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ...state.checked import did_you_mean
 from ...state.errors import DataError, UsageError
 from ...state.redaction import redact_all
 from ...state.tasks import TaskKind
@@ -225,18 +226,19 @@ def _digest_of(items: Iterable[Item]) -> str:
     return found.hexdigest()[:12]
 
 
-def _parsed(rows: Iterable[Row], place: str, unit: str) -> Iterator[Numbered]:
+def _parsed(rows: Iterable[Row], place: str, unit: str, columns: bool = False) -> Iterator[Numbered]:
+    """Yield the items in rows; ``columns`` says whether the user may name the columns that they are in."""
     for number, row in rows:
         if fault := unusable_character(row):
             raise DataError(f"{place}, {unit} {number}: {fault}")
         try:
             item = parse_item(row)
         except ValidationError as error:
-            raise DataError(f"{place}, {unit} {number}: {explain(error, row)}") from error
+            raise DataError(f"{place}, {unit} {number}: {explain(error, row, columns)}") from error
         yield number, item
 
 
-def explain(error: ValidationError, row: Any = None) -> str:
+def explain(error: ValidationError, row: Any = None, columns: bool = False) -> str:
     """Describe the first error that pydantic found in one line: field, fault, value."""
     first = error.errors(include_url=False)[0]
     field = ".".join(part for part in map(str, first["loc"]) if not _ALTERNATIVE.search(part))
@@ -246,7 +248,10 @@ def explain(error: ValidationError, row: Any = None) -> str:
         return f"field {field!r}: {message}" if field else message
     if first["type"] == "missing":
         has = f"; there are {', '.join(map(str, row))}" if isinstance(row, dict) else ""
-        return f"field {field!r} is missing{has}"
+        named = (
+            f"; to take it from one of these, name it: --columns {field}=COLUMN" if columns and has else ""
+        )
+        return f"field {field!r} is missing{has}{named}"
     # Redacted before it is cut, since half a key is no longer known for one.
     value = repr(redact_all({field: first["input"]})[field])
     return f"field {field!r}: {message}, got {value[:80]}{'...' if len(value) > 80 else ''}"
@@ -333,9 +338,9 @@ def _of_file(
 ) -> Dataset:
     # Without a suffix it was meant as a name, perhaps misspelt; a missing file is reported when it is opened.
     if not path.exists() and path.suffix == "":
-        raise UsageError(
-            f"no dataset or file {str(path)!r}; datasets are {', '.join(catalog.dataset_names())}"
-        )
+        names = catalog.dataset_names()
+        meant = did_you_mean(str(path), names)
+        raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(names)}{meant}")
     if data_dir is not None:
         raise UsageError(f"{path} is a file: --data-dir (data_dir=) is for datasets that have a name")
     found = _one_file(path, columns)
@@ -359,7 +364,7 @@ def _loaded(source: Source | None, found: LocatedFile, max_characters: int) -> D
     files = tuple(map(_text_or_rows if source else row_file, found.paths))
     # In a dataset of several files, a line number would not say which file it is of: items are counted instead.
     unit = files[0].unit if len(found.form.files) == 1 else "item"
-    read = partial(_items, found.form, files, str(found.place), unit)
+    read = partial(_items, found.form, files, str(found.place), unit, source is None)
     checked = profile_items(read, str(found.place), unit, most_characters=max_characters)
     made = source.labels if source else "people"
     return Dataset(
@@ -387,8 +392,10 @@ def _digest(files: Sequence[RowFile]) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:12]
 
 
-def _items(form: DownloadFormat, files: Sequence[RowFile], place: str, unit: str) -> Iterator[Numbered]:
-    return _parsed(form.rows(files), place, unit)
+def _items(
+    form: DownloadFormat, files: Sequence[RowFile], place: str, unit: str, columns: bool
+) -> Iterator[Numbered]:
+    return _parsed(form.rows(files), place, unit, columns)
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:

@@ -36,14 +36,15 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     """Merge folders into one that reads, reports and resumes as if one process had judged everything.
 
     Args:
-        folders: parts of one run: shards, or runs of the same configuration over different items.
+        folders: parts of one run: shards, or runs of the same configuration over different items; a folder in which
+            there are only shards stands for these.
         out: a new folder, or one that an earlier merge has written.
 
     Raises:
         UsageError: the folders are not parts of one run, two hold the same result, or ``out`` holds something else.
         DataError: a folder holds no run.
     """
-    parts = {folder: read_manifest(folder) for folder in dict.fromkeys(folders)}
+    parts = {part: read_manifest(part) for folder in dict.fromkeys(folders) for part in _parts(folder)}
     if not parts:
         raise UsageError("nothing to merge: name the folders of the shards")
     missing = _check_parts(parts)
@@ -60,6 +61,12 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     stored = results.finish(_in_order(manifest, results))
     failed = len(stored) - len(results.ok_keys())
     return Merged(len(stored) - failed, failed, missing)
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return the shards below a folder that has no results of its own; else the folder."""
+    shards = sorted(shard.parent for shard in folder.glob(f"shard-*-of-*/{FILE}"))
+    return [folder] if (folder / RESULTS).exists() or not shards else shards
 
 
 def _check_parts(parts: Mapping[Path, Mapping[str, Any]]) -> tuple[Shard, ...]:

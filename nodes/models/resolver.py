@@ -121,6 +121,8 @@ def check(spec: ModelSpec) -> None:
     else:
         close = difflib.get_close_matches(provider, provider_names(), 1, 0.7)
         meant = f"did you mean `{close[0]}:{name or '<name>'}`? A" if close else "a"
+        if not (close or name):
+            meant = "name its provider, too, as in `openai:gpt-4o-mini`. A"
         raise UsageError(
             f"unknown model {spec.name!r}; {meant} model is `offline`, `local`, or one of "
             f"{', '.join(f'`{known}:<name>`' for known in provider_names())}"

@@ -299,7 +299,7 @@ def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[Lo
 
 def _why_without_results(folder: Path) -> str:
     if any((shard / FILE).exists() for shard in folder.glob("shard-*-of-*")):
-        return f"its verdicts are in shards; first jurygraph merge {folder}/shard-* --out {folder}"
+        return f"its verdicts are in shards; first jurygraph merge {folder} --out {folder}"
     return "nothing was judged in it"
 
 

@@ -126,6 +126,10 @@ def test_a_run_of_a_sample_says_so_and_can_be_extended_but_not_with_another_seed
         ),
         (("--data", "mine.csv", "--columns", "cnadidate=text"), "turns; did you mean candidate?"),
         (("--data", "mine.csv", "--columns", "id=a,id=b"), "'id' is taken from two columns, a and b"),
+        (
+            ("--data", "mine.csv", "--columns", "id=a", "--columns", "id=b"),
+            "'id' is taken from two columns, a and b",
+        ),
     ],
 )
 def test_what_means_nothing_is_refused(command: Command, more: tuple[str, ...], words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +13,11 @@ from ..datasets.column_names import parse_columns
 from ..datasets.dataset import Dataset, load_dataset
 
 Columns = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="FIELD=COLUMN,...",
-        help="Columns of your own file that an item's fields are taken from, such as candidate=summary,group=article.",
+        help="Columns of your own file that an item's fields are taken from, such as candidate=summary,group=article; "
+        "the option may be given several times.",
     ),
 ]
 SampleSize = Annotated[
@@ -34,7 +36,7 @@ def load_data(
     data: str | None,
     data_dir: Path | None,
     max_chars: int,
-    columns: str | None,
+    columns: Sequence[str] | None,
     sample: int | None,
     seed: int | None,
 ) -> Dataset | None:
@@ -51,6 +53,6 @@ def load_data(
                 f"{'--columns' if columns else '--sample'} is about the data: name it with --data"
             )
         return None
-    names = parse_columns(columns) if columns else None
+    names = parse_columns(",".join(columns)) if columns else None
     dataset = load_dataset(data, data_dir, max_characters=max_chars, columns=names)
     return dataset if sample is None else dataset.sample(sample, seed or 0)

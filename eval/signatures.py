@@ -53,7 +53,7 @@ def describe_run(
         "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
         "limit": limit,
         "repeats": repeats,
-        "versions": {"python": platform.python_version(), **_versions()},
+        "versions": {"python": platform.python_version(), **package_versions()},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -84,7 +84,7 @@ def signature(
         "models": ",".join(f"{role}={label}" for role, label in _models(graph).items()),
         "prompts": _prompts_digest(graph),
         **({"replies": recording.signature} if recording else {}),
-        "version": _versions()["jurygraph"],
+        "version": package_versions()["jurygraph"],
     }
     return "|".join(f"{key}:{value}" for key, value in parts.items())
 
@@ -172,7 +172,8 @@ def _digest(bound_judge: BoundJudge[Any]) -> str:
     return prompts.digest(*find_protocol(bound_judge.protocol).protocol.prompts)
 
 
-def _versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
+    """Return the versions of this package and those below it, by name."""
     found = {}
     for package in _PACKAGES:
         try:

@@ -9,7 +9,6 @@ import os
 import platform
 import socket
 from collections import deque
-from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from logging.handlers import QueueHandler
 from queue import SimpleQueue
@@ -32,6 +31,7 @@ from ..run.run_log import ROOT
 from ..run.shutdown import Reason, StopSignal
 from ..run.tracing import traced, traces_sent
 from ..run.turn_kinds import kind_of_turns
+from ..signatures import package_versions
 from .chunks import Chunk, Job, Outcome, Report, Started, Tally, Unit
 from .result_parts import ResultParts
 
@@ -323,10 +323,7 @@ async def _reach_journal(job: Job) -> None:
 
 def versions() -> dict[str, str]:
     """Return the versions that must be the same everywhere: Python's first two numbers, and packages'."""
-    found = {"Python": ".".join(platform.python_version_tuple()[:2])}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    installed = package_versions()
+    return {"Python": ".".join(platform.python_version_tuple()[:2])} | {
+        name: installed[name] for name in PACKAGES
+    }

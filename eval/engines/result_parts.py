@@ -50,11 +50,6 @@ class ResultParts:
             raise UsageError(f"results cannot be written to {where}: {error}") from error
         self._fs, self._folder = found, f"{path.rstrip('/')}/{run}"
 
-    @property
-    def are_in_a_folder(self) -> bool:
-        """Whether the place is a folder of this machine, or one that it shares."""
-        return self._local is not None
-
     def write(self, first: int, results: Sequence[Result]) -> None:
         """Write a part.
 

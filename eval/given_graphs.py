@@ -14,6 +14,8 @@ from langgraph.pregel.protocol import PregelProtocol
 from ..graphs.base import Graph
 from ..graphs.nested import AnyGraph, JudgeSlot, nested_judge_node
 from ..graphs.registry import protocol_names
+from ..graphs.remote_judge import RemoteJudge
+from ..graphs.wrapper import Wrapper
 from ..nodes.bound_judge import BoundJudge
 from ..state.checked import shortened
 from ..state.errors import UsageError
@@ -50,14 +52,27 @@ def named(protocols: Protocols) -> dict[str, Given]:
     return judges
 
 
-def name_of(judge: Given) -> str:
-    """Return the name that a judge has by itself: the protocol's or the graph's; empty where it has none."""
+def name_of(judge: Given | RemoteJudge) -> str:
+    """Return the name that a judge has by itself.
+
+    It is the protocol's or the graph's; a wrapper's says what is inside; ``graph`` where nothing says more.
+
+    >>> from jurygraph.graphs import cascade, debate, repeated, single
+    >>> name_of(cascade(single.build(), repeated(debate.build(), k=2)))
+    'cascade-single-repeated-debate'
+    """
     if isinstance(judge, str):
         return judge
-    name = str(judge.get_name()) if isinstance(judge, PregelProtocol) else ""
-    bound = getattr(getattr(judge, "builder", judge), "bound_judge", None)
+    name = str(judge.get_name() if isinstance(judge, PregelProtocol) else getattr(judge, "name", ""))
     # LangGraph's own name for a graph that was compiled without one says nothing.
-    return name if name not in ("", "LangGraph") else str(bound.protocol if bound else "")
+    if name not in ("", "LangGraph"):
+        return name
+    builder = getattr(judge, "builder", judge)
+    if bound := getattr(builder, "bound_judge", None):
+        return str(bound.protocol)
+    if isinstance(builder, Wrapper):
+        return "-".join([builder.called, *(name_of(slot.graph) for slot in builder.judges.slots.values())])
+    return "graph"
 
 
 def _check_name(name: object, judge: Given) -> None:

@@ -52,7 +52,7 @@ class Judge:
         self, graph: PregelProtocol[Any, Any, Any, Any], tasks: TaskMaker, key: str, normalize: bool = False
     ) -> None:
         self.graph = graph
-        self.name = name_of(graph) or "judge"
+        self.name = name_of(graph)
         self.key = self.__name__ = key
         self._tasks = tasks
         self._normalize = normalize
@@ -79,7 +79,8 @@ class Judge:
                 and ``example``, for what is left out of the arguments above.
 
         Raises:
-            UsageError: an argument that is missing, empty or no text, or a graph that gives no verdict.
+            UsageError: an argument that is missing, empty or no text, or that holds more than text, such as calls of
+                tools or images, which the judge would not see; or a graph that gives no verdict.
             ReplyError: the model's reply cannot be read; there is no score then.
             ModelCallError: the provider refused the call, or it failed for good.
         """
@@ -264,7 +265,7 @@ def create_judge(
         only = 'rates one output and nothing else: name an aspect, such as aspect="coherence"'
         if "compare" in kinds:
             only = "compares two outputs and nothing else: leave out the aspect"
-        raise UsageError(f"{name_of(graph) or 'the graph'} {only}")
+        raise UsageError(f"{name_of(graph)} {only}")
     if aspect is not None and criteria is not None:
         raise UsageError(
             "criteria are what two outputs are compared on: leave them out, or leave out the aspect"
@@ -306,7 +307,7 @@ def _compiled(judge: str | AnyGraph, settings: Mapping[str, Any]) -> PregelProto
         name = next(iter(settings))
         raise UsageError(f"{name}: a graph has settings and models of its own; give them to its build()")
     if isinstance(judge, StateGraph):
-        return judge.compile(name=name_of(judge) or None)
+        return judge.compile(name=name_of(judge))
     if not isinstance(judge, PregelProtocol):
         raise UsageError(f"a judge is the name of a protocol, or a graph, got {shortened(judge)}")
     return judge

@@ -59,6 +59,8 @@ protocol = Protocol(
 class BothOrders(Wrapper[CalibratedSettings]):
     """Run a judge in both orders of the answers side by side, and weigh the two outcomes."""
 
+    called = "calibrated"
+
     def __init__(self, judges: Judges[CalibratedSettings]) -> None:
         super().__init__(OrdersState, judges, CompareInput)
 

@@ -85,6 +85,8 @@ def escalation_reason(verdict: Verdict, settings: CascadeSettings) -> str | None
 class Cascade(Wrapper[CascadeSettings]):
     """A graph with a cheap judge, and an expensive one for verdicts in doubt."""
 
+    called = "cascade"
+
     def __init__(self, judges: Judges[CascadeSettings], doubt: Doubt | None = None) -> None:
         super().__init__(CascadeState, judges)
 

@@ -76,6 +76,8 @@ def repeated(
 class Repeats(Wrapper[RepeatedSettings]):
     """A graph that runs a judge several times side by side and weighs its verdicts."""
 
+    called = "repeated"
+
     def __init__(self, judges: Judges[RepeatedSettings]) -> None:
         super().__init__(RepeatsState, judges)
 

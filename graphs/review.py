@@ -83,6 +83,8 @@ def review(graph: AnyGraph, when: str | Sequence[str] = IN_DOUBT) -> StateGraph[
 class Review(Wrapper[ReviewSettings]):
     """A graph that runs a judge and has a person review its verdict where a rule holds."""
 
+    called = "review"
+
     def __init__(self, judges: Judges[ReviewSettings]) -> None:
         super().__init__(ReviewState, judges)
         _check_chosen(judges.bound, judges.slots["of"].graph)

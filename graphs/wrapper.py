@@ -10,7 +10,7 @@ whose judges and settings a run's context chooses (``NestedJudges``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Generic, NotRequired, cast
+from typing import Annotated, Any, ClassVar, Generic, NotRequired, cast
 
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
@@ -111,9 +111,12 @@ class Wrapper(StateGraph[Any, Any, Any, Any], Generic[WrapperSettingsT]):
     """A graph that checks its task and hands it to judges; each wrapper adds its nodes behind ``prepare``.
 
     Attributes:
+        called: what the wrapper is called in the name of a judge, as in ``calibrated-debate``.
         bound_judge: of a registered protocol its bound settings and judges.
         parameters: of given graphs what the wrapper was given besides.
     """
+
+    called: ClassVar[str] = "wrapper"
 
     def __init__(
         self,

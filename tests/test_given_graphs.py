@@ -11,7 +11,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.estimate import estimate
 from jurygraph.eval.given_graphs import Protocols
 from jurygraph.eval.plan import plan
-from jurygraph.graphs import calibrated, cascade, debate, repeated, single
+from jurygraph.graphs import calibrated, cascade, debate, repeated, review, single
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
@@ -88,6 +88,38 @@ def test_graphs_of_others_and_what_is_no_graph_with_nodes() -> None:
         estimate(plan({"theirs": foreign(VERDICT)}, "demo", aspects=["consistency"], limit=1))
 
 
+NAMED_BY_WHAT_THEY_ARE: list[tuple[Any, str]] = [
+    (repeated(debate.build(n=1), k=2), "repeated-debate"),
+    (cascade(single.build(), debate.build(n=1)), "cascade-single-debate"),
+    (repeated(cascade(single.build(), debate.build(n=1)), k=2), "repeated-cascade-single-debate"),
+    (cascade(single.build(), debate.build(n=1).compile(name="mine")), "cascade-single-mine"),
+    (repeated(foreign({**VERDICT, "rounds": 1}), k=2), "repeated-graph"),
+    (review(single.build(), "always"), "review-single"),
+    (foreign(VERDICT), "graph"),
+    (foreign(VERDICT).compile(name="theirs"), "theirs"),
+]
+
+
+@pytest.mark.parametrize(("graph", "name"), NAMED_BY_WHAT_THEY_ARE)
+def test_graphs_without_a_name_are_named_by_what_they_are(graph: Any, name: str) -> None:
+    compiled = graph.compile() if isinstance(graph, StateGraph) else graph
+    for given in (graph, compiled):
+        done = evaluate(given, "demo", aspects=["consistency"], limit=1)
+        assert [result.protocol for result in done.results] == [name]
+        assert create_judge(given, aspect="consistency").name == name
+
+
+def test_both_orders_of_a_comparison_are_run_without_a_name_of_their_own() -> None:
+    builder = calibrated(debate.build(n=1))
+    for given in (builder, builder.compile()):
+        done = evaluate(given, "demo-pairs", limit=1)
+        assert [(result.protocol, result.error) for result in done.results] == [("calibrated-debate", None)]
+    judge = create_judge(builder)
+    assert (judge.name, judge(inputs="Q", outputs=["A.", "A."])["score"]) == ("calibrated-debate", 0.5)
+    (result,) = judge.evaluate("demo-pairs", limit=1).results
+    assert result.protocol == "calibrated-debate"
+
+
 @pytest.mark.parametrize(
     ("verdict", "problem"),
     [
@@ -118,8 +150,17 @@ def test_a_graph_that_pauses_fails_its_items() -> None:
         ({"": "debate"}, {}, "a judge needs a name, a line of text"),
         ({7: "debate"}, {}, "a judge needs a name, a line of text"),
         ({"single": debate.graph}, {}, "single is the name of a protocol, and this judge is another"),
-        (foreign(VERDICT), {}, "a judge needs a name, a line of text: give it one"),
         ([debate.build(n=1), debate.build(n=2)], {}, "two judges are named debate"),
+        (
+            [foreign(VERDICT), foreign(VERDICT).compile()],
+            {},
+            "two judges are named graph: give them names, as in {'a': ..., 'b': ...}",
+        ),
+        (
+            [repeated(single.build(), k=2), repeated(single.build(), k=3)],
+            {},
+            "two judges are named repeated-single",
+        ),
         (debate.graph, {"settings": {"n": 1}}, "settings and models are for protocols that are named"),
         (debate.graph, {"models": "offline"}, "settings and models are for protocols that are named"),
         ({"a": debate.build(on_unresolved="human")}, {}, "a: on_unresolved=human pauses for a person"),

@@ -10,10 +10,12 @@ from langchain_core.messages import (
     AIMessage,
     BaseMessage,
     HumanMessage,
+    SystemMessage,
     convert_to_messages,
     get_buffer_string,
 )
 
+from ..graphs.message_text import is_answer, refuse_unseen
 from ..state.aspects import Aspect
 from ..state.checked import shortened
 from ..state.errors import UsageError
@@ -63,7 +65,7 @@ class TaskMaker:
         """Make the task from the arguments of an evaluator.
 
         Raises:
-            UsageError: something is missing, empty, ambiguous or no text; names the argument.
+            UsageError: something is missing, empty, ambiguous, no text or not text alone; names the argument.
         """
         return self._made({name: self._text(name, given) for name in self.fields})
 
@@ -82,31 +84,41 @@ class TaskMaker:
         inputs, outputs = given.get("inputs"), given.get("outputs")
         if name == "fact" or (name == "reference" and not given.get("reference_outputs")):
             return _as_text(inputs[name], f"inputs.{name}", name) if _has(inputs, name) else None
-        if name == "source" and is_absent(inputs) and (said := _conversation(_messages(outputs))):
-            return asked_and_answered(said)[0]
+        if name == "source" and is_absent(inputs):
+            place = "outputs.messages" if _has(outputs, "messages") else "outputs"
+            if conversation := _conversation(_messages(outputs), place, name):
+                return asked_and_answered(conversation)[0]
         argument, _ = _KEYS[name]
         return _as_text(given.get(argument), argument, name)
 
 
-def asked_and_answered(messages: Sequence[BaseMessage], answers: int = 1) -> tuple[str, list[str]]:
-    """Split a conversation into what came before its last answers, and these; words to and from tools are left out.
+def asked_and_answered(
+    messages: Sequence[BaseMessage], answers: int = 1, judge: str | None = None
+) -> tuple[str, list[str]]:
+    """Split a conversation into what came before its last answers, and these.
+
+    Words to and from tools are left out, and what the judge of that name has said.
 
     Raises:
-        UsageError: it has too few answers, or none of them answers anything.
+        UsageError: it has too few answers, or none of them answers anything, or what was asked or answered holds what
+            a judge would not see.
     """
-    said = [one for one in messages if isinstance(one, HumanMessage) or is_answer(one)]
-    last = [place for place, one in enumerate(said) if isinstance(one, AIMessage)][-answers:]
+    words = {
+        f"messages[{place}]": message
+        for place, message in enumerate(messages)
+        if (isinstance(message, HumanMessage | SystemMessage) or is_answer(message))
+        and (judge is None or message.name != judge)
+    }
+    refuse_unseen(words.items(), "have it put in words, or hand over without it", answers=True)
+    said = [*words.values()]
+    last = [place for place, message in enumerate(said) if isinstance(message, AIMessage)][-answers:]
     if len(last) < answers:
         wanted = "no answer" if answers == 1 else f"fewer than {answers} answers"
         raise UsageError(f"the conversation has {wanted} to judge: a model's message with text must be in it")
-    if not (before := said[: last[0]]):
+    before = said[: last[0]]
+    if all(isinstance(message, SystemMessage) for message in before):
         raise UsageError("nothing is asked in the conversation: a user's message must come before the answer")
     return _told(before), [str(said[place].text) for place in last]
-
-
-def is_answer(message: BaseMessage) -> bool:
-    """Whether a message is words of a model to a person, and not a call of a tool."""
-    return isinstance(message, AIMessage) and not message.tool_calls and bool(message.text.strip())
 
 
 def _told(messages: Sequence[BaseMessage]) -> str:
@@ -116,10 +128,10 @@ def _told(messages: Sequence[BaseMessage]) -> str:
 
 def _as_text(value: Any, where: str, name: str) -> str:
     """Return a value as the text that a field of the task needs."""
-    if said := _conversation(value):
-        if name not in ("source", "question", "fact") and len(said) > 1:
-            return asked_and_answered(said)[1][-1]
-        value = _told(said)
+    if conversation := _conversation(value, where, name):
+        if name not in ("source", "question", "fact") and len(conversation) > 1:
+            return asked_and_answered(conversation)[1][-1]
+        value = _told(conversation)
     if isinstance(value, Mapping) and value:
         key = _key(value, where, name)
         return _as_text(value[key], f"{where}.{key}", name)
@@ -206,15 +218,28 @@ def _look_up(path: str, given: Mapping[str, Any]) -> Any:
     return value
 
 
-def _conversation(value: Any) -> list[BaseMessage]:
-    """Return a value that is a message or a list of messages as such; else nothing."""
-    several = value if isinstance(value, list | tuple) else [value]
-    if not several or not all(_is_message(one) for one in several):
+def _conversation(value: Any, where: str, name: str) -> list[BaseMessage]:
+    """Return a value that is a message or a list of messages as such; else nothing.
+
+    Raises:
+        UsageError: messages that cannot be read, or that hold more than text.
+    """
+    alone = _is_message(value)
+    given = [value] if alone or not isinstance(value, list | tuple) else value
+    if not given or not all(_is_message(message) for message in given):
         return []
+    # OpenAI's messages that call a tool may have no content.
+    whole = [{"content": "", **message} if isinstance(message, Mapping) else message for message in given]
     try:
-        return convert_to_messages(several)
-    except (ValueError, NotImplementedError) as error:
+        messages = convert_to_messages(whole)
+    except (ValueError, KeyError, TypeError, NotImplementedError) as error:
         raise UsageError(f"messages that cannot be read: {error}") from error
+    path = _EXAMPLES.get(name, where if alone else f"{where}.-1")
+    refuse_unseen(
+        ((where if alone else f"{where}[{place}]", message) for place, message in enumerate(messages)),
+        f'pass the text that is to be judged, or name where it is, such as variable_mapping={{"{name}": "{path}"}}',
+    )
+    return messages
 
 
 def _messages(value: Any) -> Any:
@@ -227,4 +252,7 @@ def _is_message(value: Any) -> bool:
         return True
     if isinstance(value, list | tuple):
         return len(value) == 2 and value[0] in ("user", "human", "assistant", "ai", "system")
-    return isinstance(value, Mapping) and "content" in value and ("role" in value or "type" in value)
+    if not isinstance(value, Mapping):
+        return False
+    calls_tools = "role" in value and ("tool_calls" in value or "function_call" in value)
+    return calls_tools or ("content" in value and ("role" in value or "type" in value))

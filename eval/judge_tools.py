@@ -101,9 +101,8 @@ def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> 
     compares = tasks.aspect is None
 
     def read(state: JudgeAgentState) -> dict[str, Any]:
-        others = [one for one in state["messages"] if one.name != name]
         try:
-            asked, answers = asked_and_answered(others, 2 if compares else 1)
+            asked, answers = asked_and_answered(state["messages"], 2 if compares else 1, judge=name)
             task = tasks.task(dict(zip(tasks.fields, [asked, *answers], strict=False)))
         except UsageError as error:
             return {

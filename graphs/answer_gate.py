@@ -20,6 +20,7 @@ from ..state.aspects import Aspect
 from ..state.errors import UsageError
 from ..state.tasks import ScoreTask, parse_task
 from ..state.transcript import append
+from .message_text import is_answer, refuse_unseen
 from .nested import nested_judge_node
 from .refine import Try, check_tries, check_until, objections, reaches, slot_of, softly
 
@@ -39,6 +40,10 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
     The agent's state has every answer with its verdict, in order, under ``judged``. After the last try the best answer
     stands. Where the judge fails, the answer stands, and ``judged`` says with what error.
 
+    The judge is shown what people asked and what the agent answered, in words: not the system prompt, no calls of tools
+    with their results, no reasoning. A question or an answer that holds more than words is refused, as it would be
+    judged without that.
+
     Args:
         judge: a protocol's name or graph, compiled or not, or what ``create_judge`` made with an aspect.
         aspect: what answers are rated on; a judge of ``create_judge`` has its own.
@@ -46,7 +51,8 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         tries: how many answers there may be.
 
     Raises:
-        UsageError: no such judge or aspect, a judge that rates no texts, or fewer tries than one.
+        UsageError: no such judge or aspect, a judge that rates no texts, or fewer tries than one; in a run, an image,
+            audio or a file in what was asked or answered.
 
     >>> from langchain.agents import create_agent
     >>> from langchain_core.language_models import FakeListChatModel
@@ -76,7 +82,11 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
         self._judge = softly(nested_judge_node(slot_of(judge), self._input, self._decided), self._failed)
 
     def before_agent(self, state: GateState, runtime: Any) -> dict[str, Any]:
-        """Begin anew: what was judged in an earlier turn of the conversation counts no more."""
+        """Begin anew: what was judged in an earlier turn of the conversation counts no more.
+
+        What the judge could not see is refused here already, before the agent's model is asked.
+        """
+        _check_seen(state["messages"])
         return {"judged": None}
 
     @hook_config(can_jump_to=["model"])
@@ -91,6 +101,7 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
 
     def _input(self, state: GateState) -> dict[str, Any]:
         *before, last = state["messages"]
+        _check_seen(state["messages"])
         return {"task": self._task(_asked(before), str(last.text)).model_dump(mode="json")}
 
     def _task(self, asked: Sequence[AnyMessage], answer: str) -> ScoreTask:
@@ -123,18 +134,21 @@ class AnswerGate(AgentMiddleware[GateState, Any, Any]):
 def _is_answered(state: GateState) -> bool:
     """Tell whether the conversation ends with an answer to something."""
     *before, last = state["messages"]
-    return isinstance(last, AIMessage) and not last.tool_calls and bool(last.text.strip() and _asked(before))
+    return is_answer(last) and bool(_asked(before))
+
+
+def _check_seen(messages: Sequence[AnyMessage]) -> None:
+    """Refuse what was asked or answered in more than words."""
+    shown = [id(message) for message in _asked(messages)]
+    refuse_unseen(
+        ((f"messages[{place}]", message) for place, message in enumerate(messages) if id(message) in shown),
+        "have it put in words, or take an agent without the gate for it",
+        answers=True,
+    )
 
 
 def _asked(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return what was asked and answered before: no objections with the answers that they are to, no words of tools."""
-    said = [
-        one for one in messages if isinstance(one, HumanMessage) or (isinstance(one, AIMessage) and one.text)
-    ]
-    kept: list[AnyMessage] = []
-    for place, one in enumerate(said):
-        following = said[place + 1] if place + 1 < len(said) else None
-        is_objection = OBJECTOR in (one.name, getattr(following, "name", None))
-        if not is_objection and not getattr(one, "tool_calls", None):
-            kept.append(one)
-    return kept
+    words = [message for message in messages if isinstance(message, HumanMessage) or is_answer(message)]
+    objected = {place for place, message in enumerate(words) if message.name == OBJECTOR}
+    return [message for place, message in enumerate(words) if not {place, place + 1} & objected]

@@ -40,6 +40,7 @@ from ..state.settings import Settings
 from ..state.tasks import ScoreTask, parse_task
 from ..state.transcript import Turn, append, turn_without_model, usage_of_turns
 from .base import AsyncNode, SyncFunction
+from .message_text import refuse_unseen
 from .nested import AnyGraph, JudgeSlot, kinds_of, nested_judge_node
 from .registry import find_protocol, role_kinds
 from .streamed_turns import publisher
@@ -363,12 +364,17 @@ def _written(state: RefineState, said: Any) -> dict[str, Any]:
     """Read the text from what a writer returned.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or a message with more than text in it.
     """
     text = said
     if isinstance(text, Mapping):
         text = text.get("candidate") or (text.get("messages") or [None])[-1]
     if isinstance(text, BaseMessage):
+        refuse_unseen(
+            [("the writer's message", text)],
+            "have the writer return the text that is to be judged",
+            answers=True,
+        )
         text = str(text.text)
     if not isinstance(text, str) or not text.strip():
         raise UsageError(

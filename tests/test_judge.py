@@ -13,7 +13,7 @@ from jurygraph import Aspect, ReplyError, UsageError, create_async_judge, create
 from jurygraph.graphs import calibrated, debate, more, single
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import Verdict
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from numpy import array
@@ -81,8 +81,6 @@ async def test_the_async_judge_is_an_async_function_with_all_that_a_judge_has() 
 TALK = [
     SystemMessage("Be short."),
     HumanMessage("What happened to the ferry?"),
-    AIMessage("", tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
-    ToolMessage("moorings", tool_call_id="1"),
     AIMessage("It sank."),
     HumanMessage("When?"),
     AIMessage("On Monday."),
@@ -102,14 +100,18 @@ TALK_AS_DICTS = [
         ({"inputs": {"question": "S", "id": 7}, "outputs": {"answer": "C", "cost": 0.1}}, "S", "C"),
         ({"inputs": {"anything": "S"}, "outputs": {"whatever": "C"}}, "S", "C"),
         ({"inputs": {"source": "S", "question": "Q"}, "outputs": {"candidate": "C", "text": "T"}}, "S", "C"),
-        ({"inputs": {"messages": TALK[:2]}, "outputs": {"messages": TALK[:5]}}, "What happened", "It sank."),
+        ({"inputs": {"messages": TALK[:2]}, "outputs": {"messages": TALK[:3]}}, "What happened", "It sank."),
         ({"inputs": [HumanMessage("S")], "outputs": AIMessage("C")}, "S", "C"),
         (
             {"inputs": {"role": "user", "content": "S"}, "outputs": {"role": "assistant", "content": "C"}},
             "S",
             "C",
         ),
-        ({"outputs": TALK}, "Human: What happened to the ferry?\nAI: It sank.\nHuman: When?", "On Monday."),
+        (
+            {"outputs": TALK},
+            "System: Be short.\nHuman: What happened to the ferry?\nAI: It sank.\nHuman: When?",
+            "On Monday.",
+        ),
         ({"outputs": {"messages": TALK_AS_DICTS}, "inputs": {}}, "AI: It sank.\nHuman: When?", "On Monday."),
         ({"source": "S", "candidate": "C", "inputs": {"a": "x", "b": "y"}}, "S", "C"),
         ({"outputs": {"messages": [["user", "S"], ["assistant", "C"]]}}, "S", "C"),
@@ -125,6 +127,117 @@ def test_where_texts_are_by_convention(given: dict[str, Any], source: str, candi
     shown = prompt_of({}, **given)
     assert source in shown
     assert candidate in shown
+
+
+CALL: dict[str, Any] = {"name": "search", "args": {}, "id": "1"}
+OPENAI_CALL: dict[str, Any] = {
+    "id": "1",
+    "type": "function",
+    "function": {"name": "search", "arguments": "{}"},
+}
+USER, ASSISTANT = {"role": "user", "content": "Where?"}, {"role": "assistant", "content": "It sank."}
+BLOCKS: list[tuple[dict[str, Any], str]] = [
+    ({"type": "image_url", "image_url": {"url": "data:,"}}, "an image (image_url)"),
+    ({"type": "input_audio", "input_audio": {}}, "audio (input_audio)"),
+    ({"type": "video", "url": "v"}, "a video (video)"),
+    ({"type": "file", "file": {}}, "a file (file)"),
+    ({"type": "document", "source": {}}, "a file (document)"),
+    ({"type": "tool_use", "name": "search", "id": "1", "input": {}}, "a call of a tool (tool_use)"),
+    ({"type": "tool_result", "tool_use_id": "1"}, "the result of a tool call (tool_result)"),
+    ({"type": "reasoning", "reasoning": "Hm."}, "reasoning (reasoning)"),
+    ({"type": "thinking", "thinking": "Hm."}, "reasoning (thinking)"),
+    ({"type": "refusal", "refusal": "No."}, "a part that is no text (refusal)"),
+    ({"toolUse": {"name": "search"}}, "a call of a tool (toolUse)"),
+]
+UNSEEN: list[tuple[Any, str]] = [
+    (
+        [HumanMessage("Where?"), AIMessage("", tool_calls=[CALL]), ToolMessage("moorings", tool_call_id="1")],
+        "[1] calls the tool 'search'; {}[2] is the result of a tool call",
+    ),
+    ([USER, {"role": "assistant", "tool_calls": [OPENAI_CALL]}, ASSISTANT], "[1] calls the tool 'search'"),
+    (
+        [USER, {"role": "assistant", "content": None, "tool_calls": [OPENAI_CALL]}, ASSISTANT],
+        "[1] calls the tool 'search'",
+    ),
+    (
+        [USER, {**ASSISTANT, "function_call": {"name": "search", "arguments": "{}"}}],
+        "[1] calls the tool 'search'",
+    ),
+    (
+        [USER, {"role": "tool", "content": "moorings", "tool_call_id": "1"}, ASSISTANT],
+        "[1] is the result of a tool",
+    ),
+    ([USER, {"role": "function", "content": "moorings", "name": "search"}, ASSISTANT], "[1] is the result"),
+    ([USER, {"type": "ai", "content": "It sank.", "tool_calls": [CALL]}], "[1] calls the tool 'search'"),
+    ([USER, AIMessage("It sank.").model_dump() | {"invalid_tool_calls": [CALL]}], "[1] calls the tool"),
+    ([USER, {**ASSISTANT, "audio": {"id": "a", "transcript": "It sank."}}], "[1] holds audio (audio)"),
+    ([USER, {**ASSISTANT, "reasoning_content": "Hm."}], "[1] holds reasoning (reasoning_content)"),
+    ([USER, ChatMessage(content="It sank.", role="narrator")], "[1] is a message of the role 'narrator'"),
+    *(
+        ([USER, AIMessage([{"type": "text", "text": "It sank."}, block])], f"[1] holds {part}")
+        for block, part in BLOCKS
+    ),
+]
+
+
+@pytest.mark.parametrize("form", ["plain", "async", "LangSmith's run", "of an agent's state"])
+@pytest.mark.parametrize(("messages", "words"), UNSEEN)
+async def test_what_a_judge_would_not_see_of_messages_is_refused(
+    messages: Any, words: str, form: str
+) -> None:
+    model = ScriptedModel(script=SCORE_4)
+    options: dict[str, Any] = {"aspect": "coherence", "model": model, "structured": "off"}
+    where = "outputs.messages" if form == "of an agent's state" else "outputs"
+    with pytest.raises(UsageError) as caught:
+        if form == "async":
+            await create_async_judge("debate", **options)(outputs=messages)
+        elif form == "plain":
+            create_judge("debate", **options)(inputs="Where?", outputs=messages)
+        elif form == "LangSmith's run":
+            create_judge("debate", **options)(run=SimpleNamespace(inputs={"q": "Where?"}, outputs=messages))
+        else:
+            create_judge("debate", **options)(outputs={"messages": messages})
+    assert f"{where}{words.format(where)}" in str(caught.value)
+    assert "pass the text that is to be judged" in str(caught.value)
+    assert not model.calls
+
+
+PICTURE = HumanMessage([{"type": "text", "text": "Where is this?"}, {"type": "image", "url": "a"}])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"inputs": PICTURE, "outputs": ["A", "B"]}, "inputs holds an image (image)"),
+        ({"inputs": {"messages": [PICTURE]}, "outputs": ["A", "B"]}, "inputs.messages[0] holds an image"),
+        (
+            {"inputs": "Q", "outputs": ["A", AIMessage("B", tool_calls=[CALL])]},
+            "outputs.1 calls the tool 'search'",
+        ),
+        (
+            {"inputs": "Q", "outputs": ["A", [USER, {**ASSISTANT, "tool_calls": [OPENAI_CALL]}]]},
+            "outputs.1[1]",
+        ),
+        (
+            {"inputs": "Q", "outputs": ["A", "B"], "reference_outputs": [USER, PICTURE, ASSISTANT]},
+            "reference_outputs[1] holds an image",
+        ),
+    ],
+)
+def test_a_comparison_sees_all_of_what_it_is_given(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        comparing()(**given)
+    assert words in str(caught.value)
+
+
+def test_the_remedies_that_the_refusal_names_are_taken() -> None:
+    trajectory = [HumanMessage("Where?"), AIMessage("", tool_calls=[CALL]), AIMessage("At its moorings.")]
+    with pytest.raises(UsageError, match=r'variable_mapping=\{"candidate": "outputs\.messages\.-1"\}'):
+        rating()(inputs="Where?", outputs={"messages": trajectory})
+    mapping = {"candidate": "outputs.messages.-1"}
+    shown = prompt_of({"variable_mapping": mapping}, inputs="Where?", outputs={"messages": trajectory})
+    assert "At its moorings." in shown
+    assert "At its moorings." in prompt_of({}, inputs="Where?", outputs=trajectory[-1].text)
 
 
 def test_where_texts_are_by_mapping() -> None:

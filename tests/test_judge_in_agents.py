@@ -168,6 +168,39 @@ async def test_what_of_a_conversation_is_judged() -> None:
     assert not any(words in shown for words in ("I shall ask", "transferred", "coherence: 1"))
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:,"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ([HumanMessage([ASKED, IMAGE]), AIMessage(ANSWER)], "messages[0] holds an image (image_url)"),
+        ([HumanMessage(ASKED), AIMessage([ANSWER, IMAGE])], "messages[1] holds an image (image_url)"),
+        # An answer without a word is an answer, too: the one before it is not judged in its place.
+        (
+            [HumanMessage(ASKED), AIMessage(ANSWER), AIMessage("4", name="judge"), AIMessage([IMAGE])],
+            "messages[3] holds an image (image_url)",
+        ),
+    ],
+)
+async def test_a_judge_among_agents_says_what_it_would_not_see(said: list[Any], words: str) -> None:
+    model = ScriptedModel(script=SCORE_4)
+    agent = create_judge("debate", aspect="coherence", model=model, structured="off").as_agent()
+    for result in (agent.invoke({"messages": said}), await agent.ainvoke({"messages": said})):
+        assert result["messages"][-1].content.startswith(f"Nothing was judged: {words}")
+        assert result["verdict"] is None
+    assert not model.calls
+
+
+def test_reasoning_and_a_providers_own_tools_are_no_part_of_an_answer() -> None:
+    thoughts = [{"type": "thinking", "thinking": "Hm."}, {"type": "server_tool_use", "name": "web_search"}]
+    blocks: list[Any] = [*thoughts, {"type": "text", "text": ANSWER}]
+    model = ScriptedModel(script=SCORE_4)
+    agent = create_judge("debate", aspect="coherence", model=model, structured="off").as_agent()
+    assert agent.invoke({"messages": [HumanMessage(ASKED), AIMessage(blocks)]})["verdict"]["score"] == 4.0
+    assert ANSWER in model.calls[0].prompt and "Hm." not in model.calls[0].prompt
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [

@@ -13,8 +13,8 @@ from jurygraph.graphs.answer_gate import AnswerGate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, UsageError
 from langchain.agents import create_agent
-from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -313,6 +313,47 @@ def test_a_judge_of_create_judge_is_a_gate_and_a_judge() -> None:
     judge = create_judge("debate", aspect="consistency", n=1)
     assert agent(FALSE, SOURCE, judge=judge, aspect=None).invoke(ASKED)["messages"][-1].text == SOURCE
     assert refine(Writer(), judge).compile().invoke({"task": TASK})["candidate"] == SOURCE
+
+
+IMAGE = {"type": "image", "url": "data:,"}
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_gate_refuses_a_question_with_an_image_before_the_agent_is_asked(mode: str) -> None:
+    model = ScriptedModel(script=lambda _about, _prompt: "It is a ferry.")
+    graph: Any = create_agent(model, middleware=[AnswerGate("single", "consistency")])
+    asked = {"messages": [HumanMessage([{"type": "text", "text": "What is this?"}, IMAGE])]}
+    with pytest.raises(UsageError, match=r"messages\[0\] holds an image \(image\)"):
+        graph.invoke(asked) if mode == "sync" else asyncio.run(graph.ainvoke(asked))
+    assert not model.calls
+
+
+@pytest.mark.parametrize("content", [[SOURCE, IMAGE], [IMAGE]])
+def test_a_gate_refuses_an_answer_with_an_image(content: list[Any]) -> None:
+    model = GenericFakeChatModel(messages=iter([AIMessage(content)]))
+    graph: Any = create_agent(model, middleware=[AnswerGate("single", "consistency")])
+    with pytest.raises(UsageError, match=r"messages\[1\] holds an image \(image\)"):
+        graph.invoke(ASKED)
+
+
+def test_a_gate_judges_the_answer_of_an_agent_that_used_tools_and_thought() -> None:
+    call = AIMessage("I look.", tool_calls=[{"name": "search", "args": {}, "id": "1"}])
+    result = ToolMessage([IMAGE], tool_call_id="1")
+    thoughts: list[Any] = [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": SOURCE}]
+    model = GenericFakeChatModel(messages=iter([AIMessage(thoughts)]))
+    graph: Any = create_agent(model, middleware=[AnswerGate("single", "consistency")])
+    outcome = graph.invoke({"messages": [*ASKED["messages"], call, result]})
+    assert [answer["candidate"] for answer in outcome["judged"]] == [SOURCE]
+
+
+def test_a_writer_that_returns_more_than_text_is_refused() -> None:
+    for message in (
+        AIMessage([SOURCE, IMAGE]),
+        AIMessage(SOURCE, tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
+    ):
+        writer: Any = lambda given, message=message: {"messages": [message]}  # noqa: E731
+        with pytest.raises(UsageError, match=r"the writer's message (holds an image|calls the tool)"):
+            refine(writer, "debate").compile().invoke({"task": TASK})
 
 
 @pytest.mark.parametrize(

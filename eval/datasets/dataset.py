@@ -19,15 +19,13 @@ from ...state.errors import DataError, UsageError
 from ...state.redaction import redact_all
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
-from .column_names import renamed
 from .files import Row, RowFile, TextFile
 from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
 from .items import DatasetProfile, Item, Numbered, Reader, parse_item, profile_items, unusable_character
 from .published import catalog
 from .published.fetch import fetch
 from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
-from .random_sample import Sample, sampled
-from .shards import Shard, sharded
+from .selection import Sample, Shard, renamed, sampled, sharded
 
 
 @dataclass(frozen=True)

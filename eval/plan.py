@@ -17,7 +17,7 @@ from ..state.errors import DataError, InputError, UsageError
 from .datasets.aspect_choice import choose_aspects, warn_of_other_labels, warn_of_shared_names
 from .datasets.dataset import Data, Dataset, load_dataset
 from .datasets.items import Item
-from .datasets.shards import Shard
+from .datasets.selection import Shard
 from .given_graphs import Protocols, compiled, judges_of, named
 from .replay.from_file import RecordedFile
 from .replay.from_run import PastRun

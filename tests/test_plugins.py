@@ -272,8 +272,7 @@ def test_two_packages_with_one_name_are_told_apart(installed: Path, tmp_path: Pa
 
 
 ALLOWED = {
-    # Names that mean something else there: a dataset of that paper, and headings of tables.
-    ("eval/datasets/published/catalog.py", "faireval"),
+    # A heading of a table.
     ("eval/report/comparison_tables.py", "ensemble"),
     # Default values of what a caller may name: who speaks in a recorded file, what the paper's two theorems compare.
     ("eval/replay/from_file.py", "scorer"),

@@ -10,7 +10,7 @@ import pytest
 from jurygraph.eval import evaluate, load_dataset
 from jurygraph.eval.analysis.loading import load_runs
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.datasets.shards import Shard
+from jurygraph.eval.datasets.selection import Shard
 from jurygraph.eval.journal import summarize
 from jurygraph.eval.run.merge import Merged, merge
 from jurygraph.state.errors import DataError, UsageError

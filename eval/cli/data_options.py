@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from ...state.errors import UsageError
-from ..datasets.column_names import parse_columns
 from ..datasets.dataset import Dataset, load_dataset
+from ..datasets.selection import parse_columns
 
 Columns = Annotated[
     list[str] | None,

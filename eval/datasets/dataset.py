@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,13 @@ from ...state.errors import DataError, UsageError
 from ...state.redaction import redact_all
 from ...state.tasks import TaskKind
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
-from .column_names import renamed
-from .files import Row, RowFile, TextFile
+from .files import Row, RowFile, TextFile, digest_of
 from .frames import Frame, frame_rows, is_frame, not_a_frame, row_file
 from .items import DatasetProfile, Item, Numbered, Reader, parse_item, profile_items, unusable_character
 from .published import catalog
 from .published.fetch import fetch
 from .published.source import DownloadFormat, Labels, LocatedFile, Source, find
-from .random_sample import Sample, sampled
-from .shards import Shard, sharded
+from .selection import Sample, Shard, renamed, sampled, sharded
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class Dataset:
         Raises:
             DataError: no items, both kinds, or one id twice.
         """
-        return cls._held(name, items, "item", labels, family)
+        return cls._in_memory(name, items, "item", labels, family)
 
     @classmethod
     def of_frame(
@@ -104,10 +101,10 @@ class Dataset:
         ['fluency']
         """
         items = (item for _, item in _parsed(frame_rows(frame), name, "row"))
-        return cls._held(name, items, "row", labels, family, max_characters)
+        return cls._in_memory(name, items, "row", labels, family, max_characters)
 
     @classmethod
-    def _held(
+    def _in_memory(
         cls,
         name: str,
         items: Iterable[Item],
@@ -117,16 +114,24 @@ class Dataset:
         most_characters: int | None = None,
     ) -> Dataset:
         # Copied once: the items may come from an iterator, and every pass over the dataset must see the same ones.
-        held = tuple(items)
-        found = profile_items(lambda: enumerate(held, start=1), name, unit, most_characters=most_characters)
+        copies = tuple(items)
+
+        def read() -> Iterator[Numbered]:
+            return enumerate(copies, start=1)
+
+        survey = profile_items(read, name, unit, most_characters=most_characters)
+        content = hashlib.sha256()
+        # Item by item, each after a line feed: as one text they would be in memory twice.
+        for number, item in enumerate(copies):
+            content.update(b"\n" * (number > 0) + item.model_dump_json().encode())
         return cls(
             name=name,
-            kind=found.kind,
-            labels=labels or ("people" if found.has_labels else "none"),
-            digest=_digest_of(held),
+            kind=survey.kind,
+            labels=labels or ("people" if survey.has_labels else "none"),
+            digest=content.hexdigest()[:12],
             location="in memory",
-            survey=found,
-            read=lambda: enumerate(held, start=1),
+            survey=survey,
+            read=read,
             family=family,
             unit=unit,
         )
@@ -216,14 +221,6 @@ MAX_CHARACTERS = 100_000
 # Where a field may be one thing or another, pydantic puts the alternative's name into the path: this matches the last
 # part of ("human", "fluency", "list[float]") and the second of ("human", "function-before[...]").
 _ALTERNATIVE = re.compile(r"[\[(]|^(float|int|str)$")
-
-
-def _digest_of(items: Iterable[Item]) -> str:
-    found = hashlib.sha256()
-    # Line feeds between the items: chr(10), since before Python 3.12 an f-string's braces take no backslash.
-    for number, item in enumerate(items):
-        found.update(f"{chr(10) if number else ''}{item.model_dump_json()}".encode())
-    return found.hexdigest()[:12]
 
 
 def _parsed(rows: Iterable[Row], place: str, unit: str, columns: bool = False) -> Iterator[Numbered]:
@@ -343,12 +340,12 @@ def _of_file(
         raise UsageError(f"no dataset or file {str(path)!r}; datasets are {', '.join(names)}{meant}")
     if data_dir is not None:
         raise UsageError(f"{path} is a file: --data-dir (data_dir=) is for datasets that have a name")
-    found = _one_file(path, columns)
+    file = _one_file(path, columns)
     try:
-        return replace(_loaded(None, found, max_characters), columns=columns)
+        return replace(_loaded(None, file, max_characters), columns=columns)
     except DataError:
         # The first row lacks the field of a misspelt column; that no row has the column is known at the last one only.
-        for _ in found.form.rows((row_file(path),)) if columns and path.is_file() else ():
+        for _ in file.form.rows((row_file(path),)) if columns and path.is_file() else ():
             pass
         raise
 
@@ -360,20 +357,25 @@ def _one_file(path: Path, columns: Mapping[str, str] | None = None) -> LocatedFi
     return LocatedFile(DownloadFormat((path.name,), rows), (path,), path)
 
 
-def _loaded(source: Source | None, found: LocatedFile, max_characters: int) -> Dataset:
-    files = tuple(map(_text_or_rows if source else row_file, found.paths))
+def _loaded(source: Source | None, located: LocatedFile, max_characters: int) -> Dataset:
+    files = tuple(map(_text_or_rows if source else row_file, located.paths))
+    place = str(located.place)
     # In a dataset of several files, a line number would not say which file it is of: items are counted instead.
-    unit = files[0].unit if len(found.form.files) == 1 else "item"
-    read = partial(_items, found.form, files, str(found.place), unit, source is None)
-    checked = profile_items(read, str(found.place), unit, most_characters=max_characters)
-    made = source.labels if source else "people"
+    unit = files[0].unit if len(located.form.files) == 1 else "item"
+
+    def read() -> Iterator[Numbered]:
+        return _parsed(located.form.rows(files), place, unit, columns=source is None)
+
+    survey = profile_items(read, place, unit, most_characters=max_characters)
+    labels = source.labels if source else "people"
+    digests = [file.digest for file in files]  # of what the pass above has read
     return Dataset(
-        name=source.name if source else found.place.name,
-        kind=checked.kind,
-        labels=made if checked.has_labels else "none",
-        digest=_digest(files),
-        location=str(found.place.absolute()),
-        survey=checked,
+        name=source.name if source else located.place.name,
+        kind=survey.kind,
+        labels=labels if survey.has_labels else "none",
+        digest=digests[0] if len(files) == 1 else digest_of(" ".join(digests)),
+        location=str(located.place.absolute()),
+        survey=survey,
         read=read,
         family=source.family if source else None,
         unit=unit,
@@ -385,17 +387,6 @@ def _text_or_rows(path: Path) -> RowFile:
     """Return the reader of a published file, which may also be plain text with a row on each line."""
     is_text = path.name.removesuffix(".gz").endswith(".txt")
     return TextFile(path) if is_text else row_file(path)
-
-
-def _digest(files: Sequence[RowFile]) -> str:
-    digests = [file.digest for file in files]
-    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:12]
-
-
-def _items(
-    form: DownloadFormat, files: Sequence[RowFile], place: str, unit: str, columns: bool
-) -> Iterator[Numbered]:
-    return _parsed(form.rows(files), place, unit, columns)
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:

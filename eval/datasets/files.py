@@ -260,13 +260,13 @@ def read_json(text: str) -> Any:
 def _object_or_fault(pairs: list[tuple[str, Any]]) -> dict[str, Any] | DoubledKeyError:
     """Make an object of its members; where it or one inside has a key twice, return the fault in its place."""
     for _, value in pairs:
-        for one in value if isinstance(value, list) else (value,):
-            if isinstance(one, DoubledKeyError):
-                return one
-    made = dict(pairs)
-    if len(made) < len(pairs):
+        for member in value if isinstance(value, list) else (value,):
+            if isinstance(member, DoubledKeyError):
+                return member
+    members = dict(pairs)
+    if len(members) < len(pairs):
         return DoubledKeyError(f"the key {repeated(name for name, _ in pairs)!r} stands twice in one object")
-    return made
+    return members
 
 
 def repeated(names: Iterable[str]) -> str | None:
@@ -278,10 +278,10 @@ def _array_rows(path: Path, content: _Content) -> Iterator[Row]:
     text = _text(content, newline="\n").read()
     try:
         # With the fault in place of the row that has it, since a fault that is raised does not say which row that is.
-        held = json.loads(text, object_pairs_hook=_object_or_fault)
+        rows = json.loads(text, object_pairs_hook=_object_or_fault)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON: {error}") from error
-    for number, row in enumerate(held, start=1):
+    for number, row in enumerate(rows, start=1):
         if isinstance(row, DoubledKeyError):
             raise DataError(f"{path}, row {number}: {row}")
         if not isinstance(row, dict):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -16,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from ...state.aggregation import majority as winner_of_most
 from ...state.aspects import Aspect
 from ...state.errors import DataError
 from ...state.tasks import DEFAULT_CRITERIA, CompareTask, ScoreTask, TaskKind
@@ -151,9 +151,7 @@ def majority(votes: Sequence[Winner]) -> Winner:
     >>> majority(["1", "1", "tie"]), majority(["1", "2", "tie"])
     ('1', 'tie')
     """
-    # Which of several equally frequent votes comes first does not matter: none of them is more than half.
-    [(winner, count), *_] = Counter(votes).most_common(1)
-    return winner if 2 * count > len(votes) else "tie"
+    return winner_of_most(votes) or "tie"
 
 
 Item = ScoreItem | CompareItem
@@ -185,9 +183,11 @@ def unusable_character(row: Mapping[str, Any]) -> str:
     """
     for name in FIELDS & row.keys():
         for text in _texts(row[name]):
-            if found := None if text.isascii() and "\0" not in text else _UNUSABLE.search(text):
-                kind = "a NUL character" if found[0] == "\0" else f"half a character (U+{ord(found[0]):X})"
-                return f"field {name!r} has {kind}, at position {found.start() + 1} of the text: take it out"
+            # Asked first whether the text is plain ASCII, as most are: that takes a fraction of the search.
+            match = None if text.isascii() and "\0" not in text else _UNUSABLE.search(text)
+            if match:
+                kind = "a NUL character" if match[0] == "\0" else f"half a character (U+{ord(match[0]):X})"
+                return f"field {name!r} has {kind}, at position {match.start() + 1} of the text: take it out"
     return ""
 
 
@@ -195,12 +195,12 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for name, held in value.items():
+        for name, inner in value.items():
             yield from _texts(name)
-            yield from _texts(held)
+            yield from _texts(inner)
     elif isinstance(value, list | tuple):
-        for held in value:
-            yield from _texts(held)
+        for inner in value:
+            yield from _texts(inner)
 
 
 Numbered = tuple[int, Item]

@@ -17,7 +17,7 @@ from ...state.settings import Settings
 from ...state.transcript import Turn
 from ..datasets.dataset import Dataset, explain
 from ..datasets.items import About, Item
-from ..datasets.random_sample import Sample
+from ..datasets.selection import Sample
 from ..run.folder import read_manifest
 from ..run.results import FILE, Key, Result, ResultsFile
 from ..statistics.tie_policy import TiePolicy

@@ -11,7 +11,7 @@ from uuid import uuid4
 from ...nodes.evaluation_steps import PlannedSteps
 from ...state.errors import DataError, UsageError
 from ..datasets.dataset import load_again
-from ..datasets.shards import Shard
+from ..datasets.selection import Shard
 from ..private_files import make_private_folder, private
 from .folder import FILE, differences, read_manifest, read_steps, write_manifest
 from .results import FILE as RESULTS

@@ -78,12 +78,12 @@ def _fetch_from_hub(home: HuggingFace, files: Sequence[str]) -> Path:
     folders = set()
     for name, known in zip(files, home.sha256, strict=True):
         path = Path(_hub_file(home, name))
-        if (found := sha256(path)) != known:
+        if (digest := sha256(path)) != known:
             # The Hub's cache keeps a link for each revision to the content: both go, else the content stays.
             path.resolve().unlink()
             path.unlink(missing_ok=True)
             raise DataError(
-                f"{name} of {home.repository}: has the SHA-256 {found[:12]}... and should have {known[:12]}...; "
+                f"{name} of {home.repository}: has the SHA-256 {digest[:12]}... and should have {known[:12]}...; "
                 "it was removed from the cache"
             )
         # Up from the file by as many steps as its name has parts: the folder of the revision, the same for all files.
@@ -137,11 +137,11 @@ def sha256(path: Path) -> str:
 def git_blob(path: Path) -> str:
     """Return the id that git gives a file's content: the SHA-1 of a short header and the content."""
     # Declared as no security measure, since Python builds with restricted cryptography refuse SHA-1 otherwise.
-    found = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
-            found.update(chunk)
-    return found.hexdigest()
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 class Sums:
@@ -162,9 +162,9 @@ class Sums:
         path, known = self._folder / name, self._known.get(name)
         if known is None or not path.exists():
             return False
-        if (found := sha256(path)) != known:
+        if (digest := sha256(path)) != known:
             raise DataError(
-                f"{path}: was changed after it was fetched (SHA-256 {found[:12]}..., was {known[:12]}...); "
+                f"{path}: was changed after it was fetched (SHA-256 {digest[:12]}..., was {known[:12]}...); "
                 "delete it, and it is fetched again"
             )
         return True
@@ -175,16 +175,16 @@ class Sums:
         Raises:
             DataError: one of that name was checked before, and held something else.
         """
-        found, known = sha256(self._folder / name), self._known.get(name)
-        if known is not None and known != found:
+        digest, known = sha256(self._folder / name), self._known.get(name)
+        if known is not None and known != digest:
             raise DataError(
                 f"{self._folder / name}: what was fetched now is not what was fetched before "
-                f"(SHA-256 {found[:12]}..., was {known[:12]}...)"
+                f"(SHA-256 {digest[:12]}..., was {known[:12]}...)"
             )
-        self._known[name] = found
+        self._known[name] = digest
         # A name of its own, since another process may be fetching the same; then put in place at once.
         fresh = self._file.with_name(f"{SUMS}.{uuid4().hex}")
-        lines = (f"{digest}  {held}\n" for held, digest in self._known.items())
+        lines = (f"{known}  {file}\n" for file, known in self._known.items())
         fresh.write_text("".join(lines), encoding="utf-8")
         fresh.replace(self._file)
 
@@ -235,11 +235,11 @@ def _commits() -> Path:
 
 
 def _check(path: Path, blob: str, home: GitHub) -> None:
-    if (found := git_blob(path)) != blob:
+    if (content := git_blob(path)) != blob:
         path.unlink()
         raise DataError(
             f"{path.name} of {home.repository}: what came is not the file of commit {home.commit[:12]} "
-            f"(git blob {found[:12]}..., should be {blob[:12]}...); it was thrown away, try again"
+            f"(git blob {content[:12]}..., should be {blob[:12]}...); it was thrown away, try again"
         )
 
 

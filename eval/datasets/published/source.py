@@ -153,8 +153,8 @@ def find(source: Source, place: str | Path) -> LocatedFile:
     """
     place = Path(place)
     for folder, form in _candidates(source, place):
-        if found := _in_folder(form, folder, None if place.is_dir() else place):
-            return found
+        if located := _in_folder(form, folder, None if place.is_dir() else place):
+            return located
     if place.is_file():
         raise DataError(f"{place}: {source.name} is read from {source.wanted}, and this is none of them")
     if not place.is_dir():
@@ -171,14 +171,11 @@ def _candidates(source: Source, place: Path) -> Iterator[tuple[Path, DownloadFor
 
 def _in_folder(form: DownloadFormat, folder: Path, wanted: Path | None) -> LocatedFile | None:
     for names in _shortened(form.files):
-        paths = [_plain_or_compressed(folder / name) for name in names]
-        there = [path for path in paths if path is not None]
+        paths = list(filter(None, (_plain_or_compressed(folder / name) for name in names)))
         # A file that the user named has to be the first of the format: the others are found beside it.
-        if len(there) == len(names) and wanted in (None, there[0]):
-            extra = [_plain_or_compressed(folder / name) for name in form.extra]
-            single = len(there) == 1
-            held = (*there, *(path for path in extra if path is not None))
-            return LocatedFile(form, held, there[0] if single else folder)
+        if len(paths) == len(names) and wanted in (None, paths[0]):
+            extra = filter(None, (_plain_or_compressed(folder / name) for name in form.extra))
+            return LocatedFile(form, (*paths, *extra), paths[0] if len(paths) == 1 else folder)
     return None
 
 
@@ -193,7 +190,5 @@ def _shortened(files: tuple[str, ...]) -> Iterator[list[str]]:
 
 
 def _plain_or_compressed(path: Path) -> Path | None:
-    for one in (path, path.with_name(f"{path.name}.gz")):
-        if one.is_file():
-            return one
-    return None
+    either = (path, path.with_name(f"{path.name}.gz"))
+    return next((file for file in either if file.is_file()), None)

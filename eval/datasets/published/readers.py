@@ -1,0 +1,289 @@
+"""Read the files of published datasets, in the form in which they were published and as JSON lines.
+
+``catalog.yaml`` names these functions. Each takes a format's files and yields rows with the fields of an item.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, count, groupby, zip_longest
+from statistics import fmean
+from typing import Any
+
+from ....state.errors import DataError
+from ..files import Row, RowFile, checked, digest_of
+
+SUMMEVAL = ("coherence", "consistency", "fluency", "relevance")
+HANNA = {
+    name: name.title()
+    for name in ("relevance", "coherence", "empathy", "surprise", "engagement", "complexity")
+}
+TRUTH = "Original Ground Truth"
+GPT35, VICUNA = "gpt35", "vicuna-13b"
+# The verdicts as FairEval's review file and as faireval.jsonl write them.
+_VERDICTS = {"CHATGPT": "1", "VICUNA13B": "2", "TIE": "tie", GPT35: "1", VICUNA: "2", "tie": "tie"}
+_OBJECTIVE = {"A>B": "1", "B>A": "2"}
+# The 80 questions of MT-Bench are numbered from 81, ten to a category.
+_CATEGORIES = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities")
+_FIRST_QUESTION, _QUESTIONS_OF_A_CATEGORY = 81, 10
+
+
+def _renamed(file: RowFile, columns: Mapping[str, str], **optional: str) -> Iterator[Row]:
+    """Yield rows whose fields are taken from the columns named for them.
+
+    A column of ``optional`` may be missing: its field is ``None`` then.
+
+    Raises:
+        DataError: a row lacks one of ``columns``; names file, line and column.
+    """
+    for line, row in checked(file, *columns.values()):
+        yield line, {field: row.get(column) for field, column in {**columns, **optional}.items()}
+
+
+def topical_chat(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read one row for each response, grouped by dialogue context; those of a context must follow one another."""
+    columns = {"id": "item_id", "group": "context_id", "source": "dialogue_history", "candidate": "response"}
+    rows = _renamed(files[0], {**columns, "human": "human"}, system="system_id", fact="fact")
+    return _in_contexts(rows)
+
+
+def topical_chat_of_unieval(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read UniEval's copy of USR's annotations: one row for each response, the six of a context one after the other."""
+    columns = {"source": "source", "system": "system_id", "candidate": "system_output", "human": "scores"}
+    return _in_contexts(_renamed(files[0], columns, fact="context"))
+
+
+def _in_contexts(rows: Iterator[Row]) -> Iterator[Row]:
+    """Give each response its references: what people really said next, which has none itself."""
+    # UniEval's copy has no ids: rows of one context follow one another with the same dialogue and fact.
+    contexts = groupby(rows, key=lambda row: row[1].get("group", (row[1]["source"], row[1]["fact"])))
+    for number, (_, context) in enumerate(contexts):
+        responses = list(context)
+        truth = [row["candidate"].strip() for _, row in responses if row["system"] == TRUTH]
+        group = f"tc-{number:02d}"
+        for place, (line, row) in enumerate(responses):
+            texts = {name: (row[name] or "").strip() or None for name in ("source", "candidate", "fact")}
+            yield (
+                line,
+                {
+                    "id": f"{group}-{place}",
+                    "group": group,
+                    **row,
+                    **texts,
+                    "references": [] if row["system"] == TRUTH else truth,
+                    # The overall rating has a scale of its own, 1 to 5, and is of no single aspect.
+                    "human": {name: value for name, value in row["human"].items() if name != "overall"},
+                },
+            )
+
+
+def summeval(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read one row for each summary, grouped by article; references are in a file beside it, which may be missing."""
+    beside = checked(files[1], "doc_id", "references") if len(files) > 1 else ()
+    references = {row["doc_id"]: row["references"] for _, row in beside}
+    columns = {"id": "item_id", "group": "article_id", "source": "source", "candidate": "summary"}
+    further = {"system": "system_id", "document": "doc_id", "annotations": "expert_annotations"}
+    for line, row in _renamed(files[0], {**columns, "human": "human"}, **further):
+        row["references"] = references.get(row.pop("document"), ())
+        row["annotations"] = _by_aspect(row["annotations"] or ())
+        yield line, row
+
+
+def summeval_paired(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read the authors' ``model_annotations.aligned.paired.jsonl``: single ratings, systems, articles, references."""
+    columns = {"group": "id", "candidate": "decoded", "annotations": "expert_annotations"}
+    further = {"system": "model_id", "source": "text", "references": "references"}
+    for line, row in _renamed(files[0], columns, **further):
+        if row["source"] is None:
+            raise DataError(
+                f"{files[0].path}, line {line}: field 'text' is missing: the annotations were published without "
+                "the articles; pair them with the authors' pair_data.py, or leave --data-dir out to fetch both"
+            )
+        ratings = _by_aspect(row["annotations"])
+        row |= {"id": f"{row['group']}-{row['system']}", "references": row["references"] or ()}
+        yield line, {**row, "annotations": ratings, "human": {name: fmean(ratings[name]) for name in ratings}}
+
+
+def _by_aspect(annotations: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    """Turn the annotators' ratings, each by aspect, into one list of ratings for each aspect."""
+    aspects = annotations[0] if annotations else ()
+    return {name: [ratings[name] for ratings in annotations] for name in aspects}
+
+
+def summeval_of_mteb(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read MTEB's copy: one row for each article, with lists of its summaries and of their mean ratings."""
+    numbers = count(1)  # of a summary over all articles: a row of the file holds several
+    for line, row in checked(files[0], "id", "text", "machine_summaries", "human_summaries", *SUMMEVAL):
+        summaries = row["machine_summaries"]
+        for name in SUMMEVAL:
+            if len(row[name]) != len(summaries):
+                problem = f"has {len(row[name])} values for {len(summaries)} summaries"
+                raise DataError(f"{files[0].path}, row {line}: field {name!r} {problem}")
+        for place, summary in enumerate(summaries):
+            item = {"id": f"{row['id']}-{place}", "group": row["id"], "source": row["text"]}
+            item |= {"candidate": summary, "references": row["human_summaries"]}
+            yield next(numbers), {**item, "human": {name: row[name][place] for name in SUMMEVAL}}
+
+
+def hanna(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read one row for each story with the means of its three raters; grouped by prompt."""
+    columns = {"group": "prompt_id", "id": "story_id", "source": "prompt", "candidate": "story"}
+    for line, row in _renamed(files[0], {**columns, **HANNA}):
+        row["id"] = f"{row['group']}-{row['id']}"
+        yield line, {**row, "human": {name: row[name] for name in HANNA}}
+
+
+def hanna_annotations(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read the authors' ``hanna_stories_annotations.csv``: one row for each story and rater."""
+    columns = {"id": "Story ID", "source": "Prompt", "candidate": "Story", "system": "Model"}
+    stories: dict[str, Row] = {}
+    for line, row in _renamed(files[0], {**columns, **HANNA}):
+        own = {"id": f"story-{row['id']}", "group": digest_of(row["source"])}
+        ratings: dict[str, list[Any]] = {name: [] for name in HANNA}
+        _, story = stories.setdefault(row["id"], (line, {**row, **own, "human": ratings}))
+        for name in HANNA:
+            story["human"][name].append(row[name])
+    yield from stories.values()
+
+
+def faireval(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read one row for each question of the Vicuna benchmark: gpt35's answer first, vicuna-13b's second."""
+    columns = {"id": "question_id", "question": "question", "answers": "answers", "human": "human_label"}
+    for line, row in _renamed(files[0], columns, category="category"):
+        answers = row.pop("answers")
+        if missing := [model for model in (GPT35, VICUNA) if model not in answers]:
+            raise DataError(f"{files[0].path}, line {line}: field 'answers' has none of {missing[0]!r}")
+        yield line, _answered(row, (answers[GPT35], answers[VICUNA]), row["human"])
+
+
+def faireval_repository(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read a file of questions, two of answers, and one of verdicts, one on each line in the order of the questions."""
+    asked, *answered, review = files
+    columns = {"id": "question_id", "text": "text"}
+    answers = [{row["id"]: row["text"] for _, row in _renamed(file, columns)} for file in answered]
+    verdicts = [row["text"].strip() for _, row in review.rows()]
+    questions = _renamed(asked, {"id": "question_id", "question": "text"}, category="category")
+    # The verdicts carry no ids: one too few would shift all that follow it, so both must end together.
+    for verdict, numbered in zip_longest(verdicts, questions):
+        if numbered is None or verdict is None:
+            how_many = sum(1 for _ in asked.rows())
+            raise DataError(f"{review.path}: has {len(verdicts)} verdicts for {how_many} questions")
+        line, row = numbered
+        for file, known in zip(answered, answers, strict=True):
+            if row["id"] not in known:
+                raise DataError(f"{file.path}: has no answer to question {row['id']}")
+        yield line, _answered(row, [known[row["id"]] for known in answers], verdict)
+
+
+def _answered(row: dict[str, Any], answers: Sequence[str], verdict: str) -> dict[str, Any]:
+    pair = {"answer_1": answers[0], "answer_2": answers[1], "model_1": GPT35, "model_2": VICUNA}
+    # An unknown verdict is passed on as it is: the item's own check refuses it and names the line.
+    return {**row, **pair, "human": _VERDICTS.get(verdict, verdict)}
+
+
+_LLMBAR = {"answer_1": "output_1", "answer_2": "output_2", "human": "label"}
+
+
+def llmbar(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read one row for each instruction with two outputs; the subset is its category."""
+    return _renamed(files[0], {"id": "item_id", "question": "instruction", **_LLMBAR}, category="subset")
+
+
+def llmbar_repository(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read the eight ``dataset.json``; a subset is called after its folder."""
+    numbers = count(1)
+    for file in files:
+        folder, above = file.path.parent.name, file.path.parent.parent.name
+        subset = f"{above}-{folder}" if above == "Adversarial" else folder
+        for line, row in _renamed(file, {"question": "input", **_LLMBAR}):
+            # Ids count from 0 within a subset, the items' own numbers from 1 over all files.
+            yield next(numbers), {**row, "id": f"{subset}-{line - 1:03d}", "category": subset}
+
+
+def judgebench(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read one row for each pair of responses of a model; several pairs may share a question, which is their group."""
+    numbers = count(1)
+    columns = {"id": "pair_id", "category": "source", "question": "question", "human": "label"}
+    for file in files:
+        for _, row in _renamed(file, {**columns, "answer_1": "response_A", "answer_2": "response_B"}):
+            row["human"] = _OBJECTIVE.get(row["human"], row["human"])
+            yield next(numbers), {**row, "group": digest_of(row["question"])}
+
+
+def pandalm(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read one row for each pair of responses; three annotators' votes are its label, the instruction is its group."""
+    columns = {"id": "idx", "models": "cmp_key", "question": "instruction"}
+    columns |= {"answer_1": "response1", "answer_2": "response2"}
+    votes = {name: name for name in ("annotator1", "annotator2", "annotator3")}
+    for line, row in _renamed(files[0], {**columns, **votes}, input="input", category="motivation_app"):
+        row["question"] = "\n\n".join(filter(None, (row["question"], _text(row["input"]))))
+        row |= {name: _text(row[name]) for name in ("answer_1", "answer_2")}
+        models = row["models"].split("_")
+        # If a model's name has an underscore of its own, it is unclear where the second begins: none is named.
+        if len(models) == 2:
+            row["model_1"], row["model_2"] = models
+        row["human"] = ["tie" if row[name] == 0 else row[name] for name in votes]
+        yield line, {**row, "group": digest_of(row["question"])}
+
+
+def _text(value: Any) -> str:
+    """Turn a cell back into text: the published file holds NaN for no text, and `True` and `7` that are no strings."""
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
+
+
+def mt_bench_votes(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read one row for each pair of answers, both turns shown; its label lists the experts' votes on either turn.
+
+    The votes of the benchmark's authors are left out.
+    """
+    pairs: dict[tuple[Any, ...], Row] = {}
+    fields = ("question_id", "model_a", "model_b", "winner", "judge", "conversation_a", "conversation_b")
+    for line, vote in checked(files[0], *fields):
+        if not vote["judge"].startswith("expert"):
+            continue
+        winner = str(vote["winner"])
+        # A tie has also been published as "tie (inconsistent)".
+        if winner not in ("model_a", "model_b") and not winner.startswith("tie"):
+            where = f"{files[0].path}, {files[0].unit} {line}"
+            raise DataError(f"{where}: field 'winner' is {winner!r}; expected model_a, model_b or tie")
+        # The same two models may have been shown in the other order: such a vote is turned to the pair's own order.
+        sides = "ab" if (vote["question_id"], vote["model_b"], vote["model_a"]) not in pairs else "ba"
+        key = (vote["question_id"], *(vote[f"model_{side}"] for side in sides))
+        _, pair = pairs.setdefault(key, (line, {**_pair(*key), "question": [], "human": []}))
+        first, second = (vote[f"conversation_{side}"] for side in sides)
+        questions = _turns(first, "user")
+        # The item shows as many turns as the longest conversation that was voted on.
+        if len(questions) > len(pair["question"]):
+            answers = {"answer_1": _turns(first, "assistant"), "answer_2": _turns(second, "assistant")}
+            pair.update(question=questions, **answers)
+        pair["human"].append("tie" if winner.startswith("tie") else str(sides.index(winner[-1]) + 1))
+    yield from pairs.values()
+
+
+def _turns(conversation: Sequence[dict[str, str]], role: str) -> list[str]:
+    return [turn["content"] for turn in conversation if turn["role"] == role]
+
+
+def mt_bench_answers(files: Sequence[RowFile]) -> Iterator[Row]:
+    """Read questions with several models' answers and no votes: every two models are a pair, without a label."""
+    numbers = count(1)
+    for _, row in checked(files[0], "question_id", "turns", "answers"):
+        # Sorted, so that two models have the same order, and their pair the same id, whatever the order in the file.
+        for first, second in combinations(sorted(row["answers"]), 2):
+            pair = _pair(row["question_id"], first, second)
+            pair["category"] = row.get("category") or pair["category"]
+            answers = {"answer_1": row["answers"][first], "answer_2": row["answers"][second]}
+            reference = row.get("reference") or row.get("gpt4_reference")
+            yield next(numbers), {**pair, "question": row["turns"], **answers, "reference": reference}
+
+
+def _pair(question: Any, first: str, second: str) -> dict[str, Any]:
+    place = (int(question) - _FIRST_QUESTION) // _QUESTIONS_OF_A_CATEGORY
+    return {
+        "id": f"{question}-{first}-{second}",
+        "group": question,
+        "category": _CATEGORIES[place] if 0 <= place < len(_CATEGORIES) else None,
+        "model_1": first,
+        "model_2": second,
+    }

@@ -1,0 +1,168 @@
+"""Choose what of a file is read: its columns by name, its items at random, or the items of one shard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...state.checked import did_you_mean
+from ...state.errors import DataError, UsageError
+from .files import Row
+from .items import FIELDS, Numbered, Reader, digest
+
+
+def parse_columns(text: str) -> dict[str, str]:
+    """Read which columns an item's fields are taken from.
+
+    Raises:
+        UsageError: it is of another form, or names no field of an item.
+
+    >>> parse_columns("candidate=summary,human.fluency=rating")
+    {'candidate': 'summary', 'human.fluency': 'rating'}
+    """
+    columns: dict[str, str] = {}
+    for pair in text.split(","):
+        field, equals, column = (part.strip() for part in pair.partition("="))
+        if not (field and equals and column):
+            raise UsageError(f"--columns: {pair!r} is not of the form FIELD=COLUMN")
+        if field.partition(".")[0] not in FIELDS:
+            names = sorted(FIELDS)
+            meant = did_you_mean(field, names)
+            raise UsageError(f"--columns: an item has no field {field!r}; it has {', '.join(names)}{meant}")
+        if field in columns:
+            raise UsageError(f"--columns: {field!r} is taken from two columns, {columns[field]} and {column}")
+        columns[field] = column
+    return columns
+
+
+def renamed(rows: Iterable[Row], columns: Mapping[str, str], place: str) -> Iterator[Row]:
+    """Yield the rows with the fields that an item has; a cell that is empty leaves its field out.
+
+    Raises:
+        DataError: no row has anything in one of the columns.
+    """
+    unseen, names = set(columns.values()), dict[str, None]()
+    for number, row in rows:
+        fields = dict(row)
+        for field, column in columns.items():
+            fields.pop(field, None)
+            if (value := _cell(row, column)) is not None:
+                unseen.discard(column)
+                _put(fields, field, value)
+        if unseen:
+            names.update(dict.fromkeys(row))
+        yield number, fields
+    if unseen:
+        raise DataError(
+            f"{place}: no row has anything in the column {min(unseen)!r}; there are {', '.join(names)}"
+        )
+
+
+def _cell(row: Mapping[str, Any], column: str) -> Any:
+    # The reader has made ``human`` with ``fluency`` of a column ``human.fluency``: the name is a path.
+    value: Any = row
+    for name in column.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _put(row: dict[str, Any], field: str, value: Any) -> None:
+    outer, _, inner = field.partition(".")
+    if not inner:
+        row[outer] = value
+        return
+    before = row.get(outer)
+    # A copy, since the row that was read may be used again.
+    row[outer] = {**(before if isinstance(before, dict) else {}), inner: value}
+
+
+class Sample(NamedTuple):
+    """Says which sample of its items a dataset is.
+
+    Attributes:
+        size: how many items were asked for.
+        seed: the seed by which they were chosen.
+    """
+
+    size: int
+    seed: int
+
+    def described(self) -> dict[str, int]:
+        """Return what a manifest records of it."""
+        return self._asdict()
+
+
+def sampled(read: Reader, sample: Sample) -> Reader:
+    """Return a reader of the items of a sample, which come in the order of the file.
+
+    Groups are drawn in an order that seed and group alone decide, and their items are taken until there are enough; of
+    the last group that may be a part. An item without a group is a group of its own. So a larger sample with the same
+    seed holds the smaller one, and a run can be extended.
+    """
+
+    def rank(numbered: Numbered) -> int:
+        item = numbered[1]
+        group = ("item", item.id) if item.group is None else ("group", item.group)
+        return digest(sample.seed, *group)
+
+    ranks = np.fromiter(map(rank, read()), dtype=np.uint64)
+    # Stable: within a group, and among groups that share a rank, the file's order decides.
+    chosen = set(np.argsort(ranks, kind="stable")[: sample.size].tolist())
+    return lambda: (numbered for index, numbered in enumerate(read()) if index in chosen)
+
+
+class Shard(NamedTuple):
+    """Says which part of a dataset is meant: shard ``number`` (from 1) ``of`` so many."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read ``number/of``.
+
+        Raises:
+            UsageError: it is no such text, or there is no shard of this number.
+
+        >>> Shard.parse("2/4")
+        Shard(number=2, of=4)
+        """
+        digits = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text.strip())
+        shard = cls(int(digits[1]), int(digits[2])) if digits else None
+        if shard is None or not 1 <= shard.number <= shard.of:
+            raise UsageError(
+                f"--shard {text!r}: give a number and how many there are, from 1/4 to 4/4 for four shards"
+            )
+        return shard
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder of its results, such as ``shard-2-of-4``."""
+        return f"shard-{self.number}-of-{self.of}"
+
+
+def sharded(read: Reader, shard: Shard) -> Reader:
+    """Return a reader of the items of a shard, in the order of the file.
+
+    Groups are dealt out one after the other as they first occur, so that all texts on one source are judged in the same
+    place. An item without a group is a group of its own.
+    """
+
+    def items() -> Iterator[Numbered]:
+        places: dict[str, int] = {}
+        groups = 0
+        for numbered in read():
+            group = numbered[1].group
+            # Items without a group are counted and not remembered: there may be millions of them.
+            place = groups if group is None else places.setdefault(group, groups)
+            groups += place == groups
+            if place % shard.of == shard.number - 1:
+                yield numbered
+
+    return items

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config, var_child_runnable_config
@@ -27,14 +27,12 @@ from langgraph.types import Send
 
 from ..nodes.agent_runtime import AgentRuntime, TurnIds
 from ..nodes.answer_orders import as_shown
-from ..nodes.bound_judge import BoundJudge, Models, split_models
-from ..nodes.round_scores import scores_of_roles
+from ..nodes.bound_judge import BoundJudge, Models, begun_with, split_models
+from ..nodes.round_scores import score_of, scores_of_roles
 from ..nodes.sync_bridge import run_blocking
 from ..state.errors import UsageError
 from ..state.graph_state import AgentState, JudgeOutput, JudgeState
-from ..state.redaction import HIDDEN, redact_all
-from ..state.settings import Settings, SettingsT, make_settings
-from ..state.settings.base_settings import explicitly_set
+from ..state.settings import SettingsT, make_settings
 from ..state.task_inputs import input_schema_of
 from ..state.transcript import Score, merge_turns
 from .judge_graph import JudgeGraph, is_observed, lighten
@@ -105,7 +103,9 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         self.bound_judge: BoundJudge[SettingsT] = BoundJudge(
             protocol.name, protocol.roles, bound, own, protocol.templates
         )
+        self._counts_itself = scores is not None
         self._scores = scores or scores_of_roles(protocol.role_kinds)
+        self._fan_outs: set[str] = set()
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:
         """Add a node that is asked by itself: an async function of the state and the agents' runtime."""
@@ -113,11 +113,12 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         async def act(state: JudgeState) -> Update:
             if (START, name) in self.edges:
                 # Nothing of an earlier run on the same thread counts, neither its turns nor its settings.
-                context = get_runtime().context
-                update = await body(state, await self._runtime(state, context, begins=True))
-                return {**update, "settings": begun_with(self.bound_judge.bound, context)}
-            update = await body(self._current(state), await self._runtime(state, self._context(state)))
-            return self._with_scores(state, update)
+                begun = begun_with(self.bound_judge.bound, get_runtime().context)
+                update = await body(state, await self._runtime({"settings": begun}, begins=True))
+                return {**update, "settings": begun}
+            current = self._current(state)
+            update = await body(current, await self._runtime(state))
+            return self._with_scores(current, update)
 
         self.add_node(name, AsyncNode(name, act))
 
@@ -129,12 +130,13 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
 
         async def act(state: AgentState) -> Update:
             async with side_by_side(get_runtime()):
-                update = await body(state, await self._runtime(state, self._context(state)))
+                update = await body(state, await self._runtime(state))
                 return {
                     **update,
                     "round": max([state["round"], *(turn["round"] for turn in update["transcript"])]),
                 }
 
+        self._fan_outs.add(name)
         self.add_node(name, AsyncNode(name, act, one_of_several=True))
 
     def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str | FanOut]) -> None:
@@ -154,7 +156,13 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         def choose(state: JudgeState) -> str | list[Send]:
             if state.get("orders") is None:
                 raise UsageError("nothing is prepared on this thread yet: invoke the graph with a task first")
-            asked = self._current(state), self.bound_judge.settings(self._context(state))
+            runtime: Runtime[Any] | None = get_runtime()
+            if runtime is None or source in self._fan_outs:
+                # The node before has left scores and round as they are now; but for agents who were asked side by
+                # side, and for ``update_state``, which runs routers without a runtime.
+                state = self._current(state)
+            run = self.bound_judge.run(runtime.context if runtime else None, state.get("settings"))
+            asked = state, run.settings
             if (outcome := decide.invoke(asked)) not in targets:
                 raise UsageError(
                     f"{router.__name__} named the outcome {outcome!r}, and the route behind {source} has no target "
@@ -179,90 +187,45 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         """Send each agent what it is shown of the state, in every order of the answers."""
         agents, sends = target.agents(state, settings), []
         for order in state["orders"]:
-            shown = self._current(as_shown(state, order))
+            shown = self._current(as_shown(state, order)) if len(state["orders"]) > 1 else state
             payload = {key: value for key, value in shown.items() if key not in ("warnings", "verdict")}
             if len(state["orders"]) > 1:
                 payload["order"] = order
             sends += [Send(target.node, {**payload, "agent": agent}) for agent in agents]
         return sends
 
-    async def _runtime(
-        self, state: JudgeState, context: object, begins: bool = False
-    ) -> AgentRuntime[SettingsT]:
-        publish = publisher(get_runtime().stream_writer)
-        order: Any = state.get("order")
-        said = TurnIds(state.get("transcript") or (), order)
-        return await self.bound_judge.runtime(context, publish, said, begins)
-
-    def _context(self, state: JudgeState) -> object:
-        """Return the context of the run; without one, that of the run which began the thread."""
-        runtime: Runtime[Any] | None = get_runtime()
-        # ``update_state`` runs the routers without a runtime.
-        context = runtime.context if runtime else None
+    async def _runtime(self, state: Mapping[str, Any], begins: bool = False) -> AgentRuntime[SettingsT]:
+        """Return the runtime of the run, which goes on with the settings that the state says it was begun with."""
+        runtime = get_runtime()
+        turn_ids = TurnIds(state.get("transcript") or (), state.get("order"))
+        publish = publisher(runtime.stream_writer)
         begun = state.get("settings")
-        return context if begun is None else _continued(type(self.bound_judge.bound), context, begun)
+        return await self.bound_judge.runtime(runtime.context, publish, turn_ids, begun, begins)
 
     def _current(self, state: Any) -> Any:
-        """Return the state with ``scores`` and ``round`` as they follow from the turns in it."""
-        turns = state.get("transcript") or ()
+        """Return the state with ``scores`` and ``round`` as they follow from the turns in it, edited ones included."""
+        turns = state.get("transcript")
         if not turns:
             return state
         last = max(map(itemgetter("round"), turns))
         return {**state, "scores": self._scores(state), "round": max(state.get("round") or 0, last)}
 
-    def _with_scores(self, state: JudgeState, update: Update) -> Update:
-        """Complete the update of a node by the scores and the round that the turns lead to."""
-        before, new = state.get("transcript"), update.get("transcript")
-        turns = merge_turns(before, new) if new else before
-        if not turns:
+    def _with_scores(self, current: JudgeState, update: Update) -> Update:
+        """Complete the update of a node by the scores and the round that its turns lead to."""
+        before, new = current.get("transcript"), update.get("transcript") or ()
+        if not (before or new):
             return update
-        details = {**(state.get("details") or {}), **(update.get("details") or {})}
-        current = self._current({**state, **update, "transcript": turns, "details": details})
-        return {**update, "scores": current["scores"], "round": current["round"]}
-
-
-def begun_with(settings: Settings, context: object) -> Update:
-    """Return what a run's context set, as plain JSON for the state, where secrets in addresses are hidden."""
-    if type(context) is not type(settings):
-        return {}
-    assert isinstance(context, Settings)
-    given = context.model_dump(mode="json", include=set(explicitly_set(context)), exclude_unset=True)
-    kept: Update = redact_all(given)
-    return kept
-
-
-def _continued(settings: type[Settings], context: object, begun: Mapping[str, Any]) -> object:
-    """Return the context to go on with: the one at hand over the one that the thread was begun with.
-
-    Raises:
-        UsageError: a setting of the protocol's own has changed, and with it what the agents' turns mean; or the context
-            held a secret, which is not kept.
-    """
-    if type(context) is not settings:
-        return _without_hidden(settings.model_validate(begun)) if begun else context
-    assert isinstance(context, Settings)
-    given = begun_with(context, context)
-    if given == begun:
-        return context
-    # Models, repairs and the like may change between the calls of one debate; what decides its course may not.
-    own = [name for name in given if name not in Settings.model_fields and given[name] != begun.get(name)]
-    if own:
-        now = ", ".join(f"{name}={given[name]!r}" for name in own)
-        were = ", ".join(f"{name}={begun.get(name, 'as bound')!r}" for name in own)
-        raise UsageError(
-            f"this thread was begun with {were} and is resumed with {now}: resume it without these settings, or begin "
-            "another thread"
-        )
-    return _without_hidden(context.over(settings.model_validate(begun)))
-
-
-def _without_hidden(context: Settings) -> Settings:
-    if any(HIDDEN in (model.base_url or "") for model in context.models.values()):
-        raise UsageError(
-            "the context that this thread was begun with has a secret in an address, which is not kept: resume it with "
-            "the same context"
-        )
-    return context
+        scores, rounds = current["scores"], [turn["round"] for turn in new if "round" in turn]
+        # Words without a score leave the scores as they were when the node began, unless a protocol counts by itself.
+        if self._counts_itself or any(score_of(turn) is not None for turn in new):
+            details = {**(current.get("details") or {}), **(update.get("details") or {})}
+            after = {**current, **update, "transcript": merge_turns(before, new), "details": details}
+            scores = self._scores(cast("JudgeState", after))
+        return {
+            **update,
+            "scores": scores,
+            "round": max([current["round"], update.get("round") or 0, *rounds]),
+        }
 
 
 class AsyncNode(Runnable[Any, Any]):

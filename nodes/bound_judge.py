@@ -6,18 +6,23 @@ For each role, the model is chosen by the run's context, else by ``build``, else
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
-import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, NamedTuple
+from weakref import WeakKeyDictionary
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ..state.errors import UsageError
+from ..state.redaction import HIDDEN, redact_all
 from ..state.settings import ModelSpec, Settings, SettingsT, resolve_settings
+from ..state.settings.base_settings import explicitly_set
 from .agent_runtime import AgentRuntime, TurnIds
 from .models import prices, resolver
 from .models.loaded_model import LoadedModel
@@ -71,22 +76,46 @@ def _is_name(model: object) -> bool:
     return isinstance(model, str | Mapping | ModelSpec)
 
 
-FRESH = 1.0
-"""For so many seconds nodes of a run do not look again whether a key in the environment has changed."""
+KEY_CACHE_SECONDS = 1.0
+"""Seconds for which an API key read from the environment is trusted."""
+
+RUNS_KEPT = 256
+"""So many runs of a graph find again what their first node has checked; beyond, the earliest are checked anew."""
 
 
 class _Loaded(NamedTuple):
-    """Hold what a run's nodes have in common."""
+    """Hold what calls on one event loop need.
 
-    context: object
-    loop: weakref.ref[asyncio.AbstractEventLoop]
-    until: float
+    Attributes:
+        chosen: the model of each role, as a name or loaded.
+        prompts: the templates.
+        models: the model of each role, loaded.
+        until: when the environment is to be looked at again.
+    """
+
+    chosen: Mapping[str, ModelSpec | LoadedModel]
     prompts: Prompts
     models: dict[str, LoadedModel]
+    until: float
 
-    def holds(self, context: object, loop: asyncio.AbstractEventLoop) -> bool:
-        """Tell whether it holds for a node with this context on this loop."""
-        return self.context is context and self.loop() is loop and time.monotonic() < self.until
+
+@dataclass(frozen=True, eq=False)
+class PreparedRun(Generic[SettingsT]):
+    """Hold what all nodes and routers of a run have in common, so that it is checked once and not by each of them.
+
+    Attributes:
+        context: the run's context, by which its nodes find this again.
+        begun: what was set when the thread was begun, as its state has it; None where no state has it yet.
+        in_force: the context with what the thread was begun with.
+        settings: what ``in_force`` sets over what is bound.
+        loaded: templates and models, by event loop.
+    """
+
+    context: object
+    begun: Mapping[str, Any] | None
+    in_force: object
+    settings: SettingsT
+    loaded: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loaded] = field(default_factory=WeakKeyDictionary)
 
 
 class BoundJudge(Generic[SettingsT]):
@@ -111,8 +140,9 @@ class BoundJudge(Generic[SettingsT]):
         self.bound = bound
         self.templates = templates
         self._own = own
-        self._settled: tuple[object, SettingsT] | None = None
-        self._last: _Loaded | None = None
+        self._asks_config = any(model.is_configurable for model in own.values())
+        # By the identity of the context, which cannot change: most runs have none, and these have all in common.
+        self._runs: OrderedDict[int, PreparedRun[SettingsT]] = OrderedDict()
         self._prompts: dict[str | None, Prompts] = {None: Prompts.bundled(templates)}
         # Told here where it can be: a graph that is built inside a run must not read files on the event loop.
         if bound.prompts is not None and var_child_runnable_config.get() is None:
@@ -121,17 +151,35 @@ class BoundJudge(Generic[SettingsT]):
 
     def settings(self, context: object) -> SettingsT:
         """Return the settings of a run with this context; see ``resolve_settings``."""
-        # All nodes and routers of a run ask with the same context, which cannot change: settings are checked once.
-        settled = self._settled
-        if settled is None or settled[0] is not context:
-            settled = self._settled = context, resolve_settings(self.bound, context)
-        return settled[1]
+        return self.run(context).settings
+
+    def run(self, context: object, begun: Mapping[str, Any] | None = None) -> PreparedRun[SettingsT]:
+        """Return what the nodes of a run have in common; the first of them to ask has it checked.
+
+        Args:
+            context: of the run.
+            begun: the settings in the state of a thread that has begun, with which it goes on.
+
+        Raises:
+            UsageError: settings that the thread was not begun with.
+            InputError: settings that cannot go together.
+        """
+        run = self._runs.get(id(context))
+        # Kept alive by the entry, a context shares its id with no other; the thread may be another one.
+        if run is None or run.context is not context or run.begun != begun:
+            in_force = context if begun is None else continued(type(self.bound), context, begun)
+            run = PreparedRun(context, begun, in_force, resolve_settings(self.bound, in_force))
+            self._runs[id(context)] = run
+            if len(self._runs) > RUNS_KEPT:
+                self._runs.popitem(last=False)
+        return run
 
     async def runtime(
         self,
         context: object,
         publish: Callable[[Any], None],
         turn_ids: TurnIds | None = None,
+        begun: Mapping[str, Any] | None = None,
         begins: bool = True,
     ) -> AgentRuntime[SettingsT]:
         """Return the runtime of a run with this context.
@@ -140,31 +188,19 @@ class BoundJudge(Generic[SettingsT]):
             context: of the run.
             publish: where its turns are streamed to.
             turn_ids: numbers the turns, where some were said before.
+            begun: as for ``run``.
             begins: whether the run begins here; the environment, which may hold a new key, is looked at then, and
-                after ``FRESH`` seconds.
+                after ``KEY_CACHE_SECONDS``.
 
         Raises:
             UsageError: a role that the protocol does not have, an unknown model, a missing key, a bad template, or
                 what the callers of a server may not choose.
         """
-        check_caller(context)
-        turn_ids = turn_ids or TurnIds()
-        settings, loop = self.settings(context), asyncio.get_running_loop()
-        if not begins and (last := self._last) is not None and last.holds(context, loop):
-            return AgentRuntime(settings, last.prompts, last.models, publish, turn_ids)
-        self._last = None
-        chosen = self._chosen(settings, context)
-        prompts = self._prompts.get(settings.prompts)
-        models = _already_loaded(chosen, loop)
-        # Every node comes through here, so what is loaded already must not cost a thread.
-        if prompts is not None and models is not None:
-            # A model object of the caller's own may be chosen by the running config.
-            if not self._own:
-                self._last = _Loaded(context, weakref.ref(loop), time.monotonic() + FRESH, prompts, models)
-            return AgentRuntime(settings, prompts, models, publish, turn_ids)
-        # Templates and clients read files, and LangGraph's server refuses blocking calls on the event loop.
-        prompts_and_models = await asyncio.to_thread(self._load, settings, chosen, loop)
-        return AgentRuntime(settings, *prompts_and_models, publish, turn_ids)
+        run, loop = self.run(context, begun), asyncio.get_running_loop()
+        loaded = None if begins else run.loaded.get(loop)
+        if loaded is None or time.monotonic() >= loaded.until:
+            loaded = await self._loaded(run, loop, loaded)
+        return AgentRuntime(run.settings, loaded.prompts, loaded.models, publish, turn_ids or TurnIds())
 
     def chosen(self) -> dict[str, ModelSpec | LoadedModel]:
         """Return the model of each role as bound by ``build``; ``"*"`` stands for all others."""
@@ -192,6 +228,34 @@ class BoundJudge(Generic[SettingsT]):
         chosen.update({**settings.models, **own, **of_run})
         return {role: _with_parameters(model, settings) for role, model in chosen.items()}
 
+    async def _loaded(
+        self, run: PreparedRun[SettingsT], loop: asyncio.AbstractEventLoop, before: _Loaded | None
+    ) -> _Loaded:
+        """Load templates and models for calls on this event loop; those of ``before`` where they are still right."""
+        if before is None or self._asks_config:
+            check_caller(run.in_force)
+            chosen: Mapping[str, ModelSpec | LoadedModel] = self._chosen(run.settings, run.in_force)
+        else:
+            chosen = before.chosen
+        prompts, models = self._prompts.get(run.settings.prompts), _already_loaded(chosen, loop)
+        if prompts is None or models is None:
+            # Templates and clients read files, and LangGraph's server refuses blocking calls on the event loop.
+            ready = await asyncio.to_thread(self._load, run.settings, chosen, loop)
+        else:
+            ready = prompts, models
+        until = time.monotonic() + KEY_CACHE_SECONDS
+        if self._asks_config:
+            # Another task of the same run may have another config.
+            until = 0.0
+        elif not any(isinstance(model, ModelSpec) for model in chosen.values()):
+            until = math.inf
+        # A closed loop that somebody still refers to would keep its clients. (Another loop's thread may be here, too.)
+        for known in run.loaded.keyrefs():
+            if (other := known()) is not None and other.is_closed():
+                run.loaded.pop(other, None)
+        loaded = run.loaded[loop] = _Loaded(chosen, *ready, until)
+        return loaded
+
     def _load(
         self, settings: SettingsT, chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
     ) -> tuple[Prompts, dict[str, LoadedModel]]:
@@ -209,6 +273,50 @@ class BoundJudge(Generic[SettingsT]):
                 raise UsageError(
                     f"{self.protocol} has no role {name!r}; its roles are {', '.join(self.roles)} (and * for all)"
                 )
+
+
+def begun_with(settings: Settings, context: object) -> dict[str, Any]:
+    """Return what a run's context set, as plain JSON for the state, where secrets in addresses are hidden."""
+    if type(context) is not type(settings):
+        return {}
+    assert isinstance(context, Settings)
+    given = context.model_dump(mode="json", include=set(explicitly_set(context)), exclude_unset=True)
+    kept: dict[str, Any] = redact_all(given)
+    return kept
+
+
+def continued(settings: type[Settings], context: object, begun: Mapping[str, Any]) -> object:
+    """Return the context to go on with: the one at hand over the one that the thread was begun with.
+
+    Raises:
+        UsageError: a setting of the protocol's own has changed, and with it what the agents' turns mean; or the context
+            held a secret, which is not kept.
+    """
+    if type(context) is not settings:
+        return _without_hidden(settings.model_validate(begun)) if begun else context
+    assert isinstance(context, Settings)
+    given = begun_with(context, context)
+    if given == begun:
+        return context
+    # Models, repairs and the like may change between the calls of one debate; what decides its course may not.
+    own = [name for name in given if name not in Settings.model_fields and given[name] != begun.get(name)]
+    if own:
+        now = ", ".join(f"{name}={given[name]!r}" for name in own)
+        were = ", ".join(f"{name}={begun.get(name, 'as bound')!r}" for name in own)
+        raise UsageError(
+            f"this thread was begun with {were} and is resumed with {now}: resume it without these settings, or begin "
+            "another thread"
+        )
+    return _without_hidden(context.over(settings.model_validate(begun)))
+
+
+def _without_hidden(context: Settings) -> Settings:
+    if any(HIDDEN in (model.base_url or "") for model in context.models.values()):
+        raise UsageError(
+            "the context that this thread was begun with has a secret in an address, which is not kept: resume it with "
+            "the same context"
+        )
+    return context
 
 
 def _with_parameters(model: ModelSpec | LoadedModel, settings: Settings) -> ModelSpec | LoadedModel:

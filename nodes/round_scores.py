@@ -11,9 +11,9 @@ from ..state.role_kinds import RoleKind
 from ..state.transcript import Score, Turn
 
 
-def score_of(turn: Turn) -> Score | None:
-    """Return a turn's value if it is a score or a pair of scores."""
-    value: Any = turn["value"]
+def score_of(turn: Mapping[str, Any]) -> Score | None:
+    """Return a turn's value if it is a score or a pair of scores; also of an edit, which may hold no value."""
+    value = turn.get("value")
     if isinstance(value, bool) or not isinstance(value, int | float | list):
         return None
     return value

@@ -10,9 +10,11 @@ from typing import Any, cast
 
 import pytest
 from jurygraph.graphs import debate, more, samre
-from jurygraph.graphs.base import ProtocolGraph, _continued, begun_with
+from jurygraph.graphs.base import ProtocolGraph
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.graphs.side_by_side import threads_side_by_side
+from jurygraph.nodes import bound_judge
+from jurygraph.nodes.bound_judge import begun_with, continued
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import UsageError, Verdict
 from jurygraph.state.settings import SingleSettings
@@ -22,6 +24,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.pregel._read import ChannelRead
 from pydantic import Field
 
+from .loopback import Provider, Request
 from .test_contract import CASES, task, worst_script
 
 FLAT = [(name, kind) for name, kind in CASES if isinstance(find_protocol(name).build(), ProtocolGraph)]
@@ -310,6 +313,49 @@ def test_a_thread_goes_on_with_the_settings_that_it_was_begun_with() -> None:
     assert sum(verdict["details"]["votes"].values()) == 2
 
 
+async def test_runs_at_the_same_time_keep_each_its_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there are more of them than are remembered."""
+    monkeypatch.setattr(bound_judge, "RUNS_KEPT", 2)
+
+    graph = debate.build(models={"*": Failing(script=objecting)}, n=3).compile(checkpointer=InMemorySaver())
+    contexts: list[Any] = [None, {"n": 1}, {"n": 2}, None, {"n": 1}, {"n": 2}]
+    runs = [
+        graph.ainvoke({"task": task("score")}, thread(str(number)), context=context)
+        for number, context in enumerate(contexts)
+    ]
+    results = await asyncio.gather(*runs)
+    assert [result["verdict"]["rounds"] for result in results] == [3, 1, 2, 3, 1, 2]
+
+
+async def test_a_key_that_changes_while_a_run_is_under_way_is_used(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bound_judge, "KEY_CACHE_SECONDS", 0.0)
+
+    def answer(request: Request) -> str:
+        monkeypatch.setenv("OPENAI_API_KEY", f"key-{len(provider.requests)}")
+        return "NO ISSUE" if len(provider.requests) == 4 else "It is fine as it is, I think.\nScore: 4"
+
+    provider.play(by=answer)
+    graph = debate.build(model="openai:gpt-4o-mini", structured="off").compile()
+    await graph.ainvoke({"task": task("score")})
+    keys = [request.headers["authorization"] for request in provider.requests]
+    assert keys == ["Bearer test-key", "Bearer key-1", "Bearer key-2", "Bearer key-3"]
+
+
+async def test_a_debate_that_goes_on_in_another_process_ends_as_it_was_begun() -> None:
+    """The graph that goes on knows nothing of the run but its checkpoint."""
+    saver = InMemorySaver()
+
+    def graph(**settings: Any) -> Any:
+        model = ScriptedModel(script=objecting)
+        return debate.build(models={"*": model}, n=3).compile(checkpointer=saver, **settings)
+
+    await graph(interrupt_after=["critic"]).ainvoke({"task": task("score")}, thread(), context={"n": 2})
+    verdict = (await graph().ainvoke(None, thread()))["verdict"]
+    assert (verdict["rounds"], verdict["score_by_round"]) == (2, [4, 3, 2])
+
+
 def test_a_secret_in_an_address_is_not_kept_in_the_state() -> None:
     graph = saved("single")
     address = "openai:x?base_url=http://me:open-sesame@127.0.0.1:9/v1"
@@ -327,9 +373,9 @@ def test_what_was_hidden_has_to_be_given_again() -> None:
     context = SingleSettings.model_validate({"models": {"*": "openai:x?base_url=http://me:pw@127.0.0.1/v1"}})
     begun = begun_with(bound, context)
     assert "me:***@" in json.dumps(begun)
-    assert _continued(SingleSettings, context, begun) is context
+    assert continued(SingleSettings, context, begun) is context
     with pytest.raises(UsageError, match="resume it with the same context"):
-        _continued(SingleSettings, None, begun)
+        continued(SingleSettings, None, begun)
 
 
 def test_nobody_waits_for_a_thread_that_was_interrupted() -> None:

@@ -83,6 +83,11 @@ class OwnModel:
         self.model = check_chain(model)
         self._loaded: dict[str, LoadedModel] = {}
 
+    @property
+    def is_configurable(self) -> bool:
+        """Whether a config chooses among models, or parameters of one."""
+        return bool(choices(self.model, {}))
+
     def loaded(self) -> LoadedModel:
         """Return the model as the running config chooses it; the same choice is the same loaded model.
 

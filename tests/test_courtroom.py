@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import islice
 from types import ModuleType
 from typing import Any
 
@@ -74,6 +75,14 @@ def who(model: ScriptedModel) -> list[str]:
     return [call.metadata["agent"] for call in model.calls]
 
 
+def steps(model: ScriptedModel, *lengths: int) -> list[list[str]]:
+    """Who is called in each step of the graph; agents of one step are asked at the same time, in any order."""
+    agents = iter(who(model))
+    called = [sorted(islice(agents, length)) for length in lengths]
+    assert list(agents) == []
+    return called
+
+
 def prompts(model: ScriptedModel, agent: str) -> list[str]:
     return [call.prompt for call in model.calls if call.metadata["agent"] == agent]
 
@@ -140,8 +149,7 @@ def test_everybody_is_shown_the_case_first_and_byte_for_byte(module: ModuleType)
 
 def test_one_round_of_more_takes_2k_plus_3_calls() -> None:
     verdict, model, transcript = hold(more, court([(90, 60)]))
-    assert sorted(who(model)[:6]) == TEAMS
-    assert who(model)[6:] == ["aggregator_1", "aggregator_2", "judge"]
+    assert steps(model, 6, 2, 1) == [TEAMS, ["aggregator_1", "aggregator_2"], ["judge"]]
     assert [turn["agent"] for turn in transcript] == [*TEAMS, "aggregator_1", "aggregator_2", "judge"]
     assert (verdict.stop_reason, verdict.rounds, verdict.scores) == ("complete", 1, (90.0, 60.0))
 
@@ -195,7 +203,7 @@ def test_what_comes_before_the_judge_of_teams() -> None:
 def test_the_best_defence_of_each_side_represents_it() -> None:
     alone = {"judge_1_1": 60, "judge_1_2": 80, "judge_1_3": 80, "judge_2_1": 90, "judge_2_2": 30}
     verdict, model, _ = hold(more, court(alone=alone), aggregate="best")
-    assert sorted(who(model)[6:]) == [agent.replace("advocate", "judge") for agent in TEAMS]
+    assert steps(model, 6, 6) == [TEAMS, [agent.replace("advocate", "judge") for agent in TEAMS]]
     assert (verdict.scores, verdict.winner) == ((80.0, 90.0), "2")
     (best,) = verdict.details["best"]
     assert best["picked"] == ["advocate_1_2", "advocate_2_1"]
@@ -217,7 +225,7 @@ def test_tau_sharpens_the_weights_and_changes_nothing_else(tau: float) -> None:
 
 def test_collaborating_advocates_read_those_of_their_team_who_spoke_before() -> None:
     _, model, _ = hold(more, court(), collaborate=True)
-    assert [sorted(who(model)[start : start + 2]) for start in (0, 2, 4)] == [
+    assert steps(model, 2, 2, 2, 2, 1)[:3] == [
         [f"advocate_1_{number}", f"advocate_2_{number}"] for number in (1, 2, 3)
     ]
     for side in (1, 2):
@@ -291,9 +299,9 @@ def test_samre_holds_at_most_max_rounds(max_rounds: int) -> None:
 
 def test_the_order_of_a_hearing() -> None:
     _, model, transcript = hold(samre, court([(90, 60), (70, 60)]))
-    order = [*ADVOCATES, "judge", *ADVOCATES, "judge", *(f"juror_{number}" for number in range(1, 6))]
-    assert who(model) == order
-    assert [turn["agent"] for turn in transcript] == order
+    jurors = [f"juror_{number}" for number in range(1, 6)]
+    assert steps(model, 2, 1, 2, 1, 5) == [ADVOCATES, ["judge"], ADVOCATES, ["judge"], jurors]
+    assert [turn["agent"] for turn in transcript] == [*[*ADVOCATES, "judge"] * 2, *jurors]
     assert [turn["round"] for turn in transcript] == [1] * 3 + [2] * 8
 
 
@@ -323,7 +331,10 @@ def test_who_is_shown_what_in_court() -> None:
 
 def test_a_summary_takes_the_place_of_what_it_sums_up() -> None:
     _, model, _ = hold(samre, court([(90, 60), (50, 60), (40, 60)]), memory="summary", jurors=1)
-    assert who(model) == [*[*ADVOCATES, "judge", "summarizer"] * 2, *ADVOCATES, "judge", "juror_1"]
+    assert steps(model, *(2, 1, 1) * 2, 2, 1, 1) == [
+        *[ADVOCATES, ["judge"], ["summarizer"]] * 2,
+        *[ADVOCATES, ["judge"], ["juror_1"]],
+    ]
     assert spoken(prompt(model, "advocate_1", 3)) == {"summarizer, round 2"}
     assert "Totals so far (answer 1, answer 2): (90, 60), (50, 60)." in prompt(model, "advocate_1", 3)
     last = {f"{agent}, round 2" for agent in (*ADVOCATES, "judge")}

@@ -166,6 +166,7 @@ class Told:
     """What one call tells its agent: system message, user message, a request for repair and the JSON schema."""
 
     agent: str
+    order: int
     form: str
     system: str
     user: str
@@ -196,13 +197,17 @@ class Listener(CallMiddleware):
     told: list[Told] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
 
+    def by_agent(self) -> list[Told]:
+        """What was told, agent by agent: in which order agents of one step are asked is nobody's promise."""
+        return sorted(self.told, key=lambda told: (told.agent, told.order))
+
     async def __call__(self, call: Call, send: Send) -> Reply:
         system, user, *rest = (str(message.text) for message in call.messages if message.type != "ai")
         about, schema = call.metadata, json.dumps(call.schema or "")
         persona = str(about.get("persona", ""))
         titles = tuple({persona, persona.replace("_", " ").title()} - {""})
-        told = Told(about["agent"], about["form"], system, user, "\n".join([*rest, schema]), titles)
-        self.told.append(told)
+        order, whole_rest = about.get("order", 1), "\n".join([*rest, schema])
+        self.told.append(Told(about["agent"], order, about["form"], system, user, whole_rest, titles))
         return await send(call)
 
     def anybody_is_heard(self) -> bool:
@@ -258,8 +263,8 @@ def check_what_agents_know_of_each_other(listener: Listener) -> None:
 def check_the_papers_layout(prefix: Listener, papers: Listener) -> None:
     """The same words in another place: an agent's role heads its system message, which stays the same."""
     systems: dict[tuple[str, str], set[str]] = {}
-    for first, told in zip(prefix.told, papers.told, strict=True):
-        assert told.agent == first.agent
+    for first, told in zip(prefix.by_agent(), papers.by_agent(), strict=True):
+        assert (told.agent, told.order) == (first.agent, first.order)
         assert Counter(f"{told.system} {told.user}".split()) == Counter(
             f"{first.system} {first.user}".split()
         )

@@ -10,7 +10,7 @@ import re
 import sqlite3
 import traceback
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -207,7 +207,7 @@ def contents(path: Path) -> str:
     """The text of a file, also of what stands compressed in a page; strings as they are inside JSON."""
     raw = path.read_bytes()
     if path.suffix == ".sqlite":
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database:
             return "\n".join(database.iterdump())
     text = raw.decode(errors="replace")
     if path.suffix == ".html":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ def test_a_verdict_warns_of_another_model_and_the_journal_keeps_it(
         )
         warnings = [warning for result in done.results for warning in result.warnings]
         assert bool([one for one in warnings if f"answered by another model, {served}" in one]) is is_other
-    with sqlite3.connect(tmp_path / "out" / "journal.sqlite") as database:
+    with closing(sqlite3.connect(tmp_path / "out" / "journal.sqlite")) as database:
         replies = [json.loads(reply) for (reply,) in database.execute("SELECT reply FROM jurygraph_calls")]
     assert [reply["system_fingerprint"] for reply in replies] == ["fp_1", "fp_1"]
     assert [reply.get("served") for reply in replies] == [served if is_other else None] * 2

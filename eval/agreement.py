@@ -15,19 +15,17 @@ import numpy as np
 
 from ..state.errors import DataError
 from .agreement_rows import HUMAN_TIE, AspectRows, PreferenceRows, RowTable, ScoreRows
-from .statistics.alignment import Floats, number_groups, unit_count
-from .statistics.chance_corrected import accuracy_and_kappa, cohen_kappa
+from .statistics.alignment import Floats, number_groups
+from .statistics.chance_corrected import cohen_kappa
 from .statistics.correlation import (
     STATISTICS,
     GroupedCorrelation,
     correlate,
     correlate_within,
-    correlation,
-    mean_within,
-    resampled_correlations,
 )
 from .statistics.resampling import Resampling, Statistic
-from .statistics.tie_policy import TIE_CODE, Ties, Votes, confusion_tables, counted_votes, sum_by_unit
+from .statistics.sample import Sample
+from .statistics.tie_policy import TIE_CODE, Ties, Votes, counted_votes
 
 __all__ = [
     "STATISTICS",
@@ -340,20 +338,25 @@ def _agreement(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes
 
 def _score_agreement(table: RowTable, resampling: Resampling) -> ScoreAgreement:
     x, y = table.values
-    values = {name: correlation(name, x, y) for name in STATISTICS}
-    resampled = resampled_correlations(tuple(STATISTICS), x, y, table.units, resampling)
     grouped = bool(table.grouped.any())
+    sample = Sample("score", x, y, table.units, grouped, resampling)
+    over_rows = sample.statistics(STATISTICS)
+    per_group = {}
+    for name in STATISTICS if grouped else ():
+        mean, by_group = sample.statistic(f"group_{name}"), sample.by_group(f"group_{name}")
+        skipped = int(np.isnan(by_group).sum())
+        per_group[name] = GroupedCorrelation(
+            mean.value, mean.low, mean.high, len(by_group) - skipped, skipped
+        )
     return ScoreAgreement(
         n=len(table),
         left_out=table.left_out,
         groups=_groups(table),
-        over_rows={name: resampling.interval(values[name], resampled[name]) for name in STATISTICS},
-        per_group={name: mean_within(name, x, y, table.units, resampling) for name in STATISTICS}
-        if grouped
-        else {},
+        over_rows=over_rows,
+        per_group=per_group,
         judged=_range(x),
         human=_range(y),
-        units=unit_count(table.units),
+        units=sample.count,
         repeats=_repeats(table),
         resampling=resampling,
     )
@@ -373,19 +376,18 @@ def _preference_agreement(
     # A unit without a vote that counts must not be drawn: its resamples would have fewer votes than there are.
     voted = np.flatnonzero(cast.sum(axis=1))
     units = number_groups(table.units[voted], rows=len(voted))
-    tables = sum_by_unit(confusion_tables(judged, cast, ties)[voted], units)
-    accuracy, kappa = accuracy_and_kappa(tables, resampling)
+    sample = Sample("compare", judged[voted], cast[voted], units, _groups(table) > 0, resampling, ties)
     return PreferenceAgreement(
         n=int(cast.sum()),
         left_out=left_out,
-        accuracy=accuracy,
-        kappa=kappa,
+        accuracy=sample.statistic("accuracy"),
+        kappa=sample.statistic("kappa"),
         ties=int(cast[judged == TIE_CODE].sum()),
         human_ties=human_ties,
         ties_as=ties,
         votes=votes,
         groups=_groups(table),
-        units=len(tables),
+        units=sample.count,
         repeats=_repeats(table),
         resampling=resampling,
     )

@@ -171,6 +171,7 @@ SCORES: list[Row] = [
     {"item": f"i{n}", "group": f"g{n // 4}", "aspect": "wit", "score": (n * 7) % 5, "human": (n * 5) % 6}
     for n in range(20)
 ]
+TEN_GROUPS = [{**row, "group": f"g{n // 2}"} for n, row in enumerate(SCORES)]
 COMPARED = [{"item": n, "winner": ("1", "2", "tie")[n % 3], "human": ("1", "2")[n % 2]} for n in range(12)]
 
 
@@ -199,7 +200,7 @@ def test_json_of_comparisons(tmp_path: Path) -> None:
 
 
 def test_seed_resamples_and_confidence(tmp_path: Path) -> None:
-    path = written(tmp_path / "rows.jsonl", SCORES)
+    path = written(tmp_path / "rows.jsonl", TEN_GROUPS)
     wide, narrow, other = (
         figures(path, "--resamples", 200, *more)["wit"]["over_rows"]["pearson"]
         for more in ((), ("--confidence", "0.5"), ("--seed", "3"))
@@ -273,11 +274,11 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
 
 
 def test_tables_have_intervals_and_notes(tmp_path: Path) -> None:
-    text = told(written(tmp_path / "rows.jsonl", SCORES))
+    text = told(written(tmp_path / "rows.jsonl", TEN_GROUPS))
     found = figures(tmp_path / "rows.jsonl")["wit"]["over_rows"]["pearson"]
     assert "rows.jsonl: over rows" in text
     assert f"{found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}]" in text
-    assert "[low, high]: 95 % confidence interval, 1,000 bootstrap resamples of 5 groups, seed 0" in text
+    assert "[low, high]: 95 % confidence interval, 1,000 bootstrap resamples of 10 groups, seed 0" in text
 
 
 # --- bad input ----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jurygraph.eval.agreement import PreferenceAgreement, agree_on_preferences, agree_on_scores, agreement
 from jurygraph.eval.statistics import coefficients
 from jurygraph.eval.statistics.alignment import Floats
 from jurygraph.eval.statistics.chance_corrected import cohen_kappa, rater_agreement
@@ -245,3 +246,28 @@ def test_few_values_come_out_the_same_as_row_by_row(
     row_by_row = resampled_correlations(names, x, y, units, resampling)
     for name in names:
         assert counted[name].tolist() == row_by_row[name].tolist()
+
+
+@pytest.mark.parametrize(("right", "n"), [(20, 20), (0, 7), (13, 31)])
+def test_accuracy_has_the_score_interval_of_a_share(right: int, n: int) -> None:
+    """20 of 20 right is not certain to be right: against scipy's Wilson interval."""
+    judged = ["1"] * right + ["2"] * (n - right)
+    found = agree_on_preferences(judged, ["1"] * n).accuracy
+    expected = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_share_of_rows_that_share_clusters_is_as_sure_as_of_fewer_rows() -> None:
+    rows = [{"item": f"{n}", "group": f"g{n // 5}", "winner": "1", "human": "12"[n < 50]} for n in range(100)]
+    alone = agreement([{**row, "group": None} for row in rows])["preference"]
+    grouped = agreement(rows)["preference"]
+    assert isinstance(alone, PreferenceAgreement) and isinstance(grouped, PreferenceAgreement)
+    assert grouped.accuracy.value == alone.accuracy.value == 0.5
+    assert (grouped.accuracy.low or 0) < (alone.accuracy.low or 0) - 0.05
+
+
+def test_two_rows_are_not_sure_of_a_perfect_correlation() -> None:
+    found = agree_on_scores([1.0, 2.0], [1.0, 2.0], [None, None])
+    assert found.over_rows["spearman"] == Statistic(1.0)
+    ten = agree_on_scores(list(map(float, range(10))), list(map(float, range(10))), [None] * 10)
+    assert (ten.over_rows["spearman"].low or 1.0) < 0.5

@@ -10,8 +10,8 @@ import pytest
 from jurygraph.eval import evaluate, load_dataset
 from jurygraph.eval.analysis import PairwiseComparison, Point, Study
 from jurygraph.eval.analysis.costs import pareto_front
-from jurygraph.eval.analysis.measures import MEASURES
 from jurygraph.eval.run.results import Result
+from jurygraph.eval.statistics.metrics import of_kind
 from jurygraph.eval.statistics.paired_bootstrap import compare_accuracies, compare_correlations
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.significance import holm
@@ -28,7 +28,7 @@ def judge(protocol: str, noise: float, items: int = 40, **fields: object) -> lis
     for number in range(items):
         human = 1 + number % 5
         score = human + random.Random(f"{protocol}{number}").gauss(0, noise)
-        rest = {"group": f"g{number // 8}", "human": human, **fields}
+        rest = {"group": f"g{number // 4}", "human": human, **fields}
         found.append(scored(f"i{number:02}", protocol, score=min(5.0, max(1.0, score)), **rest))
     return found
 
@@ -64,8 +64,8 @@ def test_pairs_against_the_paired_bootstrap(tmp_path: Path) -> None:
         expected = compare_correlations(name, columns(one), columns(other), human, groups, resampling=FEW)
         found = pair.differences[name]
         assert (found.first, found.second) == pytest.approx((expected.first, expected.second))
-        assert found.difference.low == pytest.approx(expected.difference.low)
-        assert found.p == pytest.approx(expected.p)
+        # Student's interval of the same resamples, not their percentiles.
+        assert found.difference.low == pytest.approx(expected.difference.low, abs=0.1)
 
 
 def test_pairs_of_preferences_against_the_paired_bootstrap_and_an_exact_test(tmp_path: Path) -> None:
@@ -75,12 +75,13 @@ def test_pairs_of_preferences_against_the_paired_bootstrap_and_an_exact_test(tmp
     human = [str(r.human) for r in one]
     expected = compare_accuracies(winners[0], winners[1], human, resampling=FEW)
     found = pair.differences["accuracy"]
-    assert (found.difference.value, found.p) == pytest.approx((expected.difference.value, expected.p))
+    assert found.difference.value == pytest.approx(expected.difference.value)
     counts = pair.tests["mcnemar"].counts
     alone = counts["first"], counts["second"]
     assert pair.tests["mcnemar"].p == pytest.approx(stats.binomtest(alone[0], sum(alone)).pvalue)
     mine, theirs = ([float(w == h) for w, h in zip(own, human, strict=True)] for own in winners)
     assert pair.tests["t_right"].p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue)
+    assert found.p == pytest.approx(stats.ttest_rel(mine, theirs).pvalue, abs=0.02)
 
 
 def test_t_tests_against_scipy(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_swapped_contenders_have_the_opposite_sign_and_the_same_p(tmp_path: Path
         study_of(tmp_path / base, rows, base=base).comparison.pairwise for base in ("debate", "single")
     )
     assert (one.first, other.first) == ("single", "debate")
-    for name in MEASURES["score"]:
+    for name in of_kind("score"):
         there, back = one.differences[name], other.differences[name]
         assert there.difference.value == pytest.approx(-(back.difference.value or 0))
         assert there.difference.low == pytest.approx(-(back.difference.high or 0))
@@ -156,7 +157,7 @@ def test_rows_that_only_one_run_groups_have_a_difference_without_an_interval(tmp
 
 
 def test_few_groups_are_told(tmp_path: Path) -> None:
-    study = study_of(tmp_path / "r", [*judge("debate", 1), *judge("single", 2)])
+    study = study_of(tmp_path / "r", [*judge("debate", 1, items=20), *judge("single", 2, items=20)])
     assert study.comparison.pairwise[0].units == 5
     assert "fewer than 10 groups or items to resample on wit (5)" in study.comparison.notes[0]
 

@@ -311,7 +311,10 @@ def test_the_command_prints_tables_and_writes_every_form(demo: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--metric", "accuracy"], "--metric 'accuracy' is unknown; it is one of pearson, spearman, kendall"),
+        (
+            ["--metric", "rouge"],
+            "--metric 'rouge' is unknown; it is one of pearson, spearman, kendall, group_p",
+        ),
         (["--confidence", "95"], "--confidence must be between 0 and 1 (0.95 for 95 %), got 95"),
         (["--open"], "--open needs a page to open: write one with --html"),
         (["--base", "nobody"], "nobody"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from jurygraph.eval.analysis import AverageComparison, Comparison, Leaderboard, Study
 from jurygraph.eval.report.headline import answers, headline
+from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.resampling import Statistic
 
+from .run_folders import compared, run_folder, scored
 from .sample_study import around, average_duel, judge, study
 
 
@@ -89,12 +93,54 @@ def test_who_cannot_be_told_from_chance_is_not_said_to_agree() -> None:
     assert headline(made, "spearman") == "No judge agrees with humans significantly better than chance"
 
 
-def test_that_one_can_be_told_from_chance_is_not_denied() -> None:
+def test_a_judge_that_cannot_be_told_from_chance_is_not_named_where_another_one_can() -> None:
     made = one_aspect("debate", "single")
     wide, narrow = made.leaderboard.standings
-    wide = replace(wide, measures={"spearman": Statistic(0.4, -0.1, 0.8)})
+    wide = replace(wide, measures={"spearman": Statistic(0.5, -0.1, 0.8)})
     either = replace(made, leaderboard=Leaderboard((wide, narrow), ()))
-    assert headline(either, "spearman").endswith("ranks first, but the lead may be due to chance")
+    assert headline(either, "spearman") == (
+        "No judge can be said to agree best with humans: the highest Spearman's rho cannot be told from chance"
+    )
+
+
+def test_a_judge_that_always_says_the_same_agrees_with_nobody(tmp_path: Path) -> None:
+    """Of 600 labels 85 % are "1": to say "1" always is right most often, and knows nothing."""
+    random = Random(7)
+    results: list[Result] = []
+    for number in range(600):
+        label = "1" if random.random() < 0.85 else "2"
+        results.append(compared(f"i{number}", "always", winner="1", human=label))
+        for name, share in (("good", 0.76), ("fair", 0.74)):
+            right = random.random() < share
+            other = "2" if label == "1" else "1"
+            results.append(compared(f"i{number}", name, winner=label if right else other, human=label))
+    made = Study.of(run_folder(tmp_path / "run", results, kind="compare"))
+    lead = next(pair for pair in made.comparison.pairwise if {pair.first, pair.second} == {"always", "good"})
+    assert (lead.differences["accuracy"].adjusted or 1) < 0.05, "its accuracy leads significantly"
+    claim = headline(made, None)
+    assert claim.startswith("No judge can be said to agree best with humans")
+    assert "always" not in claim
+    assert "kappa 0.000 [0.000, 0.000]" in " ".join(answers(made, None))
+
+
+def test_who_ranks_sources_is_not_said_to_agree_best_where_another_ranks_their_candidates(
+    tmp_path: Path,
+) -> None:
+    """One knows how good a source's candidates are on the whole and nothing of them; one the other way round."""
+    random = Random(3)
+    results: list[Result] = []
+    for group in range(40):
+        level = random.gauss(0, 1)
+        for number in range(6):
+            own = random.gauss(0, 0.5)
+            about = {"group": f"g{group}", "human": level + own}
+            for name, known in (("of_sources", level), ("of_candidates", own)):
+                score = known + random.gauss(0, 0.3)
+                results.append(scored(f"{group}-{number}", name, score=score, **about))
+    made = Study.of(run_folder(tmp_path / "run", results))
+    both = "of_sources ranks sources, of_candidates ranks the candidates of a source"
+    # Whichever of the two leads, the other one is beside it.
+    assert headline(made, None) == headline(made, "spearman") == both
 
 
 def test_each_dataset_has_its_claim() -> None:

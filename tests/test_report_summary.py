@@ -36,7 +36,7 @@ def test_a_row_a_judge_and_a_column_an_aspect_with_marks_where_holm_allows() -> 
     cells, grid = table(summary(study(), "spearman"), "difference vs. single")
     assert [column.name for column in grid.columns] == ["judge", "average", "coherence", "fluency"]
     assert cells == [["debate", "0.120*", "0.120*", "0.120*"], ["chateval", "0.080*", "0.080*", "0.080*"]]
-    assert grid.notes == ("* p < 0.05, paired bootstrap, Holm-adjusted over the judges in a column",)
+    assert grid.notes == ("* p < 0.05, paired, Holm-adjusted over the judges in a column",)
 
 
 def test_where_nothing_is_sure_that_is_said() -> None:

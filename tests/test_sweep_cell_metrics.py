@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jurygraph.eval.analysis import Study
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import ScoreItem
 from jurygraph.eval.run.evaluation import Evaluation
 from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.sweeps import Axis, Cell, CellResult, Sweep, sweep
-from jurygraph.eval.sweeps.cell_metrics import MetricKey, measure
+from jurygraph.eval.sweeps.cell_metrics import MetricKey, leading, measure, metric_keys
 from jurygraph.eval.sweeps.sweep_result import aspect_grid, cell_grid, pivot_grid
 from jurygraph.eval.tables import Grid, to_csv
 
@@ -26,10 +28,12 @@ def cell(name: str, scores: Sequence[float | None], aspect: str = "wit", **field
     )
 
 
-def results(scores: Sequence[float | None], aspect: str, **fields: Any) -> tuple[Result, ...]:
+def results(
+    scores: Sequence[float | None], aspect: str, prefix: str = "", **fields: Any
+) -> tuple[Result, ...]:
     return tuple(
         Result(
-            item=str(number),
+            item=f"{prefix}{number}",
             aspect=aspect,
             protocol="single",
             status="failed" if score is None else "ok",
@@ -50,13 +54,15 @@ def test_figures_are_those_of_each_cell_by_itself() -> None:
     for one, found in zip(done.cells, done.measured(), strict=True):
         for aspect, agreement in one.evaluation.agreement().items():
             rho = agreement.per_group["spearman"]  # type: ignore[union-attr]
-            figure = found.figures[MetricKey(aspect, "spearman")]
-            assert (figure.value, figure.low, figure.high) == (rho.value, rho.low, rho.high)
+            figure = found.figures[MetricKey(aspect, "group_spearman")]
+            assert (figure.value, figure.low, figure.high) == pytest.approx((rho.value, rho.low, rho.high))
             assert found.rows[aspect] == agreement.n
         values = [
-            found.figures[MetricKey(aspect, "spearman")].value for aspect in ("consistency", "relevance")
+            found.figures[MetricKey(aspect, "group_spearman")].value
+            for aspect in ("consistency", "relevance")
         ]
-        assert found.figures[RHO].value == pytest.approx(sum(values) / 2)  # type: ignore[arg-type]
+        average = found.figures[MetricKey("average", "group_spearman")]
+        assert average.value == pytest.approx(sum(values) / 2)  # type: ignore[arg-type]
 
 
 def test_gains_are_over_the_rows_that_both_have() -> None:
@@ -70,7 +76,7 @@ def test_gains_are_over_the_rows_that_both_have() -> None:
 
 
 def test_the_gain_of_an_average_is_the_average_gain() -> None:
-    worse, better = [3.0, 1, 2, 0, 4, 5, 6, 7], [0.0, 1, 2, 3, 4, 5, 7, 6]
+    worse, better = [3.0, 1, 2, 0, 4, 5, 6, 7, 8, 9], [0.0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
     both = [
         CellResult(
             Cell({"judge": name}),
@@ -100,10 +106,34 @@ def test_no_average_where_an_aspect_has_no_figure() -> None:
     assert found.figures[RHO].value is None
 
 
-def test_correlations_are_within_groups_where_all_rows_have_one() -> None:
-    (over,) = measure([cell("a", [0, 1, 2, 3])])
-    (within,) = measure([cell("a", [0, 1, 2, 3], group="g")])
+def in_groups(name: str, scores: Sequence[float], groups: int) -> CellResult:
+    """Three items a group, which humans score 0, 1 and 2."""
+    rows = tuple(
+        row for group in range(groups) for row in results(scores, "wit", prefix=f"{group}-", group=str(group))
+    )
+    return CellResult(Cell({"judge": name}), "single", Evaluation(rows, {"note": None}))
+
+
+def test_correlations_are_within_groups_where_ten_of_them_can_tell_judges_apart() -> None:
+    (over,) = measure([in_groups("a", [0, 1, 2], groups=9)])
+    (within,) = measure([in_groups("a", [0, 1, 2], groups=10)])
     assert (over.within, within.within) == (False, True)
+
+
+def test_a_sweep_and_a_report_on_its_cells_say_the_same(tmp_path: Path) -> None:
+    """The same metric leads, with the same figures and the same gain over the first cell."""
+    done = sweep("debate", {"n": [1, 3]}, "demo", aspects=["consistency", "relevance"], out=tmp_path)
+    folders = [cell.evaluation.folder for cell in done.cells if cell.evaluation.folder]
+    study = Study.of(folders)
+    assert study.base and study.base.endswith("(n=1)")
+    assert {subject.metric for subject in study.subjects} == {"group_spearman"}
+    lead = MetricKey("average", "group_spearman")
+    for metrics, average in zip(done.measured(), study.leaderboard.averages, strict=True):
+        assert metrics.figures[lead] == average.measures["group_spearman"]
+        assert leading(metric_keys(done.measured()))[0] == lead
+    (pair,) = study.comparison.averages
+    assert done.measured()[1].gains[lead] == pair.differences["group_spearman"].difference
+    assert pair.differences["group_spearman"].difference.low is not None
 
 
 def test_tables_lay_out_cells_aspects_and_an_axis_across() -> None:

@@ -17,10 +17,12 @@ import numpy as np
 from ...state.tasks import TaskKind
 from ..run.evaluation import UsageTotals
 from ..statistics.alignment import Floats, unit_count
+from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, caution
+from ..statistics.sample import Sample, difference
 from ..statistics.significance import TESTED_CORRELATIONS, compare_dependent, holm, mcnemar, paired_t_test
 from .judges import EvaluationTarget
-from .measures import MEASURES, Sample, difference, right, sample
+from .measures import right, sample
 from .verdict_columns import Verdicts
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ class Difference:
     Attributes:
         measure: its name, as in ``LeaderboardEntry``.
         first, second: each one's figure on the shared rows.
-        difference: the first's less the second's, with its interval from paired resamples.
-        p: two-sided, of the paired bootstrap: how often a resample's difference falls on the other side of zero.
+        difference: the first's less the second's, with its interval.
+        p: two-sided, of the same difference by the same standard error (``statistics.sample``).
         adjusted: ``p`` by Holm's method among all pairs on this subject and measure.
         adjusted_to_base: ``p`` by Holm's method among the pairs with the base on this subject and measure;
             ``None`` where neither is the base.
@@ -115,7 +117,7 @@ class AverageComparison:
 
     Attributes:
         data, digest: of the dataset; ``first``, ``second``: the judges' labels.
-        differences: by measure (over rows), adjusted as those of a single subject are; no interval and no p where
+        differences: by measure, adjusted as those of a single subject are; no interval and no p where
             subjects have labels on different items, so that they share no resamples.
         units: what resamples were drawn from; 0 where there are none.
         with_base: whether the second is the base.
@@ -242,7 +244,7 @@ class PairwiseComparator:
     ) -> dict[str, Difference]:
         mine, theirs = self.sample(*first), self.sample(*second)
         differences = {}
-        for measure in MEASURES[self.kind]:
+        for measure in of_kind(self.kind):
             statistic, p = difference(mine, theirs, measure)
             differences[measure] = Difference(
                 measure, mine.value(measure), theirs.value(measure), statistic, p

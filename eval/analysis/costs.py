@@ -11,7 +11,6 @@ from ...state.errors import UsageError
 from .comparison import PairwiseComparator
 from .equal_cost import EnsembleOf, JudgeData, Unit, spent, unit_of
 from .judges import Judge
-from .measures import MAIN
 
 if TYPE_CHECKING:
     from ..statistics.resampling import Statistic
@@ -219,7 +218,7 @@ def frontier(
 
     return Frontier(
         subject=comparator.subject.label,
-        measure=MAIN[comparator.kind],
+        measure=comparator.subject.metric,
         unit=unit,
         points=shown(sorted(points, key=lambda point: (point.spent, point.label))),
         curves=tuple(Curve(source, shown(points)) for source, points in curves.items() if points),
@@ -248,7 +247,7 @@ def _points(
     points, left_out = [], {}
     for each in there:
         usage = each.cell.usage
-        agreement = comparator.labelled_sample(each.side).statistic(MAIN[comparator.kind])
+        agreement = comparator.labelled_sample(each.side).statistic(comparator.subject.metric)
         price = spent(usage, unit)
         if not len(each.cell.rows):
             left_out[each.side.label] = "no verdict"

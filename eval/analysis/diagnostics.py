@@ -12,12 +12,13 @@ import numpy as np
 
 from ..statistics.alignment import Floats, number_groups
 from ..statistics.resampling import Resampling, Statistic
+from ..statistics.sample import Sample, difference
 from ..statistics.significance import sign_test
 from .counters import Replies, Spending
 from .influence import Conformity, ScoreChanges
 from .length_bias import LengthBias, length_bias
 from .loading import JudgeAspectData, LoadedJudge
-from .measures import MAIN, Sample, difference, mean_statistic, sample
+from .measures import mean_statistic, sample
 from .verdict_columns import Verdicts, directions, distances, moved
 
 
@@ -191,7 +192,7 @@ def diagnose(judge: LoadedJudge, cell: JudgeAspectData, resampling: Resampling) 
     return Diagnosis(
         judge=judge.label,
         subject=cell.subject.label,
-        measure=MAIN[cell.subject.kind],
+        measure=cell.subject.metric,
         changes=changes(cell, resampling),
         rounds=rounds(cell, resampling),
         score_changes=cell.score_changes.score_changes(),
@@ -283,7 +284,7 @@ def _round(
     now: Sample,
     before: tuple[_Stage, Sample] | None,
 ) -> Round:
-    measure, comparable = MAIN[cell.subject.kind], cell.distances or cell.subject.kind == "compare"
+    measure, comparable = cell.subject.metric, cell.distances or cell.subject.kind == "compare"
     gain = None if before is None else difference(now, before[1], measure)[0]
     # The first round is held against itself: it changed nothing.
     was = stage.judged if before is None else before[0].judged

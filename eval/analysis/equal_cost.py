@@ -18,7 +18,6 @@ from ..run.evaluation import UsageTotals
 from ..statistics.alignment import Floats, Units
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
 from .loading import JudgeAspectData, LoadedJudge
-from .measures import MAIN
 from .verdict_columns import Verdicts
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ def match(comparators: Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]])
 
 
 def _offers(comparator: PairwiseComparator, there: Sequence[JudgeData]) -> Iterator[_Offer]:
-    measure = MAIN[comparator.kind]
+    measure = comparator.subject.metric
     for each in there:
         if not holds_ensembles(each.judge):
             continue

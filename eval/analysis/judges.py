@@ -9,6 +9,7 @@ from typing import Any
 
 from ...state.tasks import TaskKind
 from ..run.evaluation import UsageTotals
+from ..statistics.metrics import DEFAULT
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 
 
@@ -26,6 +27,7 @@ class EvaluationTarget:
         low, high: the ends of its scale; ``None`` where the run did not record them.
         labels: who made the labels: ``people``, ``construction`` or ``none``.
         rule: how a preference is compared with them where they tie.
+        metric: the metric that judges are ranked by (``leading_metric``), unless the user named another one.
     """
 
     label: str
@@ -37,6 +39,7 @@ class EvaluationTarget:
     high: float | None = None
     labels: str = "people"
     rule: TiePolicy = DEFAULT_TIE_POLICY
+    metric: str = DEFAULT["score"]
 
 
 @dataclass(frozen=True)

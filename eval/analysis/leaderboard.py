@@ -15,18 +15,20 @@ import numpy as np
 from ...state.errors import UsageError
 from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
 from ..run.evaluation import UsageTotals
-from ..statistics.alignment import Floats, Units
+from ..statistics.alignment import Floats
 from ..statistics.chance_corrected import Level, Reliability, krippendorff_alpha
 from ..statistics.inter_annotator import between_repeats, with_people
+from ..statistics.metrics import of_kind
 from ..statistics.paired_bootstrap import Gain, gain
 from ..statistics.resampling import Resampling, Statistic
+from ..statistics.sample import Sample, average
 from ..statistics.score_distribution import Scale, ScoreDistribution, score_distributions
 from ..statistics.system_ranking import Rankings, SystemAgreement, rank_by_verdicts, system_agreement
 from ..statistics.tie_policy import CODES
 from .comparison import PairwiseComparator
 from .equal_cost import JudgeData
 from .loading import JudgeAspectData, LoadedJudge
-from .measures import MEASURES, Sample, mean_statistic, sample
+from .measures import mean_statistic, sample
 from .verdict_columns import WINNERS
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class LeaderboardEntry:
     """Holds all figures of one judge on one subject.
 
     Measures are named ``pearson``, ``spearman``, ``kendall`` (over all rows), ``group_pearson``, ``group_spearman``,
-    ``group_kendall`` (mean within groups), ``accuracy``, ``kappa``: see ``measures.MEASURES``.
+    ``group_kendall`` (mean within groups), ``accuracy``, ``kappa``: see ``metrics.METRICS``.
 
     Attributes:
         judge, subject: their labels.
@@ -180,7 +182,7 @@ class LeaderboardBuilder:
         self._resampling, self._bases = resampling, bases
         self._fewer = replace(resampling, resamples=min(resampling.resamples, _RANKING_RESAMPLES))
         self._standings: dict[tuple[str, str], LeaderboardEntry] = {}
-        self._samples: dict[tuple[str, str], tuple[Sample, Units]] = {}
+        self._samples: dict[tuple[str, str], Sample] = {}
         self._notes: dict[str, None] = {}
 
     def add(self, comparator: PairwiseComparator, judged_by: Sequence[JudgeData]) -> None:
@@ -188,10 +190,8 @@ class LeaderboardBuilder:
         subject = comparator.subject
         for data in judged_by:
             key = data.judge.label, subject.label
-            units = data.cell.labelled.unit_names
-            first = np.sort(np.unique(units, return_index=True)[1])
-            self._samples[key] = comparator.labelled_sample(data.side), units[first]
-            self._standings[key] = self._entry(data.judge, data.cell, self._samples[key][0])
+            self._samples[key] = comparator.labelled_sample(data.side)
+            self._standings[key] = self._entry(data.judge, data.cell, self._samples[key])
         self._add_gains(
             [data.judge.label for data in judged_by], subject.label, self._bases.get(subject.digest)
         )
@@ -204,7 +204,7 @@ class LeaderboardBuilder:
             for standing in self._standings.values()
             if standing.judge == judge.label
         ]
-        averages = {judge.label: average for judge in judges if (average := self._average(judge))}
+        averages = {judge.label: mean for judge in judges if (mean := self._average(judge))}
         return Leaderboard(tuple(standings), tuple(self._with_gains(averages, judges)), tuple(self._notes))
 
     def _entry(self, judge: LoadedJudge, cell: JudgeAspectData, labelled: Sample) -> LeaderboardEntry:
@@ -212,7 +212,7 @@ class LeaderboardBuilder:
         # A manifest may not say how many are wanted: then nothing counts as missing.
         wanted = judge.wanted_each() or done
         spending = cell.spending.spending()
-        measures = {name: labelled.statistic(name) for name in MEASURES[cell.subject.kind]}
+        measures = labelled.statistics(of_kind(cell.subject.kind))
         return LeaderboardEntry(
             judge=judge.label,
             subject=cell.subject.label,
@@ -248,33 +248,22 @@ class LeaderboardBuilder:
         if len(subjects) < 2:
             return None
         samples = [self._samples[judge.label, subject] for subject in subjects]
-        measures = {name: self._mean_measure(name, samples) for name in MEASURES["score"]}
+        measures = {name: average(samples, name) for name in of_kind("score")}
         return Average(judge.label, str(judge.data.get("name", "unknown")), tuple(subjects), measures, {})
-
-    def _mean_measure(self, name: str, samples: Sequence[tuple[Sample, Units]]) -> Statistic:
-        values = [sample.value(name) for sample, _ in samples]
-        known = [value for value in values if value is not None]
-        if len(known) < len(values):
-            return Statistic(None)
-        # Resamples can be averaged one by one only if each of them draws the same units on every subject.
-        if not all(np.array_equal(units, samples[0][1]) for _, units in samples):
-            return Statistic(fmean(known))
-        resampled = np.mean([sample.drawn(name) for sample, _ in samples], axis=0)
-        return self._resampling.interval(fmean(known), resampled)
 
     def _with_gains(
         self, averages: Mapping[str, Average], judges: Sequence[LoadedJudge]
     ) -> Iterator[Average]:
         for judge in judges:
-            average = averages.get(judge.label)
+            own = averages.get(judge.label)
             base = averages.get(self._bases.get(judge.digest, ""))
-            if average is None:
+            if own is None:
                 continue
-            comparable = base is not None and set(base.subjects) == set(average.subjects)
-            if base is not None and comparable and base is not average:
-                yield replace(average, gains=_gains(average.measures, base.measures))
+            comparable = base is not None and set(base.subjects) == set(own.subjects)
+            if base is not None and comparable and base is not own:
+                yield replace(own, gains=_gains(own.measures, base.measures))
             else:
-                yield average
+                yield own
 
     def _alphas(self, cell: JudgeAspectData) -> Alphas:
         repeated = len(np.unique(cell.rows.repeat)) > 1
@@ -357,7 +346,10 @@ def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare
     units = rows.units
 
     def percent(winners: Floats, winner: str) -> Statistic:
-        return mean_statistic(100.0 * (winners == CODES[winner]), units, resampling)
+        share = mean_statistic(winners == CODES[winner], units, resampling)
+        return Statistic(
+            *(None if end is None else 100 * end for end in (share.value, share.low, share.high))
+        )
 
     return tuple(
         WinnerShare(
@@ -382,7 +374,7 @@ def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Ov
         sample(kind, rows.take(rows.repeat == number), resampling, rule=cell.subject.rule)
         for number in numbers
     ]
-    return {name: over_repeats([of_repeat.value(name) for of_repeat in samples]) for name in MEASURES[kind]}
+    return {name: over_repeats([of_repeat.value(name) for of_repeat in samples]) for name in of_kind(kind)}
 
 
 def over_repeats(values: Sequence[float | None]) -> OverRepeats:

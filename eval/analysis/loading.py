@@ -10,13 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack, cast
 
+import numpy as np
+
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
-from ..run.evaluation import Mean, UsageTotals
+from ..run.evaluation import Evaluation, Mean, UsageTotals
 from ..run.flagged_items import FlaggedItems
 from ..run.folder import FILE, read_manifest
 from ..run.results import Result, ResultsFile
 from ..run.turn_kinds import kind_of_turns
+from ..statistics.metrics import METRICS, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, PositionCounter, ReplyCounter, SpendingCounter
 from .influence import ConformityCounter, ScoreChangeCounter
@@ -25,6 +28,12 @@ from .result_rows import Judged, usage_of, verdict_of
 from .verdict_columns import StudyNames, VerdictColumns, Verdicts
 
 _PREFERENCE = "preference"
+
+
+class Measuring(Overrides, total=False):
+    """Names how agreement is measured, where that is not as the data has it."""
+
+    metric: str | None
 
 
 class JudgeAspectData:
@@ -242,14 +251,16 @@ class LoadedJudge:
 
 
 def load_runs(
-    folders: Sequence[Path], flagged: FlaggedItems | None = None, **otherwise: Unpack[Overrides]
+    folders: Sequence[Path],
+    flagged: FlaggedItems | None = None,
+    **otherwise: Unpack[Measuring],
 ) -> list[LoadedJudge]:
     """Read runs: each protocol of each run is one judge; they are labelled and in the order given.
 
     Args:
         folders: of runs.
         flagged: collects the items that contain a verdict of their own, and tells whether they count.
-        otherwise: how preferences are measured, instead of by the data's own rule.
+        otherwise: how agreement is measured, instead of as the data has it.
 
     Raises:
         UsageError: no folder, an unknown rule, or one aspect of one dataset on two scales.
@@ -267,6 +278,27 @@ def load_runs(
     judges = [judge for folder in chosen for judge in _read(folder, flagged, names)]
     for judge, label in zip(judges, _labels(judges), strict=True):
         judge.label = label
+    _name_subjects(judges, otherwise)
+    return judges
+
+
+def load_evaluations(
+    evaluations: Mapping[str, tuple[str, Evaluation]], **otherwise: Unpack[Measuring]
+) -> list[LoadedJudge]:
+    """Take in runs that are in memory, or know their folders, as ``load_runs`` does those on disk.
+
+    Args:
+        evaluations: by the label of the judge, which of its run's protocols it is, and the run.
+        otherwise: as in ``load_runs``.
+    """
+    judges, names = [], StudyNames()
+    for label, (protocol, evaluation) in evaluations.items():
+        folder = evaluation.folder or Path()
+        judge = LoadedJudge(protocol, folder, evaluation.manifest, label=label, names=names)
+        for result in evaluation.results:
+            judge.add(result)
+        judge.finish()
+        judges.append(judge)
     _name_subjects(judges, otherwise)
     return judges
 
@@ -315,7 +347,7 @@ def _labels(judges: Sequence[LoadedJudge]) -> list[str]:
     return found
 
 
-def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Overrides) -> None:
+def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Measuring) -> None:
     """Set the same target object for all judges, with a unique label, for each aspect of each dataset."""
     subjects: dict[tuple[str, str | None], EvaluationTarget] = {}
     for judge in judges:
@@ -325,15 +357,48 @@ def _name_subjects(judges: Sequence[LoadedJudge], otherwise: Overrides) -> None:
             _refuse_other_scale(known, cell.subject, judge)
     labels = Counter(subject.label for subject in subjects.values())
     long = Counter((subject.data, subject.label) for subject in subjects.values())
+    if (metric := otherwise.get("metric")) not in (None, *METRICS):
+        raise UsageError(f"there is no metric {metric!r}; it is one of {', '.join(METRICS)}")
+    leading = _leading_metrics(judges)
     for key, subject in subjects.items():
         label = subject.label
         if labels[label] > 1:
             data = subject.data if long[subject.data, label] == 1 else f"{subject.data}@{subject.digest}"
             label = f"{data}: {label}"
-        subjects[key] = replace(subject, label=label, rule=subject.rule.override(**otherwise))
+        # A metric of the other kind of task leaves this subject with its own.
+        asked_for = metric if metric is not None and METRICS[metric].kind == subject.kind else None
+        subjects[key] = replace(
+            subject,
+            label=label,
+            rule=subject.rule.override(otherwise.get("ties"), otherwise.get("votes")),
+            metric=asked_for or leading[subject.digest],
+        )
     for judge in judges:
         for aspect, cell in judge.cells.items():
             cell.subject = subjects[judge.digest, aspect]
+
+
+def _leading_metrics(judges: Sequence[LoadedJudge]) -> dict[str, str]:
+    """Choose by each dataset's digest the metric that leads on it, by the labels of all rows that any judge has."""
+    leading = {}
+    for digest in dict.fromkeys(judge.digest for judge in judges):
+        of_dataset = [judge for judge in judges if judge.digest == digest]
+        telling = []
+        for aspect in dict.fromkeys(aspect for judge in of_dataset for aspect in judge.cells):
+            cells = [judge.cells[aspect] for judge in of_dataset if aspect in judge.cells]
+            # Rows without a verdict have labels, too: whether a judge failed does not change the data's metric.
+            tables = [rows for cell in cells for rows in (cell.rows, cell.unjudged) if len(rows)]
+            if any(rows.labelled.any() for rows in tables):
+                telling.append(
+                    telling_groups(
+                        np.concatenate([rows.item for rows in tables]),
+                        np.concatenate([rows.group for rows in tables]),
+                        np.concatenate([rows.human for rows in tables]),
+                    )
+                )
+        first = of_dataset[0]
+        leading[digest] = leading_metric(first.kind, str(first.data.get("name", "unknown")), telling)
+    return leading
 
 
 def _refuse_other_scale(known: EvaluationTarget, now: EvaluationTarget, judge: LoadedJudge) -> None:

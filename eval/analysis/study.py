@@ -13,7 +13,6 @@ from typing import Unpack
 from ...state.errors import UsageError
 from ..run.flagged_items import FlaggedItems
 from ..statistics.resampling import Resampling
-from ..statistics.tie_policy import Overrides
 from .average_comparison import JudgedSubject, average_comparisons
 from .comparison import Comparison, PairwiseComparator, Side, compare
 from .costs import Costs, Frontier, People, costs, frontier
@@ -21,7 +20,7 @@ from .diagnostics import Diagnosis, diagnose
 from .equal_cost import EqualCostComparison, JudgeData, ensemble_protocols, match
 from .judges import EvaluationTarget, Judge
 from .leaderboard import Leaderboard, LeaderboardBuilder
-from .loading import LoadedJudge, load_runs
+from .loading import LoadedJudge, Measuring, load_runs
 from .score_gaps import Courtroom, courtroom
 
 Comparators = Sequence[tuple[PairwiseComparator, Sequence[JudgeData]]]
@@ -67,7 +66,7 @@ class Study:
         people: People | None = None,
         eps: float = 0.1,
         without_flagged: bool = False,
-        **otherwise: Unpack[Overrides],
+        **otherwise: Unpack[Measuring],
     ) -> Study:
         """Read run folders and compute every analysis of them.
 
@@ -79,12 +78,13 @@ class Study:
             people: what people would take, for the table of costs.
             eps: of the gap analysis: the threshold, as a share of the widest possible gap.
             without_flagged: leave out items of which a text states a verdict itself, for all judges alike.
-            otherwise: with ``ties`` and ``votes``, how preferences are measured against people, instead of by the
-                data's own policy; see ``TiePolicy``.
+            otherwise: what is not as the data has it: with ``metric`` what judges are ranked by (one of ``METRICS``,
+                where it measures what they judged), with ``ties`` and ``votes`` how preferences are measured against
+                humans; see ``TiePolicy``.
 
         Raises:
             UsageError: no folder; an unknown base; one aspect on two scales; an ``eps`` that is no share; an unknown
-                value of ``ties`` or ``votes``.
+                value of ``metric``, ``ties`` or ``votes``.
             DataError: a folder without a run, or a line that is no result.
         """
         given = [folders] if isinstance(folders, str | Path) else folders

@@ -69,9 +69,13 @@ def report(
         ),
     ] = None,
     metric: Annotated[
-        str,
-        statistics(metavar="NAME", help="The correlation of the leaderboard: spearman, pearson or kendall."),
-    ] = "spearman",
+        str | None,
+        statistics(
+            metavar="NAME",
+            help="What judges are ranked by: spearman, pearson, kendall, the same within groups (group_spearman, ...), "
+            "accuracy or kappa. Default: what belongs to the data.",
+        ),
+    ] = None,
     resamples: Annotated[int, statistics(min=1, metavar="N", help="Bootstrap resamples.")] = 1000,
     confidence: Annotated[float, statistics(metavar="P", help="Confidence level of intervals.")] = 0.95,
     seed: Annotated[int, statistics(min=0, metavar="N", help="Random seed of the bootstrap.")] = 0,
@@ -116,11 +120,11 @@ def report(
     5000 that are most worth reading.
     """
     from ..analysis import People, Study
-    from ..report.labels import METRICS
     from ..report.sections import names_of_tables
+    from ..statistics.metrics import METRICS
     from ..statistics.resampling import Resampling
 
-    if metric not in METRICS:
+    if metric not in (None, *METRICS):
         raise UsageError(f"--metric {metric!r} is unknown; it is one of {', '.join(METRICS)}")
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
@@ -139,6 +143,7 @@ def report(
         resampling=Resampling(resamples=resamples, confidence=confidence, seed=seed),
         people=People(human_price, human_minutes, annotators) if asked else None,
         without_flagged=without_flagged,
+        metric=metric,
         ties=ties,
         votes=votes,
     )
@@ -159,7 +164,7 @@ def report(
 class _Writing:
     """Writes one study in the formats that were asked for; ``show`` ends with the list of files written."""
 
-    def __init__(self, study: Study, metric: str, names: Sequence[str]) -> None:
+    def __init__(self, study: Study, metric: str | None, names: Sequence[str]) -> None:
         self._study, self._metric, self._names = study, metric, names
         self._written: list[str] = []
 

@@ -115,7 +115,7 @@ def distributions(study: Study) -> Iterator[Picture]:
     for subject in study.subjects:
         judges = {
             each.label: shares
-            for each in best_first(study, [subject], "spearman")
+            for each in best_first(study, [subject], None)
             if (standing := study.leaderboard.standing(each.label, subject.label)) is not None
             and (shares := _values(shares_of(standing)))
         }

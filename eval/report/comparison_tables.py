@@ -8,7 +8,7 @@ from ..analysis import EvaluationTarget, PairwiseComparison, Study
 from ..tables import CellValue, Column, Grid, text_column
 from .labels import HUMANS, MEASURES, config_notes, interval_note, main_measure
 
-_P = Column("p", form="p", about="two-sided p-value of the paired bootstrap")
+_P = Column("p", form="p", about="two-sided p-value of the difference")
 _HOLM = Column("p (Holm)", form="p", about="the same, adjusted for the number of comparisons")
 _TESTS = {
     "williams": "Williams",
@@ -19,7 +19,7 @@ _TESTS = {
 }
 
 
-def comparisons(study: Study, metric: str, all_judges: bool = False) -> Iterator[Grid]:
+def comparisons(study: Study, metric: str | None, all_judges: bool = False) -> Iterator[Grid]:
     """Tabulate for each subject the differences of judges to the base, or of all pairs, on rows that both judged."""
     for subject in study.subjects:
         pairwise = [pair for pair in study.comparison.pairwise if pair.subject == subject.label]
@@ -31,7 +31,7 @@ def comparisons(study: Study, metric: str, all_judges: bool = False) -> Iterator
             yield _comparison(study, subject, pairwise, metric, all_judges)
 
 
-def all_pairs(study: Study, metric: str) -> Iterator[Grid]:
+def all_pairs(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate the differences of all pairs of judges, for subjects that have more than one pair."""
     for grid in comparisons(study, metric, all_judges=True):
         if len(grid.rows) > 1:
@@ -39,14 +39,18 @@ def all_pairs(study: Study, metric: str) -> Iterator[Grid]:
 
 
 def _comparison(
-    study: Study, subject: EvaluationTarget, pairwise: list[PairwiseComparison], metric: str, all_judges: bool
+    study: Study,
+    subject: EvaluationTarget,
+    pairwise: list[PairwiseComparison],
+    metric: str | None,
+    all_judges: bool,
 ) -> Grid:
     measure = main_measure(subject, metric)
     # Tests of correlations are named with the correlation, such as "williams_spearman"; the others by themselves.
     tests = {
         name: heading
         for test, heading in _TESTS.items()
-        for name in (test, f"{test}_{metric}")
+        for name in (test, f"{test}_{measure}")
         if any(name in pair.tests for pair in pairwise)
     }
     base = study.bases.get(subject.label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..statistics.metrics import METRICS
 from .chart_style import INK, MUTED, PAPER, look, new_figure, plain
 
 if TYPE_CHECKING:
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
 
 
 UNITS = {"cost": "US dollars per judgement", "calls": "model calls per judgement"}
-AXES = {
-    "spearman": "Spearman's rho",
-    "pearson": "Pearson's r",
-    "kendall": "Kendall's tau-b",
-    "accuracy": "accuracy",
-}
+AXES = {name: metric.title for name, metric in METRICS.items()}
 
 
 def frontier_figure(

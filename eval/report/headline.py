@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..analysis import Difference, EvaluationTarget, Judge, Study
+from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic, is_few
 from ..tables import Column
 from ..tables.grid import money, printable, written
@@ -13,7 +14,7 @@ from .labels import MEASURES, by_data, labels_of, main_measure, measure_of
 from .leaderboard_tables import best_first, overall
 
 
-def headline(study: Study, metric: str) -> str:
+def headline(study: Study, metric: str | None) -> str:
     """Write the answer: a line with a claim for each dataset, no stronger than the tests of the comparison allow."""
     found = [(subjects, ranked) for subjects, ranked in _ranked(study, metric) if ranked]
     if not found:
@@ -26,16 +27,26 @@ def headline(study: Study, metric: str) -> str:
     )
 
 
-def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str) -> str:
+def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str | None) -> str:
     """Write what can be claimed about the judge that ranks first on a dataset."""
     best, whom = ranked[0], "humans" if subjects[0].labels == "people" else "the synthetic labels"
     if doubt := _doubt(study, subjects, ranked, metric):
         return doubt.format(whom)
-    if len(ranked) == 1:
-        # A judge that rates everything alike on an aspect has no correlation there, and so no average.
-        others = len(best_first(study, subjects, metric)) > 1
-        which = "the only judge with a value on every aspect" if others else "the only judge"
-        return f"{best.label}, {which}, agrees with {whom} significantly better than chance"
+    if len(ranked) > 1:
+        return _lead_in_words(study, subjects, ranked, metric)
+    # A judge that rates everything alike on an aspect has no correlation there, and so no average.
+    others = len(best_first(study, subjects, metric)) > 1
+    which = "the only judge with a value on every aspect" if others else "the only judge"
+    return f"{best.label}, {which}, agrees with {whom} significantly better than chance"
+
+
+def _lead_in_words(
+    study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str | None
+) -> str:
+    """Write what the lead of the first of several judges comes to."""
+    best, whom = ranked[0], "humans" if subjects[0].labels == "people" else "the synthetic labels"
+    if contradiction := _contradiction(study, subjects, ranked, main_measure(subjects[0], metric)):
+        return contradiction
     leads = [one for one in _leads(study, subjects, ranked, metric) if one is not None]
     # Asked first: of few units there is no p-value, so a lead is neither confirmed nor put down to chance.
     if any(one.few for one in leads):
@@ -48,12 +59,18 @@ def _claim(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], 
     return f"{best.label} ranks first, but the lead may be due to chance"
 
 
-def _doubt(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str) -> str:
+def _doubt(study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str | None) -> str:
     """Write why nothing is claimed of any judge; empty where there is an agreement to speak of."""
-    if any(_is_small(study, subjects, each) for each in ranked):
+    if any(_is_small(study, subjects, judge) for judge in ranked):
         return "the data is too little to tell whether a judge agrees with {} better than chance"
-    if not any(_is_agreement(study, subjects, each, metric) for each in ranked):
+    if not any(_beats_chance(study, subjects, judge, metric) for judge in ranked):
         return "no judge agrees with {} significantly better than chance"
+    if not _beats_chance(study, subjects, ranked[0], metric):
+        # It is not named: a judge that always says the same has the accuracy of the most frequent label.
+        measure = MEASURES[main_measure(subjects[0], metric)]
+        return (
+            f"no judge can be said to agree best with {{}}: the highest {measure} cannot be told from chance"
+        )
     return ""
 
 
@@ -63,20 +80,46 @@ def _is_small(study: Study, subjects: list[EvaluationTarget], judge: Judge) -> b
     return any(entry and entry.agreement and is_few(entry.agreement.units) for entry in entries)
 
 
-def _is_agreement(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> bool:
+def _beats_chance(study: Study, subjects: list[EvaluationTarget], judge: Judge, metric: str | None) -> bool:
     """Tell whether the interval of the judge's correlation, or of its kappa, lies above zero."""
-    figure = overall(study, best, subjects, metric)
+    figure = overall(study, judge, subjects, metric)
     # Accuracy is above zero by chance too; kappa is zero at chance, as a correlation is.
     if subjects[0].kind == "compare":
-        figure = measure_of(study.leaderboard.standing(best.label, subjects[0].label), "kappa")
+        figure = measure_of(study.leaderboard.standing(judge.label, subjects[0].label), "kappa")
     if figure is None or figure.value is None:
         return False
     # An average over aspects may come without an interval; then only its sign is known.
     return figure.value > 0 if figure.low is None and len(subjects) > 1 else (figure.low or 0.0) > 0
 
 
+def _contradiction(
+    study: Study, subjects: list[EvaluationTarget], ranked: Sequence[Judge], measure: str
+) -> str:
+    """Write what the companion of the leading metric says against its order; empty where it says nothing.
+
+    It does where another judge agrees significantly better than the first by the companion: kappa beside accuracy,
+    groups beside rows.
+    """
+    best, companion = ranked[0].label, METRICS[measure].companion
+    against = {
+        judge.label: other
+        for judge in ranked[1:]
+        if companion and (other := lead(study, subjects, judge.label, best, companion)) and other.holds
+    }
+    if not companion or not against:
+        return ""
+    # The one whose lead by the companion is the largest.
+    rival = max(against, key=lambda judge: against[judge].difference.value or 0.0)
+    own = lead(study, subjects, best, rival, measure)
+    if subjects[0].kind == "compare" or own is None or not own.holds:
+        return f"{best} ranks first by {MEASURES[measure]}, but {rival} does by {MEASURES[companion]}"
+    # Both orders are significant: they measure two abilities.
+    within, over = (best, rival) if METRICS[measure].within else (rival, best)
+    return f"{over} ranks sources, {within} ranks the candidates of a source"
+
+
 def _leads(
-    study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str
+    study: Study, subjects: list[EvaluationTarget], ranked: list[Judge], metric: str | None
 ) -> tuple[LeadOverRunnerUp | None, ...]:
     """Return the lead of the first judge over the second, and over the base if that is neither of them."""
     best, runner_up = ranked[0].label, ranked[1].label
@@ -85,7 +128,7 @@ def _leads(
     return tuple(lead(study, subjects, best, other, metric) for other in others if other is not None)
 
 
-def answers(study: Study, metric: str) -> Iterator[str]:
+def answers(study: Study, metric: str | None) -> Iterator[str]:
     """Write sentences for each dataset: the agreement, the lead over others with its p-value, and the cost."""
     found = _best(study, metric)
     for subjects, best in found:
@@ -126,7 +169,7 @@ def subtitle(study: Study) -> str:
     return f"{data} · {judges} {'judge' if judges == 1 else 'judges'} · {verdicts:,} verdicts{missing}"
 
 
-def _ranked(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], list[Judge]]]:
+def _ranked(study: Study, metric: str | None) -> list[tuple[list[EvaluationTarget], list[Judge]]]:
     """Return the subjects of each dataset, and the judges that have a value on them, the best first."""
     found = []
     for subjects in by_data(study).values():
@@ -137,12 +180,12 @@ def _ranked(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], lis
     return found
 
 
-def _best(study: Study, metric: str) -> list[tuple[list[EvaluationTarget], Judge]]:
+def _best(study: Study, metric: str | None) -> list[tuple[list[EvaluationTarget], Judge]]:
     """Return the subjects of each dataset and the judge that ranks first; datasets without any value are left out."""
     return [(subjects, ranked[0]) for subjects, ranked in _ranked(study, metric) if ranked]
 
 
-def _sure(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> str:
+def _sure(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str | None) -> str:
     figure = overall(study, best, subjects, metric)
     measure = MEASURES[main_measure(subjects[0], metric)]
     labels = labels_of(subjects[0])
@@ -150,11 +193,18 @@ def _sure(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: s
         standing = study.leaderboard.standing(best.label, subjects[0].label)
         rows = getattr(standing and standing.agreement, "n", None)
         of = f" over {rows:,} rows" if rows else ""
-        return f"{_capital(measure)} with {labels}: {_shown(figure)}{of}."
+        companion = METRICS[main_measure(subjects[0], metric)].companion
+        beside = measure_of(standing, companion) if companion else None
+        also = (
+            f"; {MEASURES[companion]} {_shown(beside)}"
+            if companion and beside and beside.value is not None
+            else ""
+        )
+        return f"{_capital(measure)} with {labels}: {_shown(figure)}{of}{also}."
     return f"{_capital(measure)} with {labels}: {_shown(figure)}, the mean over {len(subjects)} aspects."
 
 
-def _equals(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str) -> str:
+def _equals(study: Study, subjects: list[EvaluationTarget], best: Judge, metric: str | None) -> str:
     """Name the judges with exactly the same agreement, which take no fewer calls."""
     figure = overall(study, best, subjects, metric)
     ranked = best_first(study, subjects, metric)
@@ -172,7 +222,7 @@ def _equals(study: Study, subjects: list[EvaluationTarget], best: Judge, metric:
     return f"Equal agreement, with no fewer calls: {', '.join(same)}." if same else ""
 
 
-def _against(study: Study, subjects: list[EvaluationTarget], metric: str) -> str:
+def _against(study: Study, subjects: list[EvaluationTarget], metric: str | None) -> str:
     """Write the lead over the second judge and over the base, and whether it is significant."""
     ranked = next(ranked for held, ranked in _ranked(study, metric) if held == subjects)
     if len(ranked) < 2:
@@ -264,7 +314,7 @@ class LeadOverRunnerUp(NamedTuple):
 
 
 def lead(
-    study: Study, subjects: Sequence[EvaluationTarget], ahead: str, over: str, metric: str
+    study: Study, subjects: Sequence[EvaluationTarget], ahead: str, over: str, metric: str | None
 ) -> LeadOverRunnerUp | None:
     """Return the lead of one judge over another; ``None`` if they were not compared.
 

@@ -7,21 +7,15 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from ..statistics.metrics import DEFAULT, METRICS
 from ..statistics.resampling import Statistic
 from ..tables import Grid
 
 if TYPE_CHECKING:
     from ..analysis import EvaluationTarget, Judge, LeaderboardEntry, Study
 
-MEASURES = {
-    "pearson": "Pearson's r",
-    "spearman": "Spearman's rho",
-    "kendall": "Kendall's tau-b",
-    "accuracy": "accuracy",
-    "kappa": "Cohen's kappa",
-}
-SHORT = {"pearson": "r", "spearman": "rho", "kendall": "tau", "accuracy": "accuracy", "kappa": "kappa"}
-METRICS = ("pearson", "spearman", "kendall")
+MEASURES = {name: metric.title for name, metric in METRICS.items()}
+SHORT = {name: metric.short for name, metric in METRICS.items()}
 # Notes that begin with one of these are recognized by it, and left out where they would be repeated.
 CONFIG = "config hash: "
 INTERVAL = "[ ] "
@@ -88,9 +82,10 @@ def reference_of(subject: EvaluationTarget) -> str:
     return HUMANS if subject.labels == "people" else "labels"
 
 
-def main_measure(subject: EvaluationTarget, metric: str) -> str:
-    """Return the measure that judges are ranked by on a subject."""
-    return "accuracy" if subject.kind == "compare" else metric
+def main_measure(subject: EvaluationTarget, metric: str | None) -> str:
+    """Return the metric that judges are ranked by on a subject: the one asked for, else the one of the data."""
+    chosen = metric or subject.metric
+    return chosen if METRICS[chosen].kind == subject.kind else DEFAULT[subject.kind]
 
 
 def measure_of(standing: LeaderboardEntry | None, name: str) -> Statistic | None:

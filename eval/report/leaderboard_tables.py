@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..analysis import Average, EvaluationTarget, Judge, LeaderboardEntry, Study
+from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from ..tables import CellValue, Column, Grid, text_column
 from .labels import (
@@ -25,17 +26,17 @@ JUDGED = Column("judged", about="verdicts")
 FAILED = Column("failed", about="judgements without a verdict")
 
 
-def leaderboards(study: Study, metric: str) -> Iterator[Grid]:
+def leaderboards(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate for each dataset the judges, ranked by their agreement with the labels."""
     for data, subjects in by_data(study).items():
         judges = judges_on(study, data)
         if subjects[0].kind == "compare":
-            yield _preference_board(study, subjects[0], judges)
+            yield _preference_board(study, subjects[0], judges, metric)
         else:
             yield _score_board(study, subjects, judges, metric)
 
 
-def best_first(study: Study, subjects: Sequence[EvaluationTarget], metric: str) -> list[Judge]:
+def best_first(study: Study, subjects: Sequence[EvaluationTarget], metric: str | None) -> list[Judge]:
     """Return the judges of a dataset in the order of the leaderboard.
 
     Of judges with equal agreement the one with fewer calls comes first; judges without a value come last.
@@ -52,14 +53,14 @@ def best_first(study: Study, subjects: Sequence[EvaluationTarget], metric: str) 
 
 
 def overall(
-    study: Study, judge: Judge, subjects: Sequence[EvaluationTarget], metric: str
+    study: Study, judge: Judge, subjects: Sequence[EvaluationTarget], metric: str | None
 ) -> Statistic | None:
     """Return the value that judges are ranked by: agreement on the only subject, or the average over all subjects."""
     if len(subjects) == 1:
         standing = study.leaderboard.standing(judge.label, subjects[0].label)
         return measure_of(standing, main_measure(subjects[0], metric))
     average = average_of(study, judge, subjects)
-    return None if average is None else average.measures.get(metric)
+    return None if average is None else average.measures.get(main_measure(subjects[0], metric))
 
 
 def average_of(study: Study, judge: Judge, subjects: Sequence[EvaluationTarget]) -> Average | None:
@@ -71,17 +72,19 @@ def average_of(study: Study, judge: Judge, subjects: Sequence[EvaluationTarget])
     )
 
 
-def _score_board(study: Study, subjects: list[EvaluationTarget], judges: list[Judge], metric: str) -> Grid:
-    several = len(subjects) > 1
+def _score_board(
+    study: Study, subjects: list[EvaluationTarget], judges: list[Judge], metric: str | None
+) -> Grid:
+    several, measure = len(subjects) > 1, main_measure(subjects[0], metric)
     ranked = best_first(study, subjects, metric)
     rows = []
     for judge in ranked:
         standings = [study.leaderboard.standing(judge.label, subject.label) for subject in subjects]
-        figures: list[CellValue] = [measure_of(standing, metric) for standing in standings]
+        figures: list[CellValue] = [measure_of(standing, measure) for standing in standings]
         average: list[CellValue] = [overall(study, judge, subjects, metric)] if several else []
         rows.append((judge.label, *average, *figures, *_usage(judge)))
     return Grid(
-        title=f"{subjects[0].data}: {MEASURES[metric]} with {labels_of(subjects[0])}, over rows",
+        title=f"{subjects[0].data}: {MEASURES[measure]} with {labels_of(subjects[0])}{_over(measure)}",
         columns=(
             text_column("judge"),
             *([Column("average", best="high", about="mean over the aspects")] if several else []),
@@ -93,14 +96,20 @@ def _score_board(study: Study, subjects: list[EvaluationTarget], judges: list[Ju
             *(JUDGED, FAILED, CALLS, COST),
         ),
         rows=tuple(rows),
-        notes=notes_of(study, judges, ["accuracy" if subjects[0].kind == "compare" else metric]),
+        notes=notes_of(study, judges, [measure]),
     )
 
 
-def _preference_board(study: Study, subject: EvaluationTarget, judges: list[Judge]) -> Grid:
+def _over(measure: str) -> str:
+    return "" if METRICS[measure].within else ", over rows"
+
+
+def _preference_board(
+    study: Study, subject: EvaluationTarget, judges: list[Judge], metric: str | None
+) -> Grid:
     rows = []
     # A judge that did not judge the subject has no entry, and an entry may lack an agreement: the cells stay empty.
-    for judge in best_first(study, [subject], "accuracy"):
+    for judge in best_first(study, [subject], metric):
         standing = study.leaderboard.standing(judge.label, subject.label)
         rows.append(
             (
@@ -170,9 +179,9 @@ def _agreement(study: Study, subject: EvaluationTarget, standings: list[Leaderbo
             *(Column(SHORT[name], best="high", about=f"{MEASURES[name]} over all rows") for name in names),
             *(
                 Column(
-                    f"{SHORT[name.removeprefix('group_')]} within",
+                    SHORT[name],
                     best="high",
-                    about=f"mean over groups of {MEASURES[name.removeprefix('group_')]} within each",
+                    about=f"mean over groups of {MEASURES[METRICS[name].coefficient]} within each",
                 )
                 for name in within
             ),
@@ -206,7 +215,7 @@ def left_out(standings: Iterable[LeaderboardEntry]) -> Iterator[str]:
             yield f"{standing.judge}: left out {', '.join(told)}"
 
 
-def gains(study: Study, metric: str) -> Iterator[Grid]:
+def gains(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate for each dataset the gain of each judge over the base, in points and in percent."""
     for data, subjects in by_data(study).items():
         base = study.bases.get(subjects[0].label)
@@ -261,9 +270,9 @@ def repeats(study: Study) -> Iterator[Grid]:
         for name, found in standing.repeats.items():
             if len(found.values) > 1:
                 each = ", ".join("-" if value is None else f"{value:.3f}" for value in found.values)
-                measure = MEASURES.get(name.removeprefix("group_"), name)
-                of = f"{measure} within groups" if name.startswith("group_") else measure
-                rows.append((standing.judge, standing.subject, of, found.mean, found.deviation, each))
+                rows.append(
+                    (standing.judge, standing.subject, MEASURES[name], found.mean, found.deviation, each)
+                )
     if rows:
         yield Grid(
             "Variation over repeats",

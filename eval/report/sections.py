@@ -29,7 +29,7 @@ from .page import Drawing, Page, Section, Table, Whiskers
 from .ranking_tables import alphas, distributions, systems
 
 
-def compose(study: Study, metric: str, title: str) -> Page:
+def compose(study: Study, metric: str | None, title: str) -> Page:
     """Compose the page of a study: headline, sections, configurations; the debates are added when it is written."""
     return Page(
         title=title,
@@ -51,7 +51,7 @@ def _version() -> str:
         return "unknown"
 
 
-def _sections(study: Study, metric: str) -> Iterator[Section]:
+def _sections(study: Study, metric: str | None) -> Iterator[Section]:
     boards = [_table(grid) for grid in leaderboard_tables.leaderboards(study, metric)]
     drawn = list(_drawn(study, charts.frontiers))  # drawn once, and divided between two sections
     first = _first_of_each(study, drawn)
@@ -241,12 +241,12 @@ def names_of_tables(given: str) -> tuple[str, ...]:
     return names
 
 
-def grids(study: Study, metric: str, full: bool = False, chosen: Sequence[str] = ()) -> Iterator[Grid]:
+def grids(study: Study, metric: str | None, full: bool = False, chosen: Sequence[str] = ()) -> Iterator[Grid]:
     """Make the tables of a study, in the order of reading; empty ones are left out.
 
     Args:
         study: the results to tabulate.
-        metric: ``spearman``, ``pearson`` or ``kendall``: the correlation of leaderboard and comparison.
+        metric: what judges are ranked by (``METRICS``); by default the metric of the data.
         chosen: names of tables (``TABLES``); none for all.
         full: whether notes hold whole configurations, for tables that are used apart from the report; else hashes.
     """

@@ -17,7 +17,7 @@ _DELTA = Column("difference")
 MARK = "*"
 
 
-def summary(study: Study, metric: str) -> Iterator[Grid]:
+def summary(study: Study, metric: str | None) -> Iterator[Grid]:
     """Make five kinds of tables, without the notes that would be the same below each."""
     for grid in (
         *leaderboards(study, metric),
@@ -35,7 +35,7 @@ def without_config(grid: Grid) -> Grid:
     return replace(grid, notes=tuple(note for note in grid.notes if not note.startswith((CONFIG, INTERVAL))))
 
 
-def against_base(study: Study, metric: str) -> Iterator[Grid]:
+def against_base(study: Study, metric: str | None) -> Iterator[Grid]:
     """Tabulate for each dataset each judge's difference to the base on the same rows, a column for each aspect."""
     for data, subjects in by_data(study).items():
         base = study.bases.get(subjects[0].label)
@@ -57,7 +57,7 @@ def against_base(study: Study, metric: str) -> Iterator[Grid]:
         )
 
 
-_SIGNIFICANT = f"p < {LEVEL:g}, paired bootstrap, Holm-adjusted over the judges in a column"
+_SIGNIFICANT = f"p < {LEVEL:g}, paired, Holm-adjusted over the judges in a column"
 
 
 def _marks(rows: Sequence[Sequence[CellValue]]) -> str:
@@ -66,22 +66,23 @@ def _marks(rows: Sequence[Sequence[CellValue]]) -> str:
     return f"{MARK} {_SIGNIFICANT}" if found else f"no difference is significant ({_SIGNIFICANT})"
 
 
-def _measured(subjects: Sequence[EvaluationTarget], metric: str) -> str:
+def _measured(subjects: Sequence[EvaluationTarget], metric: str | None) -> str:
     return "agreement" if subjects[0].kind == "compare" else MEASURES[main_measure(subjects[0], metric)]
 
 
 def _compared(
-    study: Study, subjects: Sequence[EvaluationTarget], base: str, metric: str
+    study: Study, subjects: Sequence[EvaluationTarget], base: str, metric: str | None
 ) -> Iterator[tuple[str, Mapping[str, Difference]]]:
     """Yield the columns: the name of each, and the difference of each judge to the base."""
+    leading = main_measure(subjects[0], metric)
     if averages := {
-        one.first: one.differences[metric]
+        one.first: one.differences[leading]
         for one in study.comparison.averages
-        if one.digest == subjects[0].digest and one.second == base and metric in one.differences
+        if one.digest == subjects[0].digest and one.second == base and leading in one.differences
     }:
         yield "average", averages
     for subject in subjects:
-        for measure in ("accuracy", "kappa") if subject.kind == "compare" else (metric,):
+        for measure in ("accuracy", "kappa") if subject.kind == "compare" else (leading,):
             found = {
                 pair.first: pair.differences[measure]
                 for pair in study.comparison.pairwise

@@ -7,6 +7,7 @@ together), or single rows where there are no groups. A resample is described by 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -113,6 +114,51 @@ class Resampling:
         low, high = np.quantile(known, (tail, 1 - tail))
         return Statistic(value, float(low), float(high))
 
+    def studentised(
+        self, value: float, resampled: Floats, clusters: int, bounded: bool = False
+    ) -> tuple[Statistic, float | None]:
+        """Add to a figure Student's interval with the standard error of its resamples; return it with its p-value.
+
+        Percentiles of the resamples alone are too narrow: their spread is that of the clusters at hand, which is too
+        small by (n - 1) / n, and few clusters do not say how well it is known (Efron and Tibshirani 1993, section 12).
+
+        Args:
+            value: the figure over all clusters.
+            resampled: the figure in each resample; NaN where it does not exist.
+            clusters: how many are drawn, two or more.
+            bounded: whether the figure lies between -1 and 1: then the interval is made on Fisher's scale, atanh.
+
+        Returns:
+            the figure with its interval, and the two-sided p-value that it is 0; both ``None`` where the figure exists
+            in less than half of the resamples.
+        """
+        known = without_nan(resampled)
+        if clusters < 2 or len(known) < 2 or 2 * len(known) < len(resampled):
+            return Statistic(value), None
+        if bounded and 1 - abs(value) < 1e-9:
+            # All resamples are perfect, too, so that their spread tells nothing: as of a share of which all are right.
+            low = 2 * (share_interval(np.ones(clusters), np.ones(clusters), self).low or 0.0) - 1
+            return (Statistic(value, low, 1.0) if value > 0 else Statistic(value, -1.0, -low)), None
+        centre, spread = value, known
+        if bounded:
+            # Perfect resamples would lie infinitely far out.
+            centre, spread = math.atanh(value), np.arctanh(np.clip(known, -0.999, 0.999))
+        error = float(spread.std(ddof=1)) * math.sqrt(clusters / (clusters - 1))
+        low, high, p = student_interval(centre, error, clusters - 1, self.confidence)
+        return Statistic(value, *((math.tanh(low), math.tanh(high)) if bounded else (low, high))), p
+
+    def mean_interval(self, values: Floats) -> tuple[Statistic, float | None]:
+        """Return the mean of independent values (a figure of each group) with Student's interval, and its p-value.
+
+        Of fewer than ``FEWEST_UNITS`` values there is neither.
+        """
+        mean = mean_or_none(values)
+        if mean is None or len(values) < FEWEST_UNITS or not self.resamples:
+            return Statistic(mean), None
+        error = float(values.std(ddof=1)) / math.sqrt(len(values))
+        low, high, p = student_interval(mean, error, len(values) - 1, self.confidence)
+        return Statistic(mean, low, high), p
+
 
 @dataclass(frozen=True)
 class Statistic:
@@ -215,6 +261,59 @@ def resampled_means(values: Floats, units: Units, resampling: Resampling) -> Flo
     return means[:, 0] if flat else means
 
 
+def student_interval(value: float, error: float, df: int, confidence: float) -> tuple[float, float, float]:
+    """Return the ends of Student's interval of a value with this standard error, and the p-value that it is 0."""
+    # Imported where it is needed: scipy takes longer to load than numpy.
+    from scipy.special import stdtr, stdtrit
+
+    margin = float(stdtrit(df, (1 + confidence) / 2)) * error
+    # Where every cluster says the same: of a difference that is there in all of them, the sign test's p-value.
+    p = 1.0 if abs(value) <= 1e-12 else 2.0**-df
+    if error > 1e-15:
+        p = 2 * float(stdtr(df, -abs(value) / error))
+    return value - margin, value + margin, p
+
+
+def share_interval(right: Floats, votes: Floats, resampling: Resampling) -> Statistic:
+    """Return a share with its score interval (Wilson 1927), which is no point even where all are right, or all wrong.
+
+    With several votes in a cluster, or half votes, n is the effective number of votes: as many independent ones as
+    have the variance of the share between clusters (Korn and Graubard 1998), and no more than there are. Where all
+    clusters are right, or all wrong, no variance can be seen, and each cluster counts as one vote.
+
+    Args:
+        right: of each cluster the votes that count for the share.
+        votes: of each cluster all votes.
+        resampling: its confidence; with 0 resamples there are no intervals.
+
+    >>> share_interval(np.ones(20), np.ones(20), Resampling())
+    Statistic(value=1.0, low=0.8388748419471806, high=1.0)
+    """
+    from scipy.special import ndtri, stdtrit
+
+    right, votes = right[votes > 0], votes[votes > 0]
+    n, clusters = float(votes.sum()), len(votes)
+    if not n:
+        return Statistic(None)
+    share = float(right.sum()) / n
+    if clusters < 2 or not resampling.resamples:
+        return Statistic(share)
+    z = float(ndtri((1 + resampling.confidence) / 2))
+    if not ((votes == 1).all() and np.isin(right, (0, 1)).all()):
+        variance = clusters / (clusters - 1) * float(((right - share * votes) ** 2).sum()) / n**2
+        if share in (0.0, 1.0):
+            n = float(clusters)
+        elif variance > 0:
+            n = min(n, share * (1 - share) / variance)
+        # Few clusters do not say well how much they differ.
+        n *= (z / float(stdtrit(clusters - 1, (1 + resampling.confidence) / 2))) ** 2
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    margin = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    # Rounding may leave the end of a perfect share beside it.
+    low, high = min(share, max(0.0, centre - margin)), max(share, min(1.0, centre + margin))
+    return Statistic(share, 0.0 if low < 1e-12 else low, 1.0 if high > 1 - 1e-12 else high)
+
+
 FEWEST_UNITS = 10
 """Of fewer units no p-value is made and nothing is called significant.
 
@@ -228,14 +327,14 @@ def caution(units: Mapping[str, int]) -> str | None:
     """Write the caution for figures of too few units, by the name of what was judged; None where there are enough.
 
     >>> caution({"wit": 4, "tact": 80})
-    'fewer than 10 groups or items to resample on wit (4): intervals there are too narrow, and no p-value is given'
+    'fewer than 10 groups or items to resample on wit (4): only shares have an interval there, and no p-value is given'
     """
     few = [f"{name} ({count})" for name, count in units.items() if is_few(count)]
     if not few:
         return None
     return (
         f"fewer than {FEWEST_UNITS} groups or items to resample on {', '.join(few)}: "
-        "intervals there are too narrow, and no p-value is given"
+        "only shares have an interval there, and no p-value is given"
     )
 
 

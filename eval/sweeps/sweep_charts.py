@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...state.errors import UsageError
 from ..report.series_charts import Panel, columns, lines
+from ..statistics.metrics import METRICS
 from ..statistics.resampling import Statistic
 from .cell_metrics import (
     AVERAGE,
@@ -24,16 +25,6 @@ from .cells import Axis, CellResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-MEASURES = {
-    "spearman": "Spearman's rho",
-    "kendall": "Kendall's tau-b",
-    "accuracy": "accuracy",
-    "kappa": "Cohen's kappa",
-}
-FIRST = "spearman"
-"""The statistic that is drawn for every aspect."""
 
 
 def figures(
@@ -56,7 +47,8 @@ def figures(
         return {}
     # At most four panels: with several aspects their averages lead, and each aspect has a figure of its own.
     drawn = {"agreement": _figure(cells, axis, measured, leading(keys)[:4])}
-    of_aspects = [key for key in keys if key.subject != AVERAGE and key.statistic == FIRST]
+    # Of each aspect the leading metric, which is the first of all.
+    of_aspects = [key for key in keys if key.subject != AVERAGE and key.statistic == keys[0].statistic]
     if len(of_aspects) > 1:
         drawn["aspects"] = _figure(cells, axis, measured, of_aspects)
     return drawn
@@ -72,7 +64,7 @@ def category_figure(cells: Sequence[CellResult]) -> Figure:
         ]
         for cell in cells
     }
-    return columns([Panel("", MEASURES["accuracy"], series)], categories, "category of items")
+    return columns([Panel("", METRICS["accuracy"].title, series)], categories, "category of items")
 
 
 def _axis_along(axes: Sequence[Axis], name: str | None) -> Axis:
@@ -101,7 +93,7 @@ def _panel(cells: Sequence[CellResult], axis: Axis, measured: Sequence[Measured]
         others = ", ".join(shown(name, label) for name, label in labels.items() if name != axis.name)
         series.setdefault(others, {})[labels[axis.name]] = metrics.figures.get(key, Statistic(None))
     title = "" if key.subject in (PREFERENCE, AVERAGE) else key.subject
-    measure = MEASURES[key.statistic]
+    measure = METRICS[key.statistic].title
     return Panel(
         title,
         f"{measure}, mean over aspects" if key.subject == AVERAGE else measure,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..report.chart_style import save
+from ..statistics.metrics import METRICS
 from ..statistics.resampling import Resampling, Statistic, caution
 from ..tables import to_csv, to_latex, to_markdown
 from ..tables.grid import CellValue, Column, Grid, text_column
@@ -107,8 +108,8 @@ class Sweep:
         return figures(self.axes, self.cells, self.measured(), along)
 
 
-SHORT = {"spearman": "rho", "kendall": "tau", "accuracy": "accuracy", "kappa": "kappa"}
-"""Names of statistics for narrow columns."""
+SHORT = {name: METRICS[metric.coefficient].short for name, metric in METRICS.items()}
+"""Names of metrics for narrow columns; a note below says whether they are means within groups."""
 
 
 def cell_grid(sweep: Sweep, title: str = "Agreement by cell", extras: Sequence[ExtraMetric] = ()) -> Grid:
@@ -235,12 +236,14 @@ def notes_of(sweep: Sweep, measured: Sequence[Measured]) -> tuple[str, ...]:
         subjects = {subject for metrics in measured for subject in metrics.rows}
         if subjects - {PREFERENCE}:
             how = "means within groups" if all(metrics.within for metrics in measured) else "over all rows"
-            notes.append(f"rho Spearman, tau Kendall's tau-b: {how}.")
+            names = dict.fromkeys(METRICS[key.statistic].coefficient for key in metric_keys(measured))
+            titles = ", ".join(f"{METRICS[name].short} {METRICS[name].title}" for name in names)
+            notes.append(f"{titles}: {how}.")
         counts = {count for metrics in measured for count in metrics.rows.values()}
         least, most = min(counts), max(counts)
         notes.append(f"{least:,} rows each." if least == most else f"{least:,} to {most:,} rows each.")
         notes.append(
-            "Intervals: 95 %, 1,000 bootstrap resamples of groups, seed 0; gains: over the first cell, paired."
+            "Intervals: 95 %, 1,000 resamples of groups, seed 0; gains: over the first cell, paired."
         )
         # Cells may have judged different rows: the fewest units of each subject count.
         fewest: dict[str, int] = {}

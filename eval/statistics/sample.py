@@ -1,0 +1,247 @@
+"""Measure the agreement of one judge with the labels: every figure of agreement, wherever it is shown, comes from here.
+
+A ``Sample`` holds what a judge said beside what humans said; it gives each metric of ``metrics.METRICS`` with its
+interval. Two samples of the same rows give differences, and samples of several aspects give averages. Intervals:
+
+- correlations over rows, and kappa: Student's t with the standard error of the resamples, on Fisher's scale;
+- means within groups: Student's t over groups;
+- accuracy: the score interval of a share (Wilson 1927), on the effective number of rows where rows share a cluster;
+- differences and averages: Student's t with the standard error of paired resamples.
+
+Of fewer than ``FEWEST_UNITS`` clusters only a share has an interval: others would be too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from ...state.tasks import TaskKind
+from .alignment import Floats, Units, unit_count
+from .chance_corrected import accuracies, kappas
+from .correlation import correlation, correlations_within, resampled_correlations
+from .metrics import METRICS
+from .resampling import (
+    FEWEST_UNITS,
+    Resampling,
+    Statistic,
+    Weights,
+    mean_or_none,
+    none_if_nan,
+    share_interval,
+    without_nan,
+)
+from .tie_policy import Ties, confusion_tables, sum_by_unit
+
+_OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
+
+
+@dataclass(eq=False)
+class Sample:
+    """Holds a judge's verdicts beside the labels, on rows in a fixed order, and measures their agreement.
+
+    Attributes:
+        kind: whether these are scores or preferences.
+        judged: of each row the score, or the code of the winner.
+        human: of each row humans' score, or how often they said 1, 2 and tie: shape (rows,) or (rows, 3).
+        clusters: of each row the code of what it is drawn with, from 0: its group, or its item where it has none.
+        grouped: whether there are groups, so that there is agreement within them.
+        resampling: how intervals are made.
+        ties: of preferences, what a human tie is.
+        names: of each cluster, a number that is its own in other samples, too; by default its code.
+        value: of a metric's name, the metric; ``None`` where it does not exist. Each is computed once.
+        drawn: of a metric's name, the metric in each resample of clusters; NaN where it does not exist.
+        by_group: of the name of a metric within groups, the correlation within each; NaN where it does not exist.
+    """
+
+    kind: TaskKind
+    judged: Floats
+    human: Floats
+    clusters: Units
+    grouped: bool
+    resampling: Resampling
+    ties: Ties = "class"
+    names: Units | None = None
+
+    def __post_init__(self) -> None:
+        self.count = unit_count(self.clusters)
+        # A cache for each sample: one on the method would hold every sample ever made, and its resamples.
+        self.value = cache(self._value)
+        self.drawn = cache(self._drawn)
+        self.by_group = cache(self._by_group)
+        self._over_rows: dict[str, Floats] = {}
+
+    def __len__(self) -> int:
+        return len(self.judged)
+
+    @property
+    def counted(self) -> int:
+        """The number of rows, or of votes where each vote counts."""
+        return len(self) if self.kind == "score" else int(self._tables.sum())
+
+    def statistic(self, metric: str) -> Statistic:
+        """Return the metric with its interval."""
+        value = self.value(metric)
+        if metric == "accuracy":
+            right, votes = np.trace(self._tables, axis1=1, axis2=2), self._tables.sum(axis=(1, 2))
+            return share_interval(right, votes, self.resampling)
+        if METRICS[metric].within:
+            return _bounded(self.resampling.mean_interval(without_nan(self.by_group(metric)))[0])
+        if value is None or self.count < FEWEST_UNITS:
+            return Statistic(value)
+        return self.resampling.studentised(value, self.drawn(metric), self.count, bounded=True)[0]
+
+    def statistics(self, metrics: Iterable[str]) -> dict[str, Statistic]:
+        """Return several metrics by name; correlations over rows share the preparation of their resamples."""
+        names = tuple(metrics)
+        over_rows = [name for name in names if self.kind == "score" and not METRICS[name].within]
+        if self.count >= FEWEST_UNITS and over_rows:
+            self._over_rows |= resampled_correlations(
+                tuple(over_rows), self.judged, self.human, self.clusters, self.resampling
+            )
+        return {name: self.statistic(name) for name in names}
+
+    def _value(self, metric: str) -> float | None:
+        if METRICS[metric].within:
+            return mean_or_none(without_nan(self.by_group(metric)))
+        if self.kind == "score":
+            return correlation(metric, self.judged, self.human) if len(self) else None
+        return none_if_nan(_OF_TABLES[metric](self._tables.sum(axis=0, keepdims=True))[0])
+
+    def _drawn(self, metric: str) -> Floats:
+        if not len(self):
+            return np.full(self.resampling.resamples, np.nan)
+        if METRICS[metric].within:
+            return mean_of_groups(self.by_group(metric), self.resampling)
+        if self.kind == "score":
+            if metric not in self._over_rows:
+                self._over_rows |= resampled_correlations(
+                    (metric,), self.judged, self.human, self.clusters, self.resampling
+                )
+            return self._over_rows[metric]
+        # Flat, so that one matrix product adds up the tables of the clusters that each resample drew.
+        flat, formula = self._tables.reshape(-1, 9), _OF_TABLES[metric]
+        return self.resampling.figures(len(flat), lambda weights: formula((weights @ flat).reshape(-1, 3, 3)))
+
+    def _by_group(self, metric: str) -> Floats:
+        if not self.grouped or not len(self):
+            return np.full(0, np.nan)
+        return correlations_within(METRICS[metric].coefficient, self.judged, self.human, self.clusters)
+
+    @cached_property
+    def _tables(self) -> Floats:
+        """Confusion tables: how often in each cluster the judge said one thing and humans another, (clusters, 3, 3)."""
+        return sum_by_unit(confusion_tables(self.judged, self.human, self.ties), self.clusters)
+
+
+def _bounded(mean: Statistic) -> Statistic:
+    """Return a mean of correlations with an interval that ends where correlations do."""
+    if mean.low is None or mean.high is None:
+        return mean
+    return Statistic(mean.value, max(-1.0, mean.low), min(1.0, mean.high))
+
+
+Pair = tuple[Sample, Sample]
+"""Two judges' samples of the same rows."""
+
+
+def difference(first: Sample, second: Sample, metric: str) -> tuple[Statistic, float | None]:
+    """Subtract the second's metric from the first's on the same rows; return it with its interval and p-value.
+
+    Within groups only those count in which both have a correlation. Two that group their rows differently have no
+    resamples in common, so no interval, and no groups.
+    """
+    value = _difference_of_values(first, second, metric)
+    if value is None or not _paired(first, second):
+        return Statistic(value), None
+    if METRICS[metric].within:
+        return first.resampling.mean_interval(without_nan(first.by_group(metric) - second.by_group(metric)))
+    if first.count < FEWEST_UNITS:
+        return Statistic(value), None
+    return first.resampling.studentised(value, first.drawn(metric) - second.drawn(metric), first.count)
+
+
+def average(samples: Sequence[Sample], metric: str) -> Statistic:
+    """Average a metric over the aspects of one judge.
+
+    No value where an aspect has none, since means over different aspects cannot be compared; no interval where
+    aspects have different clusters, so that they share no resamples.
+    """
+    values = [sample.value(metric) for sample in samples]
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return Statistic(None)
+    mean, first = float(np.mean(known)), samples[0]
+    shared = all(same_clusters(sample, first) for sample in samples)
+    count = min(_telling_clusters((sample,), metric) for sample in samples)
+    if not shared or count < FEWEST_UNITS:
+        return Statistic(mean)
+    drawn = np.mean([sample.drawn(metric) for sample in samples], axis=0)
+    return first.resampling.studentised(mean, drawn, count, bounded=True)[0]
+
+
+def average_difference(pairs: Sequence[Pair], metric: str) -> tuple[Statistic, float | None]:
+    """Average the difference of two judges over aspects; interval and p-value where all aspects share resamples."""
+    values = [_difference_of_values(*pair, metric) for pair in pairs]
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return Statistic(None), None
+    mean, first = float(np.mean(known)), pairs[0][0]
+    shared = all(same_clusters(sample, first) for pair in pairs for sample in pair)
+    count = min(_telling_clusters(pair, metric) for pair in pairs)
+    if not shared or not all(_paired(*pair) for pair in pairs) or count < FEWEST_UNITS:
+        return Statistic(mean), None
+    # Differences are averaged resample by resample: aspects and judges share their draws.
+    drawn = np.mean([_drawn_difference(*pair, metric) for pair in pairs], axis=0)
+    return first.resampling.studentised(mean, drawn, count)
+
+
+def _paired(first: Sample, second: Sample) -> bool:
+    """Tell whether both draw the same clusters in each resample."""
+    return np.array_equal(first.clusters, second.clusters) and first.grouped == second.grouped
+
+
+def same_clusters(one: Sample, other: Sample) -> bool:
+    """Tell whether two samples, of two aspects perhaps, draw the same clusters in each resample."""
+    if one.names is None or other.names is None:
+        return one.count == other.count
+    return np.array_equal(one.names, other.names)
+
+
+def _telling_clusters(samples: Sequence[Sample], metric: str) -> int:
+    """Return how many clusters tell of a metric: of one within groups, those in which all samples have a figure."""
+    if not METRICS[metric].within:
+        return samples[0].count
+    figures = [sample.by_group(metric) for sample in samples]
+    return int((~np.isnan(np.sum(figures, axis=0))).sum()) if len({len(each) for each in figures}) == 1 else 0
+
+
+def _difference_of_values(first: Sample, second: Sample, metric: str) -> float | None:
+    if METRICS[metric].within:
+        if not _paired(first, second):
+            return None
+        return mean_or_none(without_nan(first.by_group(metric) - second.by_group(metric)))
+    one, other = first.value(metric), second.value(metric)
+    return None if one is None or other is None else one - other
+
+
+def _drawn_difference(first: Sample, second: Sample, metric: str) -> Floats:
+    if METRICS[metric].within:
+        return mean_of_groups(first.by_group(metric) - second.by_group(metric), first.resampling)
+    return first.drawn(metric) - second.drawn(metric)
+
+
+def mean_of_groups(by_group: Floats, resampling: Resampling) -> Floats:
+    """Compute the mean of the groups' figures in each resample of groups; those that have none do not count."""
+    known = ~np.isnan(by_group)
+    values, counts = np.where(known, by_group, 0.0), known.astype(float)
+
+    def mean(weights: Weights) -> Floats:
+        drawn = weights @ counts
+        means: Floats = weights @ values / np.where(drawn > 0, drawn, np.nan)
+        return means
+
+    return resampling.figures(len(by_group), mean)

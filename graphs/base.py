@@ -35,7 +35,7 @@ from ..state.graph_state import AgentState, JudgeOutput, JudgeState
 from ..state.redaction import HIDDEN, redact_all
 from ..state.settings import Settings, SettingsT, make_settings
 from ..state.settings.base_settings import explicitly_set
-from ..state.task_inputs import input_schema_of
+from ..state.tasks import input_schema_of
 from ..state.transcript import Score, merge_turns
 from .judge_graph import JudgeGraph, is_observed, lighten
 from .protocol_record import Protocol

@@ -20,7 +20,7 @@ from ..nodes.bound_judge import BoundJudge
 from ..state.checked import shortened
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput, JudgeState
-from ..state.task_inputs import JudgeInput
+from ..state.tasks import JudgeInput
 
 Given = str | AnyGraph
 """A judge as a caller gives it: the name of a protocol, or a graph with the same input and output."""

@@ -33,7 +33,7 @@ from ..nodes.sync_bridge import run_blocking
 from ..state.errors import UsageError
 from ..state.graph_state import AgentState, JudgeOutput, JudgeState
 from ..state.settings import SettingsT, make_settings
-from ..state.task_inputs import input_schema_of
+from ..state.tasks import input_schema_of
 from ..state.transcript import Score, merge_turns
 from .judge_graph import JudgeGraph, is_observed, lighten
 from .protocol_record import Protocol

@@ -23,8 +23,7 @@ from ..state.call_counts import CallsByRole, Can
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
 from ..state.settings import CalibratedSettings
-from ..state.task_inputs import CompareInput
-from ..state.tasks import CompareTask, ScoreTask, TaskKind
+from ..state.tasks import CompareInput, CompareTask, ScoreTask, TaskKind
 from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
 from .position_calibration import as_given, mapped_back, outcome_mapped_back, weigh_orders
 from .protocol_record import Protocol

@@ -28,8 +28,7 @@ from ..state.call_counts import CallsByRole, Can
 from ..state.checked import shortened
 from ..state.errors import InputError, UsageError
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
-from ..state.task_inputs import EXAMPLES, JudgeInput, input_schema_of, kinds_of_input
-from ..state.tasks import TaskKind
+from ..state.tasks import EXAMPLES, JudgeInput, TaskKind, input_schema_of, kinds_of_input
 from ..state.transcript import Turn
 from .protocol_record import Protocol
 from .registry import find_protocol

@@ -17,8 +17,7 @@ from typing_extensions import TypedDict
 
 from ..state.graph_state import JudgeOutput, as_json, latest
 from ..state.settings import Settings
-from ..state.task_inputs import JudgeInput
-from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
+from ..state.tasks import CompareTask, JudgeInput, ScoreTask, TaskKind, parse_task
 from ..state.transcript import Score, Turn, merge_turns
 from ..state.verdict import Verdict
 from .base import SyncFunction

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..state.aggregation import Expectation, expected_from_samples, expected_score, score_tokens
 from ..state.errors import UsageError
-from ..state.expected_score import Expectation, expected_from_samples, expected_score, score_tokens
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask

@@ -15,8 +15,7 @@ from .errors import (
 )
 from .graph_state import JudgeOutput, JudgeState
 from .settings import DebateSettings, ModelSpec, MultiagentSettings, Settings
-from .task_inputs import JudgeInput
-from .tasks import CompareTask, ScoreTask, Task, TaskKind, parse_task
+from .tasks import CompareTask, JudgeInput, ScoreTask, Task, TaskKind, parse_task
 from .transcript import Score, Turn
 from .usage import Usage
 from .verdict import StopReason, Verdict, Winner

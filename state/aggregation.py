@@ -1,10 +1,21 @@
-"""Combine several judgements into one: means, majority votes, and pairs given in swapped answer order."""
+"""Combine several judgements into one: means, majority votes, pairs in swapped answer order, expected scores.
+
+An expected score (G-Eval: Liu et al. 2023, 2.2) comes from token log-probabilities or from samples:
+
+expected_score         from the tokens that were likely in place of the one that states the score
+expected_from_samples  from scores that were read from several replies to one question
+token_mass             the shares of labels of any kind (``m`` and ``M``, ``A`` and ``B``) among likely tokens
+score_tokens           finds the place of the score among the tokens of a reply
+
+Probability on tokens that are no value of the scale is dropped, and the rest is normalised.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -20,9 +31,13 @@ def mean_of(scores: Sequence[Score]) -> Score:
     >>> mean_of([3, 4]), mean_of([[8, 6], [7, 7]])
     (3.5, [7.5, 6.5])
     """
+    return _by_side(scores, fmean)
+
+
+def _by_side(scores: Sequence[Score], combine: Callable[[Iterable[float]], float]) -> Score:
     if pairs := [score for score in scores if isinstance(score, list)]:
-        return list(mean_pair(pairs))
-    return fmean(score for score in scores if not isinstance(score, list))
+        return [combine(side) for side in zip(*pairs, strict=True)]
+    return combine(score for score in scores if not isinstance(score, list))
 
 
 def mean_pair(pairs: Iterable[Sequence[float]]) -> tuple[float, float]:
@@ -94,11 +109,7 @@ def standard_deviation(scores: Sequence[Score]) -> Score | None:
     >>> standard_deviation([[8, 6], [8, 6]]), standard_deviation([3])
     ([0.0, 0.0], None)
     """
-    if len(scores) < 2:
-        return None
-    if pairs := [score for score in scores if isinstance(score, list)]:
-        return [stdev(side) for side in zip(*pairs, strict=True)]
-    return stdev(score for score in scores if not isinstance(score, list))
+    return None if len(scores) < 2 else _by_side(scores, stdev)
 
 
 def majority(votes: Sequence[T]) -> T | None:
@@ -124,3 +135,169 @@ def mean_by_round(runs: Sequence[Sequence[Score]]) -> list[Score]:
     longest = max(map(len, runs))
     padded = ([*run, *[run[-1]] * (longest - len(run))] for run in runs)
     return [mean_of(scores) for scores in zip(*padded, strict=True)]
+
+
+TopTokens = Mapping[str, float] | Sequence[Mapping[str, Any]]
+"""Natural log-probabilities by token, or a provider's list of ``{"token": ..., "logprob": ...}``."""
+
+NEGLIGIBLE = 1e-3
+"""A share of probability that is too small to change a score in the digits that are reported."""
+
+# Tokenizers of some models write the blank before a word as one of the last two characters.
+_MARKS = " \t\r\n\u2581\u0120"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Hold an expected score, and the distribution whose mean it is.
+
+    Attributes:
+        value: the sum of p(s) * s over the values s of the scale.
+        distribution: from each value to its share, in the order of the scale; the shares add up to 1.
+        dropped: probability of all other tokens (0 for samples).
+    """
+
+    value: float
+    distribution: Mapping[float, float]
+    dropped: float = 0.0
+
+    @property
+    def by_name(self) -> dict[str, float]:
+        """The distribution with strings as keys, as JSON has them."""
+        return {f"{value:g}": share for value, share in self.distribution.items()}
+
+
+def expected_score(top_logprobs: TopTokens, low: float, high: float) -> Expectation:
+    """Return the expectation over the whole numbers of a scale, from the tokens that were likely in one place.
+
+    Args:
+        top_logprobs: the likely tokens with their natural log-probabilities.
+        low: lowest value of the scale, 0 or more.
+        high: highest value of the scale.
+
+    Raises:
+        ValueError: no token is a value of the scale; or a token may be a value or only a part of one (``1`` of
+            ``10``, where nothing shows that the model writes 10 as one token; ``1`` of ``-1``).
+
+    >>> expected = expected_score({"4": math.log(0.6), " 5": math.log(0.2), "The": math.log(0.2)}, 1, 5)
+    >>> round(expected.value, 6), round(expected.dropped, 6)
+    (4.25, 0.2)
+    """
+    if low < 0:
+        raise ValueError(f"the scale begins at {low:g}, and a sign and its number are several tokens")
+    shares, dropped = token_mass(top_logprobs, lambda token: _scale_value(token, low, high))
+    _refuse_beginnings(shares, high)
+    distribution = {float(label): shares[label] for label in sorted(shares, key=int)}
+    mean = math.fsum(value * share for value, share in distribution.items())
+    return Expectation(mean, distribution, dropped)
+
+
+def expected_from_samples(values: Iterable[float]) -> Expectation:
+    """Return the expectation by relative frequency: the mean of the samples.
+
+    Raises:
+        ValueError: there are no samples.
+
+    >>> expected_from_samples([4, 4, 5, 3]).distribution
+    {3.0: 0.25, 4.0: 0.5, 5.0: 0.25}
+    """
+    counts = Counter(map(float, values))
+    if not counts:
+        raise ValueError("an expectation needs one sample at least")
+    distribution = {value: counts[value] / counts.total() for value in sorted(counts)}
+    return Expectation(math.fsum(v * n for v, n in counts.items()) / counts.total(), distribution)
+
+
+def token_mass(
+    top_logprobs: TopTokens, label_of: Callable[[str], str | None]
+) -> tuple[dict[str, float], float]:
+    """Return each label's share of the probability of all labels, and the probability of all other tokens.
+
+    Args:
+        top_logprobs: the likely tokens with their natural log-probabilities.
+        label_of: returns the label that a token stands for, or None.
+
+    Raises:
+        ValueError: no token stands for a label.
+
+    >>> token_mass({"M": math.log(0.5), "m": math.log(0.25)}, {"M": "M"}.get)
+    ({'M': 1.0}, 0.5)
+    """
+    mass: dict[str, float] = {}
+    pairs: Iterable[tuple[str, float]]
+    if isinstance(top_logprobs, Mapping):
+        pairs = top_logprobs.items()
+    else:
+        # No dict: a server may list a token twice, such as two that it decodes to the same text.
+        pairs = [(entry["token"], entry["logprob"]) for entry in top_logprobs]
+    for token, logprob in pairs:
+        if (label := label_of(token)) is not None:
+            mass[label] = mass.get(label, 0.0) + math.exp(logprob)
+    whole = math.fsum(mass.values())
+    if whole <= 0:
+        raise ValueError("none of the likely tokens is one of those asked for")
+    shares = {label: part / whole for label, part in mass.items()}
+    # Rounded, since probabilities of tokens that add up to 1 miss it by some last bits.
+    return shares, max(0.0, round(1.0 - whole, 12))
+
+
+def score_tokens(
+    tokens: Sequence[Mapping[str, Any]], stated: float, low: float, high: float
+) -> Sequence[Mapping[str, Any]]:
+    """Find the token that states the score, and return the tokens that were likely in its place.
+
+    That is the first token of this value, not counting the number of a list item with the score behind it; where a
+    reply says 2.5 in three tokens, it is the first token that is a value of the scale.
+
+    Args:
+        tokens: all tokens of a reply, as the provider lists them.
+        stated: the score that was read from the reply.
+        low: lowest value of the scale.
+        high: highest value of the scale.
+
+    Raises:
+        ValueError: there is no such token.
+    """
+    labels = ((at, _scale_value(token["token"], low, high)) for at, token in enumerate(tokens))
+    values = {at: float(label) for at, label in labels if label is not None}
+    exact = [at for at, value in values.items() if value == stated]
+    candidates = [at for at in exact if not _numbers_an_item(tokens, at, exact)]
+    # 2.5 is no single token: its first one, 2, is where the model decided.
+    if stated % 1:
+        candidates = list(values)
+    if not candidates:
+        raise ValueError(f"no token of the reply is the score that it states, {stated:g}")
+    token = tokens[candidates[0]]
+    # Where no alternatives are listed, the token itself is all that is known to be likely.
+    return token.get("top_logprobs") or [token]
+
+
+def _numbers_an_item(tokens: Sequence[Mapping[str, Any]], at: int, exact: Sequence[int]) -> bool:
+    """Tell whether the token numbers a list item that holds the score, as the first 1 of ``1. Naturalness: 1`` does."""
+    after = tokens[at + 1]["token"] if at + 1 < len(tokens) else ""
+    # The last token of this value is the score itself, whatever follows: ``I give it a 4.``
+    return at != exact[-1] and after.startswith((".", ")"))
+
+
+def _scale_value(token: str, low: float, high: float) -> str | None:
+    """Return the whole number of the scale that a token spells, white space around it or not; else None."""
+    digits = token.strip(_MARKS)
+    # ``isdigit`` alone is true of ``²``, which ``int`` refuses; and ``int`` of thousands of digits is an error.
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
+        return None
+    # ``04`` is no usual spelling of a score.
+    return digits if str(int(digits)) == digits and low <= int(digits) <= high else None
+
+
+def _refuse_beginnings(shares: Mapping[str, float], high: float) -> None:
+    """Raise ValueError where ``1`` on a scale to 10 may be the first token of 10."""
+    # A label of two digits among the tokens shows that the model writes such numbers as one token.
+    if any(len(label) > 1 for label in shares):
+        return
+    # ``0`` begins no longer number, and 2 begins none on a scale to 10.
+    unclear = {label: share for label, share in shares.items() if 0 < int(label) * 10 <= high}
+    if math.fsum(unclear.values()) > NEGLIGIBLE:
+        raise ValueError(
+            f"the scale goes up to {high:g}, and the token {max(unclear, key=unclear.__getitem__)!r} may be the "
+            "beginning of a longer number"
+        )

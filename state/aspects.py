@@ -13,8 +13,7 @@ from typing import ClassVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from .checked import Checked
-from .schema import FilledText
+from .checked import Checked, FilledText
 
 LONGEST_NAME = 80
 
@@ -40,7 +39,7 @@ class Aspect(Checked):
     candidate_name: str = Field(default="text", description="What the candidate is: `summary`, `response`.")
 
     @model_validator(mode="after")
-    def _names_are_short(self) -> Aspect:
+    def _fits_into_prompts(self) -> Aspect:
         # They stand in the middle of sentences of the prompts, outside every fence.
         for field in ("name", "source_name", "candidate_name"):
             value = getattr(self, field)
@@ -48,18 +47,23 @@ class Aspect(Checked):
                 raise ValueError(
                     f"{field} must be one line of at most {LONGEST_NAME} characters, got {value[:50]!r}"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _scale_runs_upwards(self) -> Aspect:
-        if not self.low < self.high:
-            raise ValueError(f"low must be below high, got low={self.low:g} and high={self.high:g}")
+        check_scale(self.low, self.high)
         return self
 
     @property
     def label(self) -> str:
         """The aspect's name and scale, as reports and prompts show them."""
         return f"{self.name} ({self.low:g} to {self.high:g})"
+
+
+def check_scale(low: float, high: float) -> None:
+    """Check that a scale runs upwards.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if not low < high:
+        raise ValueError(f"low must be below high, got low={low:g} and high={high:g}")
 
 
 def find_aspect(name: str) -> Aspect:

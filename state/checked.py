@@ -1,19 +1,29 @@
-"""Define the base of all that a caller hands in: a class whose faults are told in our words, with the valid names."""
+"""Define what all that a caller hands in shares: a base class, types of texts, and short descriptions in its schema.
+
+``Checked`` says what is wrong with an object in our words and names what would be right.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
+from pydantic.config import JsonDict
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
 from .errors import Fault, InputError
 from .redaction import redact
 
-# Parts of a place that name one of several types that a field may have, such as `tuple[union[str,Role],...]`.
 _TYPE = re.compile(r"[\[(]|^(float|int|str)$")
 
 _WORDS = {
@@ -55,7 +65,7 @@ class Checked(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise told(error, type(self)) from None
+            raise input_error(error, type(self)) from None
 
     # Tells pydantic that nested objects of the class need no call of ``__init__``: the outermost one tells all faults.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -66,7 +76,7 @@ class Checked(BaseModel):
         try:
             return super().model_validate(obj, **how)
         except ValidationError as error:
-            raise told(error, cls) from None
+            raise input_error(error, cls) from None
 
     @classmethod
     def names(cls) -> list[str]:
@@ -74,19 +84,29 @@ class Checked(BaseModel):
         return list(cls.model_fields)
 
 
-def told(error: ValidationError, owner: type[Checked]) -> InputError:
-    """Tell the faults that pydantic found in an object of this class."""
+def input_error(error: ValidationError, owner: type[Checked]) -> InputError:
+    """Return the faults that pydantic found in an object of this class as an error in our words."""
     if isinstance(error, InputError):
         return error
-    return InputError.of(
-        owner.called, _merged([_fault(one, owner) for one in error.errors(include_url=False)])
-    )
+    faults = [_fault(detail, owner) for detail in error.errors(include_url=False)]
+    return InputError.from_faults(owner.called, _merged(faults))
+
+
+def field_path(place: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Return the names and indices that lead to a field, out of the place that pydantic gives for an error.
+
+    Where a field may have one of several types, pydantic puts the type that it tried into the place.
+
+    >>> field_path(("human", "fluency", "list[float]")), field_path(("human", "function-before[as_text(), str]"))
+    (('human', 'fluency'), ('human',))
+    """
+    return tuple(part for part in place if not _TYPE.search(str(part)))
 
 
 def _fault(detail: ErrorDetails, owner: type[Checked]) -> Fault:
     first = owner.model_fields.get(str(detail["loc"][0])) if detail["loc"] else None
-    types = {one.__name__ for one in _classes(first.annotation)} if first else set()
-    where = tuple(part for part in detail["loc"] if part not in types and not _TYPE.search(str(part)))
+    types = {known.__name__ for known in _classes(first.annotation)} if first else set()
+    where = tuple(part for part in field_path(detail["loc"]) if part not in types)
     return Fault(detail["type"], where, _words(detail, where, owner), detail["input"])
 
 
@@ -125,8 +145,8 @@ def _with_value(fault: Fault) -> Fault:
 
 
 def _quoting(words: str, value: Any) -> str:
-    said, mark, meant = words.partition("; did you mean")
-    return f"{said}, got {shortened(value)}{mark}{meant}"
+    fault, mark, meant = words.partition("; did you mean")
+    return f"{fault}, got {shortened(value)}{mark}{meant}"
 
 
 def _holder(owner: type[Checked], where: tuple[str | int, ...]) -> type[Checked]:
@@ -160,13 +180,13 @@ def _has_one_value(annotation: Any) -> bool:
 
 def did_you_mean(wrong: str, names: Sequence[str], about: Mapping[str, str] | None = None) -> str:
     """Name what was probably meant: the name that is spelt alike, or the one whose description has the word."""
-    found = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=0.75)
-    if not found and about:
+    meant = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=0.75)
+    if not meant and about:
         words = {word.rstrip("s") for word in wrong.lower().split("_") if len(word) > 3}
-        found = [
+        meant = [
             name for name in about if words & {w.rstrip("s") for w in re.findall(r"\w+", about[name].lower())}
         ]
-    return f"; did you mean {found[0]}?" if found else ""
+    return f"; did you mean {meant[0]}?" if meant else ""
 
 
 def shortened(value: Any) -> str:
@@ -178,3 +198,84 @@ def shortened(value: Any) -> str:
     # Redacted before it is cut, since half a key is no longer known for one.
     shown = redact(repr(value))
     return shown if len(shown) <= 60 else f"{shown[:60]} ..."
+
+
+def first_paragraph(schema: JsonDict) -> None:
+    """Shorten a schema's description to its first paragraph, which is what a form shows (Studio's, for example).
+
+    >>> schema = {"description": "Rate one text.\\n\\n>>> 1 + 1\\n2"}
+    >>> first_paragraph(schema)
+    >>> schema
+    {'description': 'Rate one text.'}
+    """
+    schema["description"] = " ".join(str(schema.get("description", "")).split("\n\n")[0].split())
+
+
+def alternative(schema: JsonDict) -> None:
+    """Shorten the description and require ``kind``, by which a class is told from others in a union."""
+    # With a default, pydantic's schema has ``kind`` optional, and clients would leave it out.
+    first_paragraph(schema)
+    required = schema.get("required")
+    schema["required"] = ["kind", *(required if isinstance(required, list) else [])]
+
+
+class Described:
+    """Apply ``first_paragraph`` to a class where it is a field's type, as an annotation of that field."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core)
+        first_paragraph(handler.resolve_ref_schema(schema))
+        return schema
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"not valid Unicode at character {error.start} ({error.reason})") from error
+    return text
+
+
+Text = Annotated[str, AfterValidator(_encodable)]
+"""A string that can be encoded as UTF-8, and so sent: one without lone surrogates."""
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether a text shows nothing: spaces, line breaks, and characters without width or mark.
+
+    >>> is_blank(" \\n\\u200b"), is_blank("?")
+    (True, False)
+    """
+    return not any(character.isprintable() and not character.isspace() for character in text)
+
+
+def _filled(text: str) -> str:
+    if is_blank(text):
+        raise PydanticCustomError("blank", "is blank")
+    return text
+
+
+FilledText = Annotated[Text, AfterValidator(_filled), Field(json_schema_extra={"minLength": 1})]
+"""A text that shows something: a model that is asked about nothing would answer all the same."""
+
+OptionalText = Annotated[
+    Text | None, BeforeValidator(lambda text: None if isinstance(text, str) and is_blank(text) else text)
+]
+"""A text that may be left out, as a form does by sending an empty one."""
+
+
+def parts(separators: str) -> Callable[[Any], Any]:
+    """Return a function that splits a text at these characters, as a command line gives a list; else nothing changes.
+
+    >>> parts(",")("gap, unresolved"), parts(",")(["gap"])
+    (['gap', 'unresolved'], ['gap'])
+    """
+    between = re.compile(f"[{re.escape(separators)}]")
+
+    def split(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        return [part.strip() for part in between.split(value) if part.strip()]
+
+    return split

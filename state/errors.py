@@ -34,7 +34,9 @@ class JurygraphError(Exception):
     """Serve as the base of every error that jurygraph raises itself; its message holds no keys."""
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(*(redact(one) if isinstance(one, str) else one for one in arguments))
+        super().__init__(
+            *(redact(argument) if isinstance(argument, str) else argument for argument in arguments)
+        )
 
 
 class UsageError(JurygraphError, ValueError):
@@ -77,30 +79,31 @@ class InputError(UsageError, ValidationError):
     faults: tuple[Fault, ...] = ()
 
     @classmethod
-    def of(cls, title: str, faults: Iterable[Fault]) -> InputError:
+    def from_faults(cls, title: str, faults: Iterable[Fault]) -> InputError:
         """Make the error of some faults of one object; ``title`` is what the object is called."""
-        found = tuple(fault.redacted() for fault in faults)
+        redacted = tuple(fault.redacted() for fault in faults)
         lines = [
             InitErrorDetails(
                 type=PydanticCustomError(fault.kind, "{words}", {"words": fault.words}),
                 loc=fault.where,
                 input=fault.value,
             )
-            for fault in found
+            for fault in redacted
         ]
         error: InputError = cls.from_exception_data(title, lines)
-        error.faults = found
+        error.faults = redacted
         return error
 
     def inside(self, *outer: str) -> InputError:
         """Return the same error with its fields named as part of the fields ``outer`` that hold the object."""
-        return InputError.of(self.title, [one._replace(where=(*outer, *one.where)) for one in self.faults])
+        faults = [fault._replace(where=(*outer, *fault.where)) for fault in self.faults]
+        return InputError.from_faults(self.title, faults)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.faults))
 
     def __reduce__(self) -> Any:
-        return InputError.of, (self.title, self.faults)
+        return InputError.from_faults, (self.title, self.faults)
 
 
 class DataError(UsageError):

@@ -95,7 +95,7 @@ def spelled_out(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
 
 
 def one_line(text: str) -> str:
@@ -170,5 +170,5 @@ def _is_secret_variable(name: str) -> bool:
     return bool(_SECRET_VARIABLE.search(name))
 
 
-def _hidden(found: re.Match[str]) -> str:
-    return f"{found.groupdict().get('name') or ''}{HIDDEN}"
+def _hidden(match: re.Match[str]) -> str:
+    return f"{match.groupdict().get('name') or ''}{HIDDEN}"

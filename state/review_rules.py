@@ -28,6 +28,7 @@ IN_DOUBT = ("unresolved", "orders_differ", "split")
 _RULE = re.compile(
     r"(?P<name>unresolved|orders_differ|split|always|gap|wide)(?:(?P<sign>[<>])(?P<limit>[\d.]+))?"
 )
+_SIGNS = {"gap": "<", "wide": ">"}
 
 KindOf = Callable[[Turn], RoleKind]
 
@@ -48,11 +49,11 @@ class Rule(NamedTuple):
         >>> Rule.parse("gap<0.5"), str(Rule.parse("wide"))
         (Rule(name='gap', limit=0.5), 'wide>1')
         """
-        found = _RULE.fullmatch(text.replace(" ", ""))
-        sign = {"gap": "<", "wide": ">"}.get(found["name"]) if found else None
+        match = _RULE.fullmatch(text.replace(" ", ""))
+        sign = _SIGNS.get(match["name"]) if match else None
         try:
-            if found and found["sign"] in (sign, None):
-                return cls(found["name"], float(found["limit"] or 1) if sign else None)
+            if match and match["sign"] in (sign, None):
+                return cls(match["name"], float(match["limit"] or 1) if sign else None)
         except ValueError:  # 1.2.3
             pass
         raise UsageError(
@@ -60,11 +61,7 @@ class Rule(NamedTuple):
         )
 
     def __str__(self) -> str:
-        return (
-            self.name
-            if self.limit is None
-            else f"{self.name}{'<' if self.name == 'gap' else '>'}{self.limit:g}"
-        )
+        return self.name if self.limit is None else f"{self.name}{_SIGNS[self.name]}{self.limit:g}"
 
 
 def reasons(rules: Iterable[Rule], verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -> list[str]:
@@ -80,8 +77,8 @@ def reasons(rules: Iterable[Rule], verdict: Verdict, turns: Sequence[Turn], kind
     >>> reasons([Rule.parse("gap<1"), Rule.parse("unresolved")], verdict, [], lambda turn: "scores")
     ['gap<1: the scores of the two answers are 0.5 apart']
     """
-    found = {rule: _why(rule, verdict, turns, kind_of) for rule in rules}
-    return [f"{rule}: {why}" for rule, why in found.items() if why]
+    whys = {rule: _why(rule, verdict, turns, kind_of) for rule in rules}
+    return [f"{rule}: {why}" for rule, why in whys.items() if why]
 
 
 def _why(rule: Rule, verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -> str:
@@ -119,14 +116,12 @@ def _splits(verdict: Verdict, turns: Sequence[Turn], kind_of: KindOf) -> Iterato
             jury = opinions.setdefault((turn["role"], turn.get("repeat"), turn.get("stage")), {})
             jury.setdefault(turn["agent"], {})[turn.get("order", 1)] = turn["value"]
     for (role, *_), jury in opinions.items():
-        said = [_opinion(list(by_order.values())) for by_order in jury.values()]
-        if len(set(said)) > 1 and (isinstance(said[0], str) or majority(said) is None):
-            juries[f"{role}s"] = said
-    for name, jury_said in juries.items():
-        most_first = sorted(Counter(jury_said).items(), key=lambda one: (-one[1], str(one[0])))
-        counts = ", ".join(
-            f"{count} of {len(jury_said)} for {_shown(opinion)}" for opinion, count in most_first
-        )
+        votes = [_opinion(list(by_order.values())) for by_order in jury.values()]
+        if len(set(votes)) > 1 and (isinstance(votes[0], str) or majority(votes) is None):
+            juries[f"{role}s"] = votes
+    for name, jurors in juries.items():
+        most_first = sorted(Counter(jurors).items(), key=lambda counted: (-counted[1], str(counted[0])))
+        counts = ", ".join(f"{count} of {len(jurors)} for {_shown(opinion)}" for opinion, count in most_first)
         yield f"{name} disagree, {counts}"
 
 
@@ -148,11 +143,12 @@ def _shown(opinion: float | str) -> str:
 def _all_of(key: str, details: Any) -> Iterator[Any]:
     """Yield what stands under a key at any depth of a verdict's details, a list member by member."""
     if isinstance(details, Mapping):
-        for name, held in details.items():
+        for name, value in details.items():
             if name == key:
-                yield from (one for one in (held if isinstance(held, list) else [held]) if one is not None)
+                values = value if isinstance(value, list) else [value]
+                yield from (member for member in values if member is not None)
             else:
-                yield from _all_of(key, held)
+                yield from _all_of(key, value)
     elif isinstance(details, list):
-        for held in details:
-            yield from _all_of(key, held)
+        for value in details:
+            yield from _all_of(key, value)

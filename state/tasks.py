@@ -1,17 +1,20 @@
-"""Define what is judged: one text on one aspect (a score task), or two answers to one question (a compare task)."""
+"""Define what is judged: one text on one aspect (a score task), or two answers to one question (a compare task).
+
+The inputs of the graphs, at the end, hold one or the other, each with an example that runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator, with_config
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
 
-from .aspects import ASPECTS, Aspect, find_aspect
-from .checked import Checked, shortened
+from .aspects import ASPECTS, Aspect, check_scale, find_aspect
+from .checked import Checked, Described, FilledText, OptionalText, alternative, shortened
 from .errors import Fault, InputError
-from .schema import Described, FilledText, OptionalText, alternative
 
 TaskKind = Literal["score", "compare"]
 
@@ -99,8 +102,7 @@ class CompareTask(Checked):
 
     @model_validator(mode="after")
     def _scale_runs_upwards(self) -> CompareTask:
-        if not self.low < self.high:
-            raise ValueError(f"low must be below high, got low={self.low:g} and high={self.high:g}")
+        check_scale(self.low, self.high)
         return self
 
 
@@ -112,7 +114,10 @@ _SHAPES = (
     'a task is {"kind": "score", "source": ..., "candidate": ..., "aspect": ...} '
     'or {"kind": "compare", "question": ..., "answer_1": ..., "answer_2": ...}'
 )
-_OF_ONE_KIND: dict[TaskKind, tuple[str, ...]] = {"score": ("candidate",), "compare": ("answer_1", "answer_2")}
+_TELLTALE_FIELDS: dict[TaskKind, tuple[str, ...]] = {
+    "score": ("candidate",),
+    "compare": ("answer_1", "answer_2"),
+}
 """The fields by which a task without ``kind`` is told."""
 
 
@@ -146,13 +151,85 @@ def _kind_of(value: Mapping[str, Any]) -> TaskKind:
             return kind
     if named is not None:
         raise _no_task("kind", f"has an unknown kind, {shortened(named)}; {_SHAPES}", value)
-    found = [kind for kind, names in _OF_ONE_KIND.items() if any(name in value for name in names)]
-    if len(found) != 1:
+    kinds = [kind for kind, names in _TELLTALE_FIELDS.items() if any(name in value for name in names)]
+    if len(kinds) != 1:
         has = ", ".join(map(str, value)) or "none"
-        both = "has no kind, and fields of both kinds" if found else "has no kind, and no field that tells it"
-        raise _no_task("kind", f"{both} (it has {has}); {_SHAPES}", value)
-    return found[0]
+        fault = (
+            "has no kind, and fields of both kinds" if kinds else "has no kind, and no field that tells it"
+        )
+        raise _no_task("kind", f"{fault} (it has {has}); {_SHAPES}", value)
+    return kinds[0]
 
 
 def _no_task(kind: str, words: str, value: Any = None) -> InputError:
-    return InputError.of("task", [Fault(kind, ("task",), words, value)])
+    return InputError.from_faults("task", [Fault(kind, ("task",), words, value)])
+
+
+EXAMPLES: dict[TaskKind, dict[str, Any]] = {
+    "score": {
+        "kind": "score",
+        "source": "The bridge opened in 1932 after six years of work. It cost 4 million crowns.",
+        "candidate": "The bridge opened in 1923 and cost 4 million crowns.",
+        "aspect": "consistency",
+    },
+    "compare": {
+        "kind": "compare",
+        "question": "Why is the sky blue?",
+        "answer_1": "Air scatters blue light more than red light, so blue reaches us from all sides.",
+        "answer_2": "It mirrors the sea.",
+    },
+}
+"""A task of each kind, which forms may offer; the offline judge, which nobody needs a key for, can judge it."""
+
+
+def _shown(*kinds: TaskKind) -> Any:
+    """Put inputs with the example tasks of these kinds into the schema."""
+    return with_config({"json_schema_extra": {"examples": [{"task": EXAMPLES[kind]} for kind in kinds]}})
+
+
+@_shown("score")
+class ScoreInput(TypedDict):
+    """The input of a protocol that rates texts."""
+
+    task: Annotated[ScoreTask, Field(description="The text to be rated.", examples=[EXAMPLES["score"]])]
+
+
+@_shown("compare")
+class CompareInput(TypedDict):
+    """The input of a protocol that compares answers."""
+
+    task: Annotated[
+        CompareTask, Field(description="The two answers to be compared.", examples=[EXAMPLES["compare"]])
+    ]
+
+
+@_shown("score", "compare")
+class JudgeInput(TypedDict):
+    """The input of a protocol that rates texts and compares answers."""
+
+    task: Annotated[
+        ScoreTask | CompareTask,
+        Field(
+            discriminator="kind",
+            description="The text to be rated, or the two answers to be compared.",
+            examples=list(EXAMPLES.values()),
+        ),
+    ]
+
+
+_INPUTS: dict[TaskKind, type[Any]] = {"score": ScoreInput, "compare": CompareInput}
+
+
+def input_schema_of(kinds: Collection[TaskKind]) -> type[Any]:
+    """Return the input of a protocol that takes tasks of these kinds.
+
+    >>> input_schema_of(("compare",)).__name__
+    'CompareInput'
+    """
+    [*only] = kinds
+    return _INPUTS[only[0]] if len(only) == 1 else JudgeInput
+
+
+def kinds_of_input(schema: type[Any]) -> list[TaskKind]:
+    """Return the kinds of task that a graph with this input takes: both, where it is none of those above."""
+    return [kind for kind, of_kind in _INPUTS.items() if schema is of_kind] or list(_INPUTS)

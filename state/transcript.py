@@ -66,8 +66,8 @@ def turn_without_model(round: int, agent: str, role: str, content: str, value: A
     >>> turn_without_model(1, "commander", "commander", "Please review.")["calls"]
     0
     """
-    said = {"round": round, "agent": agent, "role": role, "content": content, "value": value, "model": None}
-    return cast("Turn", {**said, **NO_USAGE.flat()})
+    words = {"round": round, "agent": agent, "role": role, "content": content, "value": value, "model": None}
+    return cast("Turn", {**words, **NO_USAGE.flat()})
 
 
 def written_by(turn: Turn, model: str, usage: Usage) -> Turn:
@@ -107,8 +107,8 @@ def merge_turns(before: Sequence[Turn] | None, new: Iterable[Mapping[str, Any]] 
     Raises:
         ValueError: a change of a turn that does not exist, or a value of another type than the turn can have.
 
-    >>> said = turn_without_model(1, "critic", "critic", "Too high.", False)
-    >>> [turn["content"] for turn in merge_turns([said], [{"id": "critic:1", "content": "Fine.", "value": True}])]
+    >>> before = turn_without_model(1, "critic", "critic", "Too high.", False)
+    >>> [turn["content"] for turn in merge_turns([before], [{"id": "critic:1", "content": "Fine.", "value": True}])]
     ['Fine.']
     """
     if new is None:
@@ -139,15 +139,13 @@ def _with_ids(turns: Iterable[Turn], before: Iterable[Turn] = ()) -> list[Turn]:
             break
     else:
         return turns
-    said = Counter((turn["agent"], turn.get("order")) for turn in before)
-    found: list[Turn] = []
+    numbers = Counter((turn["agent"], turn.get("order")) for turn in before)
+    numbered: list[Turn] = []
     for turn in turns:
-        speaker = turn["agent"], turn.get("order")
-        said[speaker] += 1
-        found.append(
-            turn if "id" in turn else {**turn, "id": turn_id(turn["agent"], said[speaker], turn.get("order"))}
-        )
-    return found
+        agent, order = speaker = turn["agent"], turn.get("order")
+        numbers[speaker] += 1
+        numbered.append(turn if "id" in turn else {**turn, "id": turn_id(agent, numbers[speaker], order)})
+    return numbered
 
 
 _WITHOUT_MODEL = {"value": None, "model": None, **NO_USAGE.flat()}

@@ -18,8 +18,8 @@ class Usage:
     :meth:`of_fields` reads them there, and :meth:`flat` writes them. Usages are added with ``+``, many of them
     with :func:`total_usage`. One unknown cost makes the sum unknown: counted as zero, it would pass for cheap.
 
-    >>> one = Usage(calls=1, input_tokens=900, output_tokens=100, cost_usd=0.002, seconds=1.5)
-    >>> (one + one).tokens, (one + Usage(calls=1, cost_usd=None)).cost_usd
+    >>> usage = Usage(calls=1, input_tokens=900, output_tokens=100, cost_usd=0.002, seconds=1.5)
+    >>> (usage + usage).tokens, (usage + Usage(calls=1, cost_usd=None)).cost_usd
     (2000, None)
     """
 

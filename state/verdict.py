@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from .aspects import Aspect
+from .checked import first_paragraph
 from .errors import UsageError
-from .schema import first_paragraph
 from .tasks import TaskKind
 from .transcript import Score
 from .usage import Usage

@@ -24,7 +24,7 @@ from jurygraph.nodes.prompt_templates import Prompt, Prompts
 from jurygraph.nodes.replies import read_score
 from jurygraph.nodes.sync_bridge import run_blocking
 from jurygraph.state import ModelCallError, ModelSpec, ReplyError
-from jurygraph.state.expected_score import expected_from_samples, expected_score, score_tokens, token_mass
+from jurygraph.state.aggregation import expected_from_samples, expected_score, score_tokens, token_mass
 from jurygraph.state.settings import Settings
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI

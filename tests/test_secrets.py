@@ -272,7 +272,7 @@ def test_what_is_no_key_is_left_alone(text: str) -> None:
         ModelCallError,
         lambda words: TransientCallError(words, retry_after=2.0),
         lambda words: ReplyError(words, "mumble"),
-        lambda words: InputError.of("a task", [Fault("missing", ("source",), words, words)]),
+        lambda words: InputError.from_faults("a task", [Fault("missing", ("source",), words, words)]),
         JournalError,
         lambda words: ResponseError(words, 500, body={"error": {"message": words}}),
     ],

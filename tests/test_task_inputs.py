@@ -10,7 +10,7 @@ import pytest
 from jurygraph.graphs import calibrated, cascade, debate, geval, more, repeated, single
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.state import UsageError
-from jurygraph.state.task_inputs import EXAMPLES
+from jurygraph.state.tasks import EXAMPLES
 
 CLASSES = {"score": "ScoreTask", "compare": "CompareTask"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...state.checked import did_you_mean
+from ...state.checked import did_you_mean, field_path
 from ...state.errors import DataError, UsageError
 from ...state.redaction import redact_all
 from ...state.tasks import TaskKind
@@ -218,10 +217,6 @@ _BUNDLED = Path(__file__).parent / "data"
 MAX_CHARACTERS = 100_000
 """Texts with more characters are refused by default: mostly they are a wrong column, and they are dear to judge."""
 
-# Where a field may be one thing or another, pydantic puts the alternative's name into the path: this matches the last
-# part of ("human", "fluency", "list[float]") and the second of ("human", "function-before[...]").
-_ALTERNATIVE = re.compile(r"[\[(]|^(float|int|str)$")
-
 
 def _parsed(rows: Iterable[Row], place: str, unit: str, columns: bool = False) -> Iterator[Numbered]:
     """Yield the items in rows; ``columns`` says whether the user may name the columns that they are in."""
@@ -238,7 +233,7 @@ def _parsed(rows: Iterable[Row], place: str, unit: str, columns: bool = False) -
 def explain(error: ValidationError, row: Any = None, columns: bool = False) -> str:
     """Describe the first error that pydantic found in one line: field, fault, value."""
     first = error.errors(include_url=False)[0]
-    field = ".".join(part for part in map(str, first["loc"]) if not _ALTERNATIVE.search(part))
+    field = ".".join(map(str, field_path(first["loc"])))
     message = first["msg"].removeprefix("Value error, ")
     # A validator of our own says in its message what is wrong with the value: it need not be quoted again.
     if not field or first["type"] == "value_error":

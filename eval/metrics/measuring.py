@@ -23,7 +23,7 @@ from ..datasets.items import ScoreItem
 from ..private_files import make_private_folder
 from ..run.evaluation import Evaluation
 from ..run.folder import rename_results, write_manifest
-from ..run.results import Key, Result, ResultsFile
+from ..run.results import Result, ResultsFile
 from . import reference_metrics
 from .metric import Metric, Scored, number_of
 
@@ -67,8 +67,8 @@ def measure(
     >>> [(result.protocol, result.score) for result in done.results]
     [('rouge-l', 1.0), ('words', 2.0)]
     """
-    found = _metrics(metrics)
-    if not found:
+    wanted = _metrics(metrics)
+    if not wanted:
         raise UsageError(f"no metric is named; known are {', '.join(metric_names())}")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be 1 or more, got {limit}")
@@ -76,9 +76,16 @@ def measure(
     if dataset.kind == "compare":
         raise UsageError(f"{dataset.name} compares answers: a metric rates one text at a time")
     chosen = choose_aspects(dataset, aspects)
-    work = _Work(found, dataset.first(limit), chosen)
-    manifest = _manifest(work, limit)
-    return _kept(work, manifest, Path(out), replace) if out is not None else _held(work, manifest)
+    work = _Work(wanted, dataset.first(limit), chosen)
+    folder = Path(out) if out is not None else None
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: --out takes a folder")
+    # All numbers before the first file: a metric that had nothing to work on must leave no folder behind.
+    results = tuple(work.results())
+    work.check()
+    left_out = {name: dict(reasons) for name, reasons in work.left_out.items() if reasons}
+    manifest = {**_manifest(work, limit), "left_out": left_out}
+    return Evaluation(results, manifest) if folder is None else _kept(results, manifest, folder, replace)
 
 
 @dataclass
@@ -136,13 +143,8 @@ def _metrics(wanted: str | Sequence[str] | Mapping[str, Wanted]) -> dict[str, Me
         if twice:
             raise UsageError(f"{twice[0]} is wanted twice; give each a name of its own, from Python")
         return {metric.name: metric for metric in named}
-    return {name: _metric(name, what) for name, what in wanted.items()}
-
-
-def _metric(name: str, wanted: Wanted) -> Metric:
-    if isinstance(wanted, Metric):
-        return wanted
-    return find_metric(wanted) if isinstance(wanted, str) else Metric.of(name, wanted)
+    made = {name: find_metric(what) if isinstance(what, str) else what for name, what in wanted.items()}
+    return {name: what if isinstance(what, Metric) else Metric.of(name, what) for name, what in made.items()}
 
 
 def _result(name: str, item: ScoreItem, aspect: str, scored: Scored, problem: str) -> Result:
@@ -156,35 +158,16 @@ def _result(name: str, item: ScoreItem, aspect: str, scored: Scored, problem: st
     return Result(**known, status="failed", error=problem)
 
 
-def _held(work: _Work, manifest: dict[str, Any]) -> Evaluation:
-    results = tuple(work.results())
-    work.check()
-    return Evaluation(results, {**manifest, "left_out": _counted(work)})
-
-
-def _kept(work: _Work, manifest: dict[str, Any], folder: Path, replace: bool) -> Evaluation:
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file: --out takes a folder")
-    # All numbers before the first file: a metric that had nothing to work on must leave no folder behind.
-    results = list(work.results())
-    work.check()
+def _kept(results: Sequence[Result], manifest: dict[str, Any], folder: Path, replace: bool) -> Evaluation:
     make_private_folder(folder)
     if replace:
         # Before the manifest is written, which refuses a folder that still holds another run.
         rename_results(folder)
-    kept = write_manifest(folder, {**manifest, "left_out": _counted(work)})
+    kept = write_manifest(folder, manifest)
     file = ResultsFile(folder)
     for result in results:
         file.add(result)
-    return Evaluation(file.finish(_keys(results)), kept, folder)
-
-
-def _keys(results: Sequence[Result]) -> Iterator[Key]:
-    return (result.key for result in results)
-
-
-def _counted(work: _Work) -> dict[str, dict[str, int]]:
-    return {name: dict(reasons) for name, reasons in work.left_out.items() if reasons}
+    return Evaluation(file.finish(result.key for result in results), kept, folder)
 
 
 def _manifest(work: _Work, limit: int | None) -> dict[str, Any]:

@@ -44,8 +44,8 @@ class Metric:
         """
 
         def score(item: ScoreItem, _aspects: Sequence[str]) -> float | None:
-            found = function(item)
-            return None if found is None else float(found)
+            number = function(item)
+            return None if number is None else float(number)
 
         # An object with __call__ has no qualified name: its class is named instead.
         module, called = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
@@ -76,9 +76,9 @@ def number_of(scored: Scored, aspect: str) -> float:
     Raises:
         ValueError: there is none, or it is none that can be counted with.
     """
-    found = scored.get(aspect) if isinstance(scored, Mapping) else scored
-    if found is None:
+    number = scored.get(aspect) if isinstance(scored, Mapping) else scored
+    if number is None:
         raise ValueError(f"no score for {aspect}")
-    if not math.isfinite(found):
-        raise ValueError(f"the score is {found}")
-    return found
+    if not math.isfinite(number):
+        raise ValueError(f"the score is {number}")
+    return number

@@ -91,9 +91,9 @@ def bleu_4(tokenize: str = "13a") -> Metric:
     try:
         bleu = BLEU(effective_order=True, tokenize=tokenize)
     except Exception as error:  # an unknown name, or a tokeniser whose own package is missing
-        told, known = " ".join(str(error).split()), ", ".join(BLEU.TOKENIZERS)
+        reason, known = " ".join(str(error).split()), ", ".join(BLEU.TOKENIZERS)
         raise UsageError(
-            f"bleu-4: sacreBLEU has no tokenize={tokenize!r} ({told}); it knows {known}"
+            f"bleu-4: sacreBLEU has no tokenize={tokenize!r} ({reason}); it knows {known}"
         ) from error
 
     def pair(candidate: str, reference: str) -> float:
@@ -238,15 +238,15 @@ def unieval(task: Literal["summarization", "dialogue"] = "summarization", device
     evaluator = package.get_evaluator(task, device=device)
 
     def score(item: ScoreItem, aspects: Sequence[str]) -> Scored:
-        found: dict[str, float] = {}
+        scores: dict[str, float] = {}
         for aspect in (name for name in aspects if name in evaluator.dimensions):
             rows = _unieval_rows(item, task, aspect)
             if not rows:
                 continue
             with redirect_stdout(io.StringIO()):  # it tells of its progress
                 scored = evaluator.evaluate(rows, dims=[aspect], overall=False, print_result=False)
-            found[aspect] = _mean(row[aspect] for row in scored)
-        return found
+            scores[aspect] = _mean(row[aspect] for row in scored)
+        return scores
 
     return Metric("unieval", f"unieval:{task}|references:mean", score)
 

@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from ..checked import Checked, shortened
+from ..checked import Checked, first_paragraph, shortened
 from ..errors import Fault, InputError
 from ..redaction import names_a_secret
-from ..schema import first_paragraph
 
 
 class ModelSpec(Checked):
@@ -204,7 +203,7 @@ def make_settings(
     """
     if not isinstance(given, Settings | Mapping | None):
         words = f"the settings of {cls.called} must be an object of names and values, got {shortened(given)}"
-        raise InputError.of(cls.called, [Fault("dict_type", (), words, given)])
+        raise InputError.from_faults(cls.called, [Fault("dict_type", (), words, given)])
     start = given if isinstance(given, cls) else cls.model_validate(dict(given or {}))
     return cls.model_validate(dict(fields)).over(start) if fields else start
 

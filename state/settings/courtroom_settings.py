@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ..schema import FilledText
+from ..checked import FilledText, parts
 from .base_settings import Settings
 
 BACKGROUNDS = (
@@ -19,15 +19,8 @@ BACKGROUNDS = (
 """The jurors' backgrounds unless the settings say otherwise (SAMRE, appendix C.3)."""
 
 
-def _listed(value: Any) -> Any:
-    """Split a line with semicolons, which is how a command line gives a list."""
-    if not isinstance(value, str):
-        return value
-    return [part.strip() for part in value.split(";") if part.strip()]
-
-
 Backgrounds = Annotated[
-    tuple[FilledText, ...], BeforeValidator(_listed, json_schema_input_type=list[FilledText])
+    tuple[FilledText, ...], BeforeValidator(parts(";"), json_schema_input_type=list[FilledText])
 ]
 
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from ..checked import shortened
-from ..schema import FilledText
+from ..checked import FilledText, shortened
 from .base_settings import Settings, explicitly_set
 
 Persona = Literal["strict", "moderate", "weak", "plain", "sophisticated"]

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from ..checked import Checked
-from ..schema import FilledText, first_paragraph
+from ..checked import Checked, FilledText, first_paragraph
 from .base_settings import Settings, explicitly_set
 
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ..schema import FilledText
+from ..checked import FilledText, parts
 from .base_settings import Settings
 from .referee_settings import PositionSettings
 
 
-def _listed(value: Any) -> Any:
-    """Split a line at semicolons (from a command line) or a text into lines (from a form)."""
-    if value is None:
-        return ()
-    if not isinstance(value, str):
-        return value
-    return [part.strip() for part in re.split(r"[;\n]", value) if part.strip()]
+def _steps(value: Any) -> Any:
+    """Split a line at semicolons (from a command line) or a text into lines (from a form, which may send null)."""
+    return () if value is None else parts(";\n")(value)
 
 
-Steps = Annotated[tuple[FilledText, ...], BeforeValidator(_listed, json_schema_input_type=list[FilledText])]
+Steps = Annotated[tuple[FilledText, ...], BeforeValidator(_steps, json_schema_input_type=list[FilledText])]
 
 
 class GEvalSettings(Settings):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from ..checked import parts
 from ..review_rules import IN_DOUBT, Rule
 from .base_settings import Settings, explicitly_set
 
@@ -25,30 +26,25 @@ def _from_text(value: Any) -> Any:
         raise ValueError(f"no JSON object: {error}") from None
 
 
-def _listed(value: Any) -> Any:
-    """Split `gap,unresolved` into a list."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-
-
 Given = Annotated[dict[str, Any], BeforeValidator(_from_text, json_schema_input_type=dict[str, Any])]
-Reasons = Annotated[tuple[Reason, ...], BeforeValidator(_listed, json_schema_input_type=list[Reason])]
+Reasons = Annotated[tuple[Reason, ...], BeforeValidator(parts(","), json_schema_input_type=list[Reason])]
 
 
 ReviewRules = Annotated[
     tuple[Annotated[str, AfterValidator(lambda text: str(Rule.parse(text)))], ...],
-    BeforeValidator(_listed, json_schema_input_type=list[str]),
+    BeforeValidator(parts(","), json_schema_input_type=list[str]),
 ]
 
 
 class WrapperSettings(Settings):
     """Settings of a protocol that wraps others; those that all protocols share are passed on to the ones inside.
 
-    >>> one = RepeatedSettings(of="debate", inner={"n": 2}, structured="off")
-    >>> one.handed_to("of")
+    >>> bound = RepeatedSettings(of="debate", inner={"n": 2}, structured="off")
+    >>> bound.handed_to("of")
     {'structured': 'off', 'n': 2}
-    >>> RepeatedSettings(inner={"persona": "weak"}).over(one).inner
+    >>> RepeatedSettings(inner={"persona": "weak"}).over(bound).inner
     {'n': 2, 'persona': 'weak'}
-    >>> RepeatedSettings(of="chateval").over(one).inner
+    >>> RepeatedSettings(of="chateval").over(bound).inner
     {}
     """
 
@@ -78,9 +74,9 @@ class WrapperSettings(Settings):
         return {**shared, **own, **_models(shared, own)}
 
 
-def _models(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _models(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Combine the models of both role by role, the second winning; empty where either is no mapping of roles."""
-    chosen = [given["models"] for given in (one, other) if given.get("models")]
+    chosen = [given["models"] for given in (shared, own) if given.get("models")]
     if not all(isinstance(models, Mapping) for models in chosen):
         return {}
     return {"models": {role: model for models in chosen for role, model in models.items()}} if chosen else {}

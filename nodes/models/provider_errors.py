@@ -20,7 +20,7 @@ from http.client import HTTPException
 from typing import Any
 
 from ...state.redaction import redact, redact_all
-from . import capabilities
+from . import refusals
 
 
 class ResponseError(Exception):
@@ -131,12 +131,12 @@ class ProviderFault:
         Args:
             sent: the parameters of this call alone.
         """
-        return capabilities.rejected_parameter(self.status, self.message, self.parameter, sent)
+        return refusals.rejected_parameter(self.status, self.message, self.parameter, sent)
 
     @property
     def may_be_about_form(self) -> bool:
         """Whether the form of the reply may be what was refused, though nothing says so."""
-        return self.status in (400, 422) and not capabilities.is_about_something_else(self.message)
+        return self.status in (400, 422) and not refusals.is_about_something_else(self.message)
 
     def summary(self) -> str:
         """Return the error in one line, with the remedy where there is one."""

@@ -27,6 +27,7 @@ from .output_schemas import OutputSchema, TextSchema, Value
 from .prompt_templates import Prompt, Prompts
 from .repairs import copy_warning, repair_conversation, value_alone
 from .replies import LONGEST_READ_WHOLE, Shown
+from .replies.reasoning import without_reasoning
 
 SAMPLING_TEMPERATURE = 1.0
 """Used by ``sample`` where neither the model's name nor the settings give one (G-Eval, 3.1; FairEval, 3.1)."""
@@ -201,7 +202,7 @@ class AgentRuntime(Generic[SettingsT]):
             try:
                 content, value = await _read(question, replies[-1])
             except ReplyError as error:
-                turn = self._turn(id, question, replies, replies[-1].text, None, model.label)
+                turn = self._turn(id, question, replies, error.reply, None, model.label)
                 self.publish_turn(turn, error.problem)
                 if len(replies) > self.settings.repair:
                     # Served from the journal, the same unreadable replies would fail every later attempt too.
@@ -239,8 +240,8 @@ class AgentRuntime(Generic[SettingsT]):
         """Make the turn of one sample; its value is None if the reply cannot be read."""
         try:
             content, value = await _read(question, reply)
-        except ReplyError:
-            content, value = reply.text, None
+        except ReplyError as error:
+            content, value = error.reply, None
         return self._turn(self.turn_ids.next(question.agent), question, [reply], content, value, model)
 
     def _turn(
@@ -320,15 +321,15 @@ def read(form: OutputSchema, reply: Reply) -> tuple[str, Value]:
     Raises:
         ReplyError: the reply holds no usable value.
     """
+    answer = without_reasoning(reply.text)
     if reply.refused:
         fault: ReplyFault = "filtered" if reply.filtered else "refused"
-        raise ReplyError(reply.problem or "The reply is a refusal.", reply.text, fault)
-    if reply.cut_off and not form.is_whole(reply.text):
-        raise ReplyError(reply.problem or "The reply was cut off by the length limit.", reply.text, "cut_off")
-    # A plain-text form may still get JSON from a model that likes to write it; only its text counts.
-    if reply.fields is not None and form.schema() is not None:
-        return form.from_fields(reply.fields, reply.text)
-    return reply.text, form.from_text(reply.text)
+        raise ReplyError(reply.problem or "The reply is a refusal.", answer, fault)
+    if reply.cut_off and not form.is_whole(answer):
+        raise ReplyError(reply.problem or "The reply was cut off by the length limit.", answer, "cut_off")
+    if reply.problem and not reply.text:
+        raise ReplyError(reply.problem, "", "missing")
+    return form.read(reply.text, reply.fields)
 
 
 def _unread_warnings(question: Question, turns: Sequence[Turn]) -> tuple[str, ...]:

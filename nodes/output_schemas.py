@@ -22,7 +22,9 @@ from ..state.aspects import Aspect
 from ..state.errors import ReplyError
 from ..state.transcript import Score
 from .replies import Shown, contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
+from .replies.reply_errors import bounded, repeated
 from .replies.shown import NOTHING
+from .replies.whose_words import is_repeated, possible_answers, stated_object, whole_object
 
 Value = float | list[float] | bool | str | None
 
@@ -45,10 +47,53 @@ class OutputSchema(ABC):
         """Return the JSON schema of the reply, or None where the reply is always plain text."""
         return None
 
+    def read(self, reply: str, fields: Mapping[str, Any] | None = None) -> tuple[str, Value]:
+        """Return the text and the value of a reply, whose words are its author's own or quoted.
+
+        Args:
+            reply: the reply as it came, reasoning included.
+            fields: the arguments of the tool that it called, or the object that it is.
+
+        Raises:
+            ReplyError: the reply does not state the value, or another one where quoted words are taken for its own.
+        """
+        if fields is not None and self.schema() is not None and not is_repeated(fields, self.shown):
+            return self.from_fields(fields, reply)
+        readings: list[tuple[str, Value]] = []
+        unread: list[ReplyError] = []
+        for answer in possible_answers(bounded(reply), self.shown):
+            try:
+                readings.append(self._read_answer(answer))
+            except ReplyError as error:
+                unread.append(error)
+        if not readings:
+            raise unread[0]
+        if any(value != readings[0][1] for _, value in readings):
+            raise repeated(readings[0][0], self.name)
+        return readings[0]
+
+    def _read_answer(self, answer: str) -> tuple[str, Value]:
+        """Read what is left of a reply without its reasoning: an object, words, or an object among words."""
+        schema = self.schema()
+        # A form in plain text may still get JSON from a model that likes to write it; only its text counts.
+        if schema is None:
+            return answer, self.from_text(answer)
+        fields = whole_object(answer)
+        if fields is not None:
+            if is_repeated(fields, self.shown):
+                raise repeated(answer, self.name)
+            return self.from_fields(fields, answer)
+        about = schema["properties"]
+        values = [name for name in about if about[name]["type"] != "string" or "enum" in about[name]]
+        fields = stated_object(answer, self.shown, values or list(about))
+        if fields is not None:
+            return self.from_fields(fields, answer)
+        return answer, self.from_text(answer)
+
     def from_fields(self, fields: Mapping[str, Any], raw: str) -> tuple[str, Value]:
         """Return the text and the value of a JSON reply; ``raw`` is the reply as it came, for the error.
 
-        Fields are the agent's own, whatever stands in the texts that it was shown. A form in plain text has none.
+        A form in plain text has no fields.
 
         Raises:
             ReplyError: the fields do not hold the value.

@@ -8,9 +8,9 @@ import pytest
 from jurygraph.nodes.agent_runtime import read
 from jurygraph.nodes.models.call import Reply
 from jurygraph.nodes.models.provider_errors import ResponseError
-from jurygraph.nodes.models.reasoning import without_reasoning
 from jurygraph.nodes.models.response_parsing import replies
 from jurygraph.nodes.output_schemas import RatingSchema, ScoreSchema
+from jurygraph.nodes.replies.reasoning import without_reasoning
 from jurygraph.state import ReplyError
 from jurygraph.state.aspects import Aspect
 from langchain_core.messages import AIMessage

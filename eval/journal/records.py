@@ -152,7 +152,7 @@ def from_bytes(kept: bytes, label: str = "") -> Reply:
     """
     if kept.startswith(_UNREAD):
         plain = json.loads(kept)
-        return read_response(messages_from_dict(plain["unread"]), label, plain["seconds"])
+        return read_response(messages_from_dict(plain["unread"]), label, plain["seconds"], plain.get("tool"))
     return _reply(orjson.loads(kept))
 
 
@@ -161,7 +161,7 @@ _UNREAD = b'{"unread": '
 
 def unread_to_bytes(error: UnreadResponseError) -> bytes:
     """Return a response that could not be read as JSON, so that a later version reads it and nobody pays again."""
-    plain = {"unread": messages_to_dict(error.messages), "seconds": error.seconds}
+    plain = {"unread": messages_to_dict(error.messages), "seconds": error.seconds, "tool": error.tool}
     # Not orjson: what could not be read may well hold what orjson does not take, such as halves of characters.
     return json.dumps(plain, default=str).encode()
 

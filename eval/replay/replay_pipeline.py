@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...nodes.models.call import Call, Reply, Send
-from ...nodes.models.reasoning import without_reasoning
 from ...state.errors import JurygraphError, UsageError
 from ...state.usage import NO_USAGE
 from ..run.call_pipeline import CallPipeline
@@ -84,7 +83,7 @@ _RECORDED = "recorded"
 def _free_reply(found: RecordedReply) -> Reply:
     """Make a reply of recorded words; it took no request, no token and no time."""
     return Reply(
-        text=without_reasoning(found.text),
+        text=found.text,
         fields=None,
         cut_off=False,
         refused=False,

@@ -45,8 +45,8 @@ class Reply:
     """Hold what a model replied.
 
     Attributes:
-        text: the words of the reply.
-        fields: the JSON object of a structured reply.
+        text: the words of the reply as they came, with reasoning that the provider left among them.
+        fields: the JSON object that the whole reply is, or the arguments of the tool that was offered.
         cut_off: whether a length limit ended it.
         refused: whether the model or a filter refused to answer.
         filtered: whether it was a filter of the provider's.
@@ -105,16 +105,20 @@ class UnreadResponseError(ModelCallError):
     Attributes:
         messages: the response as the client gave it, which has been paid for.
         seconds: how long it took.
+        tool: the tool that was offered to answer with.
     """
 
-    def __init__(self, message: str, messages: Sequence[BaseMessage], seconds: float) -> None:
+    def __init__(
+        self, message: str, messages: Sequence[BaseMessage], seconds: float, tool: str | None = None
+    ) -> None:
         super().__init__(message)
         self.messages = messages
         self.seconds = seconds
+        self.tool = tool
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default an error is made again of its message alone.
-        return type(self), (str(self), self.messages, self.seconds), self.__dict__
+        return type(self), (str(self), self.messages, self.seconds, self.tool), self.__dict__
 
 
 Send = Callable[[Call], Awaitable[Reply]]

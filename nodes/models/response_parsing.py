@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,20 +10,27 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from ...state.usage import Usage
+from ..replies.reasoning import without_reasoning
+from ..replies.whose_words import whole_object
 from . import prices
 from .call import Reply
 from .provider_errors import ResponseError
-from .reasoning import without_reasoning
 from .reply_endings import ending_of, refusal_of
 
 
-def replies(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
+def replies(messages: Sequence[BaseMessage], label: str, seconds: float, tool: str | None = None) -> Reply:
     """Read all messages of one request; the first is returned with the usage, the others are attached to it.
+
+    Args:
+        messages: the replies to the request.
+        label: the name of the model.
+        seconds: how long the request took.
+        tool: the tool that was offered to answer with; calls of any other one are no reply.
 
     Raises:
         ResponseError: the provider broke a reply off for a reason of its own.
     """
-    first, *others = (_reply(message, label, seconds) for message in messages)
+    first, *others = (_reply(message, label, seconds, tool) for message in messages)
     return replace(first, others=tuple(reply.without_usage() for reply in others)) if others else first
 
 
@@ -32,26 +38,27 @@ def is_empty(message: BaseMessage) -> bool:
     """Return whether a message has no text, no arguments and no reason for that."""
     # Gemini's client makes such a message of any JSON without a reply in it, an error page of a proxy among them.
     about = message.response_metadata or getattr(message, "usage_metadata", None)
-    return not (about or message.text or _arguments(message))
+    return not (about or message.text or _called(message))
 
 
-def _reply(message: BaseMessage, label: str, seconds: float) -> Reply:
-    usage, words = _usage(message, label, seconds), _words(message)
-    text = without_reasoning(words)
-    reasoned = usage.reasoning_tokens > 0 or text != words or _has_reasoning(message)
-    ending = ending_of(message, text or _arguments(message), reasoned=reasoned)
+def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -> Reply:
+    usage, words, arguments = _usage(message, label, seconds), _words(message), _arguments(message, tool)
+    answer = without_reasoning(words)
+    reasoned = usage.reasoning_tokens > 0 or answer != words or _has_reasoning(message)
+    ending = ending_of(message, answer or arguments, reasoned=reasoned)
     if ending.how == "failed":
         raise ResponseError(ending.problem, 200)
     return Reply(
-        # OpenAI sends a refusal beside an empty text; a reply by function call has no text either.
-        text=replace_surrogates(refusal_of(message) or text or _arguments(message)),
-        fields=replace_surrogates(_fields(message, text)),
+        # OpenAI sends a refusal beside an empty text; a reply by function call has no text either. Reasoning stays in
+        # the text: only who knows the prompt can tell the model's own tags from quoted ones.
+        text=replace_surrogates(refusal_of(message) or words or arguments),
+        fields=replace_surrogates(_fields(message, words, tool)),
         cut_off=ending.how == "cut_off",
         refused=ending.how in ("refused", "filtered"),
         usage=usage,
         tokens=_tokens(message),
         filtered=ending.how == "filtered",
-        problem=ending.problem,
+        problem=ending.problem or _strange_call(message, words or arguments),
         reasoned=reasoned,
     )
 
@@ -134,44 +141,38 @@ def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
     return tokens if isinstance(tokens, list) and tokens else None
 
 
-def _arguments(message: BaseMessage) -> str:
-    """Return the arguments of a reply by function call as JSON text, unreadable ones as they came."""
+def _called(message: BaseMessage) -> list[tuple[str, str]]:
+    """Return name and arguments of each function call, as JSON text, unreadable ones as they came."""
     if not isinstance(message, AIMessage):
-        return ""
-    broken = [str(call["args"]) for call in message.invalid_tool_calls]
-    return "\n".join([*(json.dumps(call["args"]) for call in message.tool_calls), *broken])
+        return []
+    broken = [(str(call["name"]), str(call["args"])) for call in message.invalid_tool_calls]
+    return [*((call["name"], json.dumps(call["args"])) for call in message.tool_calls), *broken]
 
 
-def _fields(message: BaseMessage, text: str) -> dict[str, Any] | None:
-    """Return the JSON object of a structured reply, also with words around it; None if there is none, or several."""
-    if isinstance(message, AIMessage) and message.tool_calls:
-        return dict(message.tool_calls[0]["args"])
-    text = text.strip()
-    if fenced := _FENCED.fullmatch(text):
-        return _object(fenced[1])
-    if text.startswith("{"):
-        return _object(text)
-    # At the end, on lines of its own: a model that reasons aloud before it answers.
-    start = text.rfind("\n{")
-    return _object(text[start + 1 :]) if start >= 0 and text.endswith("}") else None
+def _arguments(message: BaseMessage, tool: str | None) -> str:
+    return "\n".join(arguments for name, arguments in _called(message) if name == tool)
 
 
-# A reply such as ``Here it is: ```json {"score": 4} ``` I hope it helps. ``
-_FENCED = re.compile(r"[^{}`]{0,200}```(?:json)?\s*(\{.*\})\s*```[^{}`]{0,200}", re.DOTALL)
-_AFTERWORD = re.compile(r"[^{}\d]{0,300}")
-"""Matches what may stand behind a reply's object: some words, no number and no further object."""
+def _strange_call(message: BaseMessage, text: str) -> str:
+    """Return what is wrong with a reply that says nothing and calls a tool that was not offered, else nothing."""
+    called = () if text else _called(message)
+    return next(
+        (
+            f"The reply calls a tool that was not offered: {name}({arguments[:300]})."
+            for name, arguments in called
+        ),
+        "",
+    )
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    """Return the object with which a text begins, unless more than some words follow it."""
-    try:
-        value, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) and _AFTERWORD.fullmatch(text, end) else None
+def _fields(message: BaseMessage, text: str, tool: str | None) -> dict[str, Any] | None:
+    """Return the arguments of the tool that was offered, or the JSON object that a reply is; else None.
 
-
-_DECODER = json.JSONDecoder(strict=False)
+    An object among other words is a statement like any other, and left to the readers, which know the texts.
+    """
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    called = next((dict(call["args"]) for call in calls if call["name"] == tool), None)
+    return whole_object(text) if called is None else called
 
 
 def replace_surrogates(value: Any) -> Any:

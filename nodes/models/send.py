@@ -115,8 +115,12 @@ async def attempt(call: Call) -> Reply:
         return answered
 
 
-def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -> Reply:
+def read_response(
+    messages: Sequence[BaseMessage], label: str, seconds: float, tool: str | None = None
+) -> Reply:
     """Read the response to one request; ``label`` names the model that gave it, ``seconds`` how long it took.
+
+    ``tool`` is the one that was offered to answer with.
 
     Raises:
         ResponseError: it holds no reply, by the provider's own word.
@@ -125,13 +129,13 @@ def read_response(messages: Sequence[BaseMessage], label: str, seconds: float) -
     # A fallback may have written the reply.
     writer = messages[0].response_metadata.pop(WRITER, label)
     try:
-        reply = replies(messages, writer, seconds)
+        reply = replies(messages, writer, seconds, tool)
         return reply if writer == label else replace(reply, model=writer)
     except ResponseError:
         raise
     except Exception as error:
         problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
-        raise UnreadResponseError(problem, messages, seconds) from error
+        raise UnreadResponseError(problem, messages, seconds, tool) from error
 
 
 MISFORMED_IN_A_ROW = 3
@@ -191,7 +195,8 @@ async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:
     # Raised anew outside of the ``except``, or Python would keep that exception, key and all, as the context of ours.
     try:
         messages = await _messages(call, form)
-        reply = read_response(messages, call.model.label, time.perf_counter() - started)
+        tool = None if call.schema is None or form == "text" else call.schema["title"]
+        reply = read_response(messages, call.model.label, time.perf_counter() - started, tool)
         more = _answered_by(call.model, messages[0].response_metadata)
         return replace(reply, **more) if more else reply
     # The first is of a batch's handler of requests, which ends the run: neither is a fault of the provider's.

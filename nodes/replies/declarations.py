@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .own_words import own_words, plain, unmarked
-from .reply_errors import bounded, repeated
+from .own_words import own_words, unmarked
+from .reply_errors import repeated
 from .reprints import RepeatedError, own_findings
 from .shown import NOTHING, Shown
+from .whose_words import opened
 
 # The three spellings of the paper, and their plural.
 _TOKEN = r"NO[ _-]ISSUES?"
@@ -127,7 +128,7 @@ def declares_no_issue(text: str, *, shown: Shown = NOTHING) -> bool:
     >>> declares_no_issue("It ends so:\\nNO ISSUE\\nThat is too easy.", shown=Shown(("Fine. NO ISSUE",)))
     False
     """
-    words = unmarked(own_words(plain(bounded(text)), answers=False, keep=bool(shown))).replace("’", "'")
+    words = unmarked(own_words(opened(text, shown), answers=False, keep=bool(shown))).replace("’", "'")
     if not _ANYWHERE.search(words):
         return False
     try:

@@ -68,7 +68,7 @@ def fields(reply: str) -> list[Field] | None:
     text = unwrapped(_LEAD_IN.sub("", reply, count=1))
     if not text.startswith(("{", "[{")):
         return None
-    return _decoded(text)
+    return decoded(text)
 
 
 class ClosingFields(NamedTuple):
@@ -85,28 +85,30 @@ def closing_fields(words: str) -> ClosingFields | None:
     if not text.endswith("}"):
         return None
     start = max(text.rfind("\n{"), text.rfind("\x00{")) + 1
-    found = _decoded(text[start:]) if start > 0 else None
+    found = decoded(text[start:]) if start > 0 else None
     return ClosingFields(start, len(text), found) if found else None
 
 
-def _decoded(text: str) -> list[Field] | None:
+def decoded(text: str) -> list[Field] | None:
+    """Return the values of a text that is an object, strict JSON or not; None if it is none."""
     try:
         tree: object = json.loads(text, object_pairs_hook=_Object, strict=False)
     except (ValueError, RecursionError):
         return _scanned(text)
-    return list(_flat(tree, ()))
+    return list(flat(tree))
 
 
-def _flat(tree: object, path: tuple[str, ...]) -> Iterator[Field]:
+def flat(tree: object, path: tuple[str, ...] = ()) -> Iterator[Field]:
+    """Yield the values of a decoded object or list, each with its keys."""
     if len(path) > _DEEPEST:
         return
-    if isinstance(tree, _Object):
-        for key, value in tree:
-            yield from _flat(value, (*path, key))
+    if isinstance(tree, _Object | dict):
+        for key, value in tree.items() if isinstance(tree, dict) else tree:
+            yield from flat(value, (*path, key))
     elif isinstance(tree, list):
         for index, value in enumerate(tree, start=1):
-            yield from _flat(
-                value, (*path, str(index)) if len(tree) > 1 or not isinstance(value, _Object) else path
+            yield from flat(
+                value, (*path, str(index)) if len(tree) > 1 or not isinstance(value, _Object | dict) else path
             )
     elif tree is None or isinstance(tree, str | int | float | bool):
         yield Field(path, tree)

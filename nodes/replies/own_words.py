@@ -113,7 +113,9 @@ def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
         text = unwrapped(text)
     text, closing_object = _split_closing_object(text, keep=keep)
     text = _BLOCK_QUOTE.sub(rf"{GAP}\1{GAP}" if keep else GAP, text)
-    text = _without_thoughts(_without_sections(text))
+    text = _without_sections(text)
+    # Where the texts are known, reasoning was cut out before by what knows its tags from quoted ones.
+    text = text if keep else _without_thoughts(text)
     text = _both_ends(_without_code(text, answers=answers, keep=keep))
     text = _without_markup_quotes(text, keep=keep)
     return without_quotes(_STRUCK.sub(_PAIR, text), answers=answers, keep=keep) + closing_object

@@ -19,10 +19,11 @@ from typing import NamedTuple
 from .json_fields import Field, closing_fields, fields, spelled
 from .lexicon import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, marked, qualifier_of
 from .numbers import NUMBER, ScaleRemover, Statement, ends_phrase, value_at, value_of
-from .own_words import own_words, plain, unmarked
-from .reply_errors import bounded, repeated, unreadable, value_on_scale
+from .own_words import own_words, unmarked
+from .reply_errors import repeated, unreadable, value_on_scale
 from .reprints import RepeatedError, own_findings
 from .shown import NOTHING, Shown
+from .whose_words import opened
 
 
 class _Strength(IntEnum):
@@ -136,7 +137,7 @@ def read_pair(
     >>> read_pair("Relevance: [18, 15]\\nFinal scores: (95, 87)", low=6, high=120)
     (95.0, 87.0)
     """
-    whole = plain(bounded(text))
+    whole = opened(text, shown)
     entries = fields(whole)
     words = "" if entries is not None else unmarked(own_words(whole, keep=bool(shown)))
     found = _from_fields(entries) if entries is not None else _from_words(text, words, low, high, shown)

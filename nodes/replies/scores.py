@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator
 from .json_fields import Field, closing_fields, fields, spelled
 from .numbers import ScaleRemover, Statement, Strength, value_of
 from .own_words import own_words, plain, unmarked
-from .reply_errors import bounded, contradictory, repeated, unreadable, value_on_scale
+from .reply_errors import contradictory, repeated, unreadable, value_on_scale
 from .reprints import RepeatedError, own_findings
 from .score_statements import counting, merged, stated
 from .shown import NOTHING, Shown
+from .whose_words import opened
 
 _FINAL_KEYS = (
     "final_score",
@@ -71,7 +72,7 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
         ...
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
-    whole = plain(bounded(text))
+    whole = opened(text, shown)
     if letters is not None:
         return read_letter(text, whole, low, letters, cut_off=cut_off)
     entries = fields(whole)

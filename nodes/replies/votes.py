@@ -17,10 +17,11 @@ from typing import Literal, NamedTuple
 
 from .json_fields import Field, closing_fields, fields
 from .lexicon import marked, one_of, side_of
-from .own_words import own_words, plain, unmarked
-from .reply_errors import bounded, breaks_off, contradictory, repeated, unreadable
+from .own_words import own_words, unmarked
+from .reply_errors import breaks_off, contradictory, repeated, unreadable
 from .reprints import RepeatedError, own_findings
 from .shown import NOTHING, Shown
+from .whose_words import opened
 
 _KEYS = (
     *(
@@ -67,7 +68,7 @@ def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vo
     >>> read_vote("Output (b) is brief. Therefore, Output (a) is better.")
     '1'
     """
-    whole = plain(bounded(text))
+    whole = opened(text, shown)
     entries = fields(whole)
     words = "" if entries is not None else unmarked(own_words(whole, keep=bool(shown)))
     # In a reply that breaks off, a remark in the middle ("answer 1 is better at ...") is no verdict.

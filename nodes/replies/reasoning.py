@@ -22,9 +22,18 @@ def without_reasoning(text: str) -> str:
     >>> without_reasoning("<|channel|>analysis<|message|>score: 1<|end|><|channel|>final<|message|>Score: 2<|return|>")
     'Score: 2'
     """
-    if "<" not in text and "[" not in text and "◁" not in text and not text.startswith("analysis"):
+    if not _may_have_marks(text):
         return text
     return _without_tags(_last_channel(text))
+
+
+def has_marks(text: str) -> bool:
+    """Tell whether a text has a tag of reasoning or the name of a channel."""
+    return _may_have_marks(text) and MARK.search(text) is not None
+
+
+def _may_have_marks(text: str) -> bool:
+    return "<" in text or "[" in text or "◁" in text or "assistant" in text
 
 
 _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reason|scratchpad)"
@@ -70,6 +79,12 @@ def _stands_apart(text: str, tag: re.Match[str]) -> bool:
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>")
 _MARK = re.compile(r"<\|(?:end|return|start|call)\|>.*", re.DOTALL)
 _BARE_CHANNEL = re.compile(r"(?:assistant)(?:analysis|commentary|final)")
+MARK = re.compile(
+    rf"{_OPENING.pattern}|{_CLOSING.pattern}|{_CHANNEL.pattern}|{_BARE_CHANNEL.pattern}", re.IGNORECASE
+)
+"""Matches each tag of reasoning, and each name of a channel with what belongs to it."""
+OPENING = re.compile(rf"{_OPENING.pattern}|<\|channel\|>(?!\s*final)|assistant(?!final)", re.IGNORECASE)
+"""Matches the beginning of a mark behind which reasoning follows; the answer follows all others."""
 
 
 def _last_channel(text: str) -> str:

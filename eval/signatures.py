@@ -15,9 +15,9 @@ from ..graphs.nested import all_judges
 from ..graphs.registry import find_protocol
 from ..nodes.bound_judge import BoundJudge
 from ..nodes.models import local_model
+from ..nodes.models.capabilities import is_limited_by_default
 from ..nodes.models.loaded_model import LoadedModel
-from ..nodes.models.model_identity import identity_of_name
-from ..nodes.models.reply_limits import is_limited_by_default
+from ..nodes.models.model_chains import identity_of_name
 from ..nodes.offline import DISCLOSURE
 from ..nodes.prompt_templates import Prompts
 from ..state.aspects import ASPECTS, Aspect

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval.journal import Amounts, GrantRequest, Journal, summarize
-from jurygraph.nodes.models.waits import Waits
+from jurygraph.nodes.models.retry import Waits
 
 from .journal_locations import entry, key, somewhere
 from .processes import HANG_GUARD, child, reached

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jurygraph.graphs import single
 from jurygraph.nodes.models import prices, resolver
-from jurygraph.nodes.models.model_identity import identity_of_name
+from jurygraph.nodes.models.model_chains import identity_of_name
 from jurygraph.state import InputError, UsageError, Verdict
 from jurygraph.state.settings import DebateSettings, ModelSpec
 from langchain.chat_models import base

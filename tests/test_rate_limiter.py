@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from jurygraph.nodes.models.rate_limiter import SLOW_START, AdaptiveConcurrency, RateLimiter, RateLimits
-from jurygraph.nodes.models.retry import RetryPolicy
-from jurygraph.nodes.models.waits import Waits
+from jurygraph.nodes.models.retry import RetryPolicy, Waits
 from jurygraph.state import ModelCallError
 from jurygraph.state.errors import TransientCallError
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from jurygraph.nodes.models.capabilities import BOUNDS, STRUCTURE, SYSTEM, rejected_parameter
+from jurygraph.nodes.models.capabilities import BOUNDS, STRUCTURE, SYSTEM
+from jurygraph.nodes.models.refusals import rejected_parameter
 
 FORM = [
     (400, "This response_format type is unavailable now"),

@@ -17,8 +17,8 @@ from jurygraph.eval.plan import plan
 from jurygraph.eval.run.progress_counters import ProgressCounters
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.call import Call, Reply, Send
+from jurygraph.nodes.models.capabilities import is_limited_by_default
 from jurygraph.nodes.models.provider_errors import ProviderFault, ResponseError
-from jurygraph.nodes.models.reply_limits import is_limited_by_default
 from jurygraph.nodes.models.resolver import OFFLINE, load, wrap
 from jurygraph.nodes.models.send import call_middleware
 from jurygraph.state import UsageError

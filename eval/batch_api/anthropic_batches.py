@@ -16,7 +16,7 @@ from anthropic import AnthropicError, AsyncAnthropic, NotFoundError
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
 from langchain_core.language_models import BaseChatModel
 
-from ...nodes.models.loop_clients import for_running_loop
+from ...nodes.models.connections import for_running_loop
 from . import request_file
 from .batch_provider import (
     RETRIES,

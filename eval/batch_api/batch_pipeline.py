@@ -19,9 +19,9 @@ from langgraph.errors import GraphBubbleUp
 from ...graphs.nested import all_judges, bound_judge_of
 from ...nodes.evaluation_steps import keep_steps_in
 from ...nodes.models.call import Call, Reply, Send, UnreadResponseError, fingerprint
+from ...nodes.models.capabilities import is_a
+from ...nodes.models.connections import hold_connections, requests_handled_by
 from ...nodes.models.loaded_model import LoadedModel
-from ...nodes.models.reply_forms import is_a
-from ...nodes.models.request_handler import requests_handled_by
 from ...nodes.models.resolver import load
 from ...state.errors import ModelCallError, StoppedError, TransientCallError, UsageError
 from ...state.settings import ModelSpec
@@ -274,7 +274,7 @@ async def providers(plan: Plan) -> dict[str, BatchProvider]:
     for spec in named:
         if spec.name.startswith(_PROVIDERS):
             model = await asyncio.to_thread(load, spec, loop)
-            await model.hold()
+            await hold_connections()
             made = provider_class(model.chat)(model.chat)
             found[made.address] = made
     return found

@@ -15,9 +15,8 @@ from rich.text import Text
 from ...nodes.agent_runtime import read
 from ...nodes.models import prices, resolver
 from ...nodes.models.call import Call, Reply, UnsupportedParameterError
-from ...nodes.models.capabilities import LOGPROBS, SEVERAL
+from ...nodes.models.capabilities import FORM_WORDS, LOGPROBS, SEVERAL
 from ...nodes.models.loaded_model import LoadedModel
-from ...nodes.models.reply_forms import FORM_WORDS
 from ...nodes.models.retry import RetryPolicy, call_with_retry, with_timeout
 from ...nodes.models.send import attempt
 from ...nodes.output_schemas import OutputSchema, ScoreSchema

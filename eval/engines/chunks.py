@@ -16,7 +16,7 @@ from ...graphs.base import Graph
 from ...graphs.registry import find_protocol
 from ...nodes.evaluation_steps import PlannedSteps
 from ...nodes.models.loaded_model import LoadedModel
-from ...nodes.models.waits import Wait
+from ...nodes.models.retry import Wait
 from ...state.aspects import Aspect
 from ...state.errors import UsageError
 from ...state.settings import Settings

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ...nodes.models.waits import Wait
+from ...nodes.models.retry import Wait
 from ...state.errors import UsageError
 from ...state.usage import Usage
 from ..journal import Journal

@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from ...graphs.base import Graph
 from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps, keep_steps_in
+from ...nodes.models.retry import Waits
 from ...nodes.models.send import call_middleware
-from ...nodes.models.waits import Waits
 from ...state.aspects import Aspect
 from ...state.errors import JurygraphError
 from ..datasets.items import Item

@@ -21,8 +21,8 @@ from ...graphs.nested import bound_judge_of
 from ...graphs.registry import find_protocol
 from ...nodes.bound_judge import BoundJudge
 from ...nodes.models import prices
+from ...nodes.models.capabilities import default_limits
 from ...nodes.models.loaded_model import LoadedModel
-from ...nodes.models.reply_limits import default_limits
 from ...nodes.sync_bridge import run_blocking
 from ...state.aspects import Aspect
 from ...state.call_counts import CallRange, Range, exactly, total

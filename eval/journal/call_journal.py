@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from ...nodes.models.waits import Waits
+from ...nodes.models.retry import Waits
 from ...state.usage import Usage
 from . import run_limits
 from .database import COUNTER_BITS, journal_location

@@ -11,7 +11,7 @@ from typing import TypeVar
 from sqlalchemy.exc import DBAPIError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
-from ...nodes.models.waits import Waits
+from ...nodes.models.retry import Waits
 from .database import JournalLocation
 from .records import JournalError
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Dialect, Select, case, delete, func, insert, select, update
 
-from ...nodes.models.waits import Waits
+from ...nodes.models.retry import Waits
 from ...state.errors import UsageError
 from ..private_files import make_private_file, make_private_folder
 from .database import (

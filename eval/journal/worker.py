@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from ...nodes.models.waits import Wait
+from ...nodes.models.retry import Wait
 from .database_faults import logger
 from .records import JournalError, Notice
 from .store import Patience, Row, Store

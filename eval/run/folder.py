@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
-from ...nodes.models.waits import Waits
+from ...nodes.models.retry import Waits
 from ...state.errors import DataError, UsageError
 from ..journal import Journal
 from ..private_files import keep_permissions, make_private_folder, private, warn_of_readers

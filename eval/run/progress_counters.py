@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...nodes.models.waits import Waits
+from ...nodes.models.retry import Waits
 from ...state.usage import NO_USAGE, Usage
 from .results import Result
 

@@ -1,9 +1,26 @@
-"""Find the parameter that a provider's refusal is about, so that the call can be made without it."""
+"""Say what chat models take, by their clients and names: forms of replies, bounds, limits, marks for a prompt cache.
+
+What a provider takes cannot wholly be known beforehand: it depends on the model, the server and its version, and on
+whether the model reasons. So JSON is asked for in the first form that the client has, with all bounds that it may
+take, and each refusal (``refusals.py``) leads to the next form or to fewer bounds.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, get_args
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import Runnable
+
+from ...state.settings import REPLY_LIMITS
+from ..delimiters import section_ends
 
 SEVERAL, LOGPROBS = "n", "logprobs"
 """Parameters that ask for several replies to one request, and for the likely tokens in each place of a reply."""
@@ -11,171 +28,408 @@ SEVERAL, LOGPROBS = "n", "logprobs"
 CHOICES = "choices"
 """A parameter with the whole numbers one of which a reply in plain text is to be; for models that can be held to it."""
 
-# Matches ``logprobs``, ``top_logprobs`` and Gemini's ``responseLogprobs``; a bare ``n`` is too common a letter, so it
-# must be quoted or stand before a verb: ``'n' is not supported``, ``n must be 1``.
-SHAPING = {
-    LOGPROBS: re.compile(r"['\"`]?(?:response_?)?(?:top_)?log_?probs['\"`]?", re.IGNORECASE),
-    SEVERAL: re.compile(r"['\"`]n['\"`]|\bn (?:must|should|is|>|=)|multiple (?:choices|completions)"),
-}
-"""From each parameter that decides the shape of a reply to a pattern that finds it in a refusal."""
-
-
-def rejected_parameter(
-    status: int | None, message: str, parameter: str | None, sent: Mapping[str, object]
-) -> str | None:
-    """Return the parameter that the provider does not take, or None where the call cannot be made without it.
-
-    A parameter whose *value* is refused (too large, say) is the caller's to mend, and stays; but the number of
-    replies to a request and that of log-probabilities are no caller's choice.
-
-    Args:
-        status: HTTP status of the refusal.
-        message: its words.
-        parameter: what it names as the offender, if anything.
-        sent: the parameters of this call alone.
-    """
-    if (shaping := _rejected_shape(status, message, parameter, sent)) is not None:
-        return shaping
-    said = _snake(message)
-    if (part := _rejected_part(status, said)) is not None:
-        return part
-    named = _known(parameter) if parameter else None
-    too_much = status in _REFUSALS and _TOO_MUCH.search(said)
-    if named == STRUCTURE or (not named and (too_much or _is_about_form(status, said))):
-        # The reply's form comes from this package, and a caller cannot mend it: it is eased for whatever reason.
-        eased = BOUNDS if too_much or _BOUND.search(said) else STRUCTURE
-        return eased if status in _REFUSALS else None
-    if status not in {400, 422}:
-        return None
-    # A call's own parameters have the default limit alone: where it is too high, the provider's own one holds.
-    if LIMIT in sent and (named == LIMIT or _LIMIT.search(said)):
-        return LIMIT
-    found = {named} if parameter else {_known(word) for word in re.findall(r"[a-z_]+", said)}
-    rejected = next((name for name in DROPPABLE if name in found), None)
-    return rejected if _UNSUPPORTED.search(said) else None
-
-
-def _rejected_part(status: int | None, said: str) -> str | None:
-    """Return the part of a prompt that was refused: the system message, or the marks for a cache."""
-    if status in _REFUSALS and _NO_SYSTEM.search(said):
-        return SYSTEM
-    # Bedrock refuses marks with 403 as well.
-    return CACHE if status in {403, *_REFUSALS} and _CACHE.search(said) else None
-
-
-def _known(name: str) -> str | None:
-    """Return the parameter that a provider's word stands for, if it is one that can be left out."""
-    # Providers also name a part, such as ``response_format.json_schema``: its first word is the parameter.
-    first = _snake(name).partition(".")[0]
-    first = _OTHER_NAMES.get(first, first)
-    return first if first in (*DROPPABLE, STRUCTURE) else None
-
-
-def is_about_something_else(message: str) -> bool:
-    """Tell whether a refusal is certainly not about the form that the reply was to have."""
-    return _NO_FORM.search(_snake(message)) is not None
-
-
-def _is_about_form(status: int | None, said: str) -> bool:
-    """Tell whether a refusal is about the form that the reply was to have."""
-    if status not in _REFUSALS or _NO_FORM.search(said):
-        return False
-    # The form is the likeliest cause where none is told: schemas are what models differ in most.
-    if status in {400, 422} and _UNEXPLAINED.search(said):
-        return True
-    refuses = _UNSUPPORTED.search(said) or _NOT_BUILT.search(said)
-    # An error of the server's own may pass, unless it says that it will not.
-    if status < 500 and _FORM_PARAMETER.search(said):
-        return True
-    return bool(refuses and (_FORM_PARAMETER.search(said) or _FORM.search(said)))
-
-
-def _rejected_shape(
-    status: int | None, message: str, parameter: str | None, sent: Mapping[str, object]
-) -> str | None:
-    """Return ``n`` or ``logprobs`` where it was sent and the refusal, in whatever words, is about it; else None."""
-    # 403 as well: OpenAI says "You are not allowed to request logprobs from this model" with that status.
-    if status not in {400, 403, 422}:
-        return None
-    for name, spoken_of in SHAPING.items():
-        # In quotes, without which the pattern does not take a bare ``n`` for the parameter.
-        named = parameter is not None and spoken_of.fullmatch(f"'{parameter}'")
-        if name in sent and (named or spoken_of.search(message)):
-            return name
-    return None
-
-
-_REFUSALS = {400, 404, 405, 415, 422, 500, 501}
-"""With 404 OpenRouter says that no endpoint has a feature; servers of open models say it with 500."""
-_UNSUPPORTED = re.compile(
-    r"unsupported|not (?:\w+ )?supported|(?:not|n't) support|unknown (?:name|parameter|field|argument)|unrecognized"
-    r"|unexpected keyword|cannot find field|only the default|not (?:permitted|allowed|enabled|available)|deprecated"
-    r"|unavailable|(?:may|can) only be set to|or unset|cannot both|extra inputs|does not accept|only 1 is allowed"
-    r"|must not be set|remove \S+ and try again"
-)
-_LIMIT = re.compile(r"max_(?:completion_|output_|new_)?tokens|in the completion|messages or completion")
-_NOT_BUILT = re.compile(
-    r"requires? |failed to parse|conversion failed|not implemented|invalid (?:json )?(?:grammar|schema)"
-    r"|no endpoints found"
-)
-_UNEXPLAINED = re.compile(r"request contains an invalid argument|provider returned error")
-"""Finds refusals of Google and of OpenRouter that say nothing."""
-_FORM_PARAMETER = re.compile(
-    r"response[_ ]?format|json_schema|json_object|tool_?choice|tool_?config|output[_ ](?:config|format)|text_?format"
-    r"|response_(?:mime_type|schema|json_schema)|guided_"
-)
-"""Finds the names of the parameters that ask for JSON."""
-_FORM = re.compile(
-    r"json[ _]?(?:schema|mode|object|output)|structured[ _]?outputs?|formatted output|\btools?\b|function[ _-]call"
-    r"|tool[ _-](?:use|call|param)|guided|grammar|constrained decod|\bschema\b|handle the requested parameters"
-)
-"""Finds the words in which providers speak of JSON schemas, tools and JSON modes."""
-_NO_FORM = re.compile(
-    r"context[ _](?:length|window|size)|too (?:long|large|many)|maximum (?:context|number)|quota|credit|billing"
-    r"|moderation|content[ _](?:policy|management|filter)|api[ _]key"
-)
-"""Finds other causes: what counts into a context is listed with them, tools among it."""
-_BOUND = re.compile(
-    r"\b(?:exclusive_)?(?:minimum|maximum)\b|\b(?:min|max)_(?:length|items)\b|\bmultiple_of\b|\bpattern\b"
-    r"|\benum\b|features not supported|parse grammar"
-)
-_TOO_MUCH = re.compile(r"too many states|schema is too complex|grammar is too large|\benum\[")
-"""Finds that a schema is too much for the decoder that is to hold replies to it."""
-_ROLE = r"['\"`]?(?:system|developer)['\"`]?"
-_NO_SYSTEM = re.compile(
-    rf"{_ROLE} (?:role|messages?|prompts?|instructions?)[^.\n]{{0,30}}(?:not|n't|un)(?: \w+)? ?"
-    r"(?:support|enabl|allow|accept)"
-    rf"|(?:not|n't|un)[ -]?(?:\w+ )?(?:support|accept|allow)\w*(?: the| yet:?)? {_ROLE}"
-    r"|developer instruction is not enabled|roles must alternate|role only allows"
-    rf"|(?:unexpected|invalid|unknown|unsupported|不支持的)[^.\n]{{0,20}} role[:= ]{{0,3}}{_ROLE}"
-    rf"|\brole[^.\n]{{0,30}}(?:not supported|unsupported)[^.\n]{{0,20}}{_ROLE}"
-    r"|only (?:supports? )?['\"`]?user['\"`]?,? (?:and|or|/) ?['\"`]?assistant"
-)
-"""Finds the words in which providers, and the chat templates of open models, refuse a system message."""
-
 LIMIT, REASONING = "max_tokens", "reasoning"
 """The limit of a reply's length, and, as a reason to lift the default one, reasoning that counts into it."""
 
-_CACHE = re.compile(r"cache_(?:control|point)|prompt caching")
-"""Finds the words in which Bedrock, and servers that speak Anthropic's dialect, refuse marks for a prompt cache."""
-
 STRUCTURE, BOUNDS, SYSTEM, CACHE = "response_format", "bounds", "system", "cache_control"
-"""The first stands for all that asks for JSON, under whatever name the provider knows it; the others for
-the bounds of numbers and texts in a schema, for that role, and for the marks of ``prompt_cache.py``.
+"""The first stands for all that asks for JSON, under whatever name the provider knows it; the others for the bounds of
+numbers and texts in a schema, for that role, and for the marks of a prompt cache.
 
 What is to be asked for instead may follow the first and the second: ``response_format:tool``, ``bounds:lists``.
 """
-_OTHER_NAMES = {
-    **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema", "text"), STRUCTURE),
-    **dict.fromkeys(("response_mime_type", "json_schema", "output_config", "output_format"), STRUCTURE),
-    **dict.fromkeys(("max_completion_tokens", "max_output_tokens"), "max_tokens"),
+
+Form = Literal["schema", "tool", "json", "text"]
+"""A JSON schema that the provider holds the reply to; a tool that must be called with it; any JSON object; words."""
+FORMS: tuple[Form, ...] = get_args(Form)
+
+FORM_WORDS: Mapping[Form, str] = {
+    "schema": "JSON by a schema",
+    "tool": "the arguments of a tool",
+    "json": "a JSON object",
+    "text": "text",
+}
+"""What is asked for, in a warning's words."""
+
+Bounds = Literal["all", "lists", "none"]
+"""Which bounds of a schema's fields are sent: all, lists of values (``enum``) alone, or lists of texts alone."""
+BOUNDS_KEPT: tuple[Bounds, ...] = get_args(Bounds)
+
+Marks = Literal["cache_control", "cachePoint"]
+"""How the end of a repeated beginning is marked: by a field of a block, or by a block behind it."""
+
+Schema = Mapping[str, Any]
+Options = dict[str, Any]
+
+
+@cache
+def _base_names(kind: type) -> frozenset[str]:
+    # Asked several times with every call.
+    return frozenset(base.__name__ for base in kind.__mro__)
+
+
+def is_a(chat: BaseChatModel, name: str) -> bool:
+    """Tell whether a chat model has a base class of this name; so no provider's package needs to be imported."""
+    return name in _base_names(type(chat))
+
+
+class _Client(NamedTuple):
+    """Say how a client of a class asks for JSON, by a schema or any, and which bounds of a schema it takes."""
+
+    by_schema: Callable[[Any, Schema], Options] | None = None
+    any_json: Callable[[Any], Options] | None = None
+    bounds: Bounds = "all"
+
+
+def _openai_format(chat: BaseChatModel, wanted: Options) -> Options:
+    if not speaks_chat_completions(chat):
+        return {"response_format": wanted}
+    # In ``extra_body``, since on a ``response_format`` the client acts itself: it parses the reply, and loses one that
+    # was cut off. What the caller has put there stays.
+    return {"extra_body": {**(getattr(chat, "extra_body", None) or {}), "response_format": wanted}}
+
+
+def _json_schema(chat: BaseChatModel, schema: Schema) -> Options:
+    """Return OpenAI's words for a schema, which others use as well."""
+    # Groq holds a few models strictly to a schema, and refuses to try with others.
+    strict = not is_a(chat, "ChatGroq") or "gpt-oss" in str(getattr(chat, "model_name", ""))
+    title = schema.get("title", "rating")
+    return {"type": "json_schema", "json_schema": {"name": title, "schema": schema, "strict": strict}}
+
+
+def _aws_format(schema: Schema) -> Options:
+    structure = {"jsonSchema": {"schema": json.dumps(schema), "name": schema["title"]}}
+    return {"textFormat": {"type": "json_schema", "structure": structure}}
+
+
+_ANY_JSON = {"type": "json_object"}
+_CLIENTS = {
+    "BaseChatOpenAI": _Client(
+        by_schema=lambda chat, schema: _openai_format(chat, _json_schema(chat, schema)),
+        any_json=lambda chat: _openai_format(chat, _ANY_JSON),
+    ),
+    "ChatGoogleGenerativeAI": _Client(
+        by_schema=lambda _, schema: {
+            "response_mime_type": "application/json",
+            "response_json_schema": schema,
+        },
+        any_json=lambda _: {"response_mime_type": "application/json"},
+        bounds="lists",  # some of numbers, and no lengths of texts
+    ),
+    "ChatAnthropic": _Client(
+        by_schema=lambda _, schema: {"output_config": {"format": {"type": "json_schema", "schema": schema}}},
+        bounds="lists",  # no ranges
+    ),
+    "ChatBedrockConverse": _Client(
+        by_schema=lambda _, schema: {"output_config": _aws_format(schema)}, bounds="lists"
+    ),
+    "ChatOllama": _Client(
+        by_schema=lambda _, schema: {"format": schema}, any_json=lambda _: {"format": "json"}
+    ),
+    **dict.fromkeys(
+        ("ChatMistralAI", "ChatGroq"),
+        _Client(
+            by_schema=lambda chat, schema: {"response_format": _json_schema(chat, schema)},
+            any_json=lambda _: {"response_format": _ANY_JSON},
+        ),
+    ),
+}
+"""From a class's name to what is known of it; all that derive from it are like it."""
+
+
+def _client_of(chat: BaseChatModel) -> _Client:
+    return next((facts for name, facts in _CLIENTS.items() if is_a(chat, name)), _Client())
+
+
+# Forms
+
+
+def forms_of(chat: BaseChatModel) -> Iterator[Form]:
+    """Yield the forms that a client has, strictest first; plain text is the last of all."""
+    kind, facts = type(chat), _client_of(chat)
+    own = kind.with_structured_output is not BaseChatModel.with_structured_output
+    if (own or facts.by_schema) and not _is_before_schemas(chat):
+        yield "schema"
+    if kind.bind_tools is not BaseChatModel.bind_tools:
+        yield "tool"
+    if facts.any_json:
+        yield "json"
+    yield "text"
+
+
+def _is_before_schemas(chat: BaseChatModel) -> bool:
+    """Tell whether a model (``gpt-3.5-turbo``, ``gpt-4``, ``gpt-4-turbo``) is older than schemas as reply format."""
+    # They know functions.
+    name = str(getattr(chat, "model_name", "")) if is_a(chat, "BaseChatOpenAI") else ""
+    return name.startswith(("gpt-3", "gpt-4-")) or name == "gpt-4"
+
+
+def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form) -> Runnable[Any, BaseMessage]:
+    """Return the runnable that asks for a reply in a form; its reply is the whole message, however it ended.
+
+    LangChain's ``with_structured_output`` loses a reply that was cut off with some clients, and one in words where a
+    tool was wanted with others; it is used for clients alone that are not known here.
+    """
+    facts = _client_of(chat)
+    if form == "tool":
+        return _with_tool(chat, schema)
+    if form == "json" and facts.any_json:
+        return chat.bind(**facts.any_json(chat))
+    if form == "schema":
+        if facts.by_schema and not _is_before_schemas(chat):
+            return chat.bind(**facts.by_schema(chat, schema))
+        return chat.with_structured_output(dict(schema), include_raw=True) | _raw
+    return chat
+
+
+def _with_tool(chat: BaseChatModel, schema: Schema) -> Runnable[Any, BaseMessage]:
+    # Mistral has no word for a certain tool: with one alone, any is the same.
+    choice = "any" if is_a(chat, "ChatMistralAI") else schema["title"]
+    if is_a(chat, "ChatBedrockConverse"):
+        allowed = getattr(chat, "supports_tool_choice_values", None) or ()
+        choice = next((way for way in ("any", "auto") if way in allowed), None)
+    # Gemini's tools know lists of texts alone.
+    taken = with_bounds(schema, "none") if is_a(chat, "ChatGoogleGenerativeAI") else dict(schema)
+    return chat.bind_tools([taken], **({} if choice is None else {"tool_choice": choice}))
+
+
+def _raw(result: Any) -> BaseMessage:
+    message = result["raw"]
+    assert isinstance(message, BaseMessage)
+    return message
+
+
+def choice_options(chat: BaseChatModel, numbers: Sequence[int]) -> Options:
+    """Return what holds a reply to one of some whole numbers and nothing else; empty where there is no such thing.
+
+    Servers of open models take any schema, of which the reply's first token and its probabilities stay the same.
+    """
+    # OpenAI and most other providers take schemas of objects alone.
+    of_server = is_a(chat, "ChatOpenAI") and speaks_chat_completions(chat) and not _is_of_openai(chat)
+    by_schema = _client_of(chat).by_schema
+    if by_schema is None or not (of_server or is_a(chat, "ChatOllama")):
+        return {}
+    return by_schema(chat, {"type": "integer", "enum": [*numbers]})
+
+
+def adapted(
+    messages: Sequence[BaseMessage], schema: Schema | None, form: Form, *, folded: bool
+) -> list[BaseMessage]:
+    """Return the messages as the model takes them.
+
+    Args:
+        messages: the conversation.
+        schema: of the reply, where it is to be JSON; its fields are described in the last message if the form of the
+            request says nothing of them.
+        form: in which the reply is asked for.
+        folded: whether the system message is put at the head of the user's.
+    """
+    sent = list(messages)
+    if folded and len(sent) > 1 and isinstance(sent[0], SystemMessage):
+        sent[:2] = [sent[1].model_copy(update={"content": f"{sent[0].text}\n\n{sent[1].text}"})]
+    if schema is not None and form in ("json", "text"):
+        sent[-1] = HumanMessage(f"{sent[-1].text}\n\n{described(schema)}")
+    return sent
+
+
+def described(schema: Schema) -> str:
+    """Return in words what a schema asks for.
+
+    >>> described({"properties": {"score": {"type": "number", "description": "From 1 to 5."}}})
+    'Answer with one JSON object and nothing else. It has these fields, in this order: "score" (number; From 1 to 5.)'
+    """
+    fields = []
+    for name, about in schema["properties"].items():
+        kind = str(about.get("type", "any"))
+        if kind == "string" and "enum" in about:
+            kind = " or ".join(map(json.dumps, about["enum"]))
+        fields.append(f'"{name}" ({"; ".join(filter(None, (kind, about.get("description"))))})')
+    return f"Answer with one JSON object and nothing else. It has these fields, in this order: {', '.join(fields)}"
+
+
+# Bounds
+
+_RANGES = {
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern", "minItems", "maxItems"),
 }
 
 
-def _snake(message: str) -> str:
-    # Gemini writes ``responseSchema`` or ``maxOutputTokens`` for what its client calls ``response_schema``.
-    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", message).lower()
+def bounds_of(chat: BaseChatModel) -> Bounds:
+    """Return the bounds that a provider is known to take; where nothing is known, all are tried."""
+    return "lists" if _is_of_openai(chat) else _client_of(chat).bounds
 
 
-DROPPABLE = ("temperature", "top_p", "seed", "max_tokens", "presence_penalty", "frequency_penalty")
-"""Parameters that a call can be made without."""
+def with_bounds(schema: Schema, bounds: Bounds) -> dict[str, Any]:
+    """Return a schema with no more bounds of its fields than these; several providers refuse some.
+
+    >>> field = {"type": "integer", "enum": [1, 2], "maximum": 2}
+    >>> [with_bounds({"properties": {"score": field}}, kept)["properties"]["score"] for kept in ("lists", "none")]
+    [{'type': 'integer', 'enum': [1, 2]}, {'type': 'integer'}]
+    """
+    dropped = {"all": set[str](), "lists": _RANGES, "none": {*_RANGES, "enum"}}[bounds]
+    return {
+        **schema,
+        "properties": {name: _without(about, dropped) for name, about in schema["properties"].items()},
+    }
+
+
+def _without(about: Schema, dropped: Collection[str]) -> dict[str, Any]:
+    kept = {
+        # A list of texts says what may be answered, and is taken everywhere.
+        key: value
+        for key, value in about.items()
+        if key not in dropped or (key == "enum" and about.get("type") == "string")
+    }
+    return {**kept, "items": _without(kept["items"], dropped)} if "items" in kept else kept
+
+
+def eased_bounds(schema: Schema, sent: Bounds) -> Bounds | None:
+    """Return the next bounds to send when these were refused; None where the schema has no others to leave out."""
+    refused = with_bounds(schema, sent)
+    later = BOUNDS_KEPT[BOUNDS_KEPT.index(sent) + 1 :]
+    return next((kept for kept in later if with_bounds(schema, kept) != refused), None)
+
+
+# Clients and parameters
+
+
+def speaks_chat_completions(chat: BaseChatModel) -> bool:
+    """Tell whether a chat model is a client of OpenAI's chat completions, and not of its newer Responses API."""
+    if not is_a(chat, "BaseChatOpenAI"):
+        return False
+    uses_responses = getattr(chat, "_use_responses_api", None)
+    return uses_responses is None or not uses_responses({})
+
+
+def _is_of_openai(chat: BaseChatModel) -> bool:
+    """Tell whether a model is one of OpenAI's own, at its service, at Azure or behind a gateway."""
+    if not is_a(chat, "ChatOpenAI"):
+        return is_a(chat, "AzureChatOpenAI")
+    name, address = str(getattr(chat, "model_name", "")), getattr(chat, "openai_api_base", None)
+    named = (
+        name.rpartition("/")[2].startswith(("gpt-", "chatgpt-", "o1", "o3", "o4")) and "gpt-oss" not in name
+    )
+    return named or "api.openai.com" in (address or os.environ.get("OPENAI_BASE_URL") or "api.openai.com")
+
+
+_OTHER_NAMES = {"max_tokens": ("max_output_tokens", "num_predict"), "seed": ("random_seed",)}
+"""Under which names classes have a parameter where they do not have ours."""
+
+
+def field_of(parameter: str, names: Iterable[str]) -> str | None:
+    """Return the name that a class with these fields has for a common parameter, or None where it has none."""
+    known = set(names)
+    return next((name for name in (parameter, *_OTHER_NAMES.get(parameter, ())) if name in known), None)
+
+
+# How long a reply may be where nobody says. The tokens that a model reasons with count into the limit of its reply at
+# most providers, so that a limit which is generous for the words of a debate would end before the first of them.
+
+
+def reply_limit(form: str) -> int:
+    """Return the tokens that a reply of this form may have by default."""
+    return REPLY_LIMITS.get(form, REPLY_LIMITS["*"])
+
+
+def default_limits() -> str:
+    """Return the default limits in words.
+
+    >>> default_limits()
+    '2,048 tokens (steps, vote: 1,024)'
+    """
+    others = sorted(form for form in REPLY_LIMITS if form != "*")
+    return f"{REPLY_LIMITS['*']:,} tokens ({', '.join(others)}: {REPLY_LIMITS[others[0]]:,})"
+
+
+def is_limited_by_default(identity: Mapping[str, Any]) -> bool:
+    """Tell whether replies of a model have the default limit: it has none of its own and does not reason.
+
+    Args:
+        identity: its name and parameters.
+
+    >>> is_limited_by_default({"name": "openai:gpt-4o-mini", "temperature": 0})
+    True
+    >>> is_limited_by_default({"name": "openai:gpt-4o-mini", "max_tokens": 500})
+    False
+    >>> is_limited_by_default({"name": "openai:gpt-5-mini"}), is_limited_by_default({"name": "ollama:qwen3:8b"})
+    (False, False)
+    >>> is_limited_by_default({"name": "google_genai:gemini-2.5-flash", "thinking_budget": 0})
+    True
+    """
+    name, parameters = str(identity["name"]), dict(_inside(identity))
+    if name == "offline" or _LIMITS & parameters.keys():
+        return False
+    switches = [value not in _OFF for name, value in parameters.items() if _SWITCH.search(name)]
+    return not (any(switches) if switches else _REASONS.search(name.lower()))
+
+
+def _inside(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield all parameters with their names, at any depth; for an object stands its ``type``, if it has one."""
+    for name, value in parameters.items():
+        yield str(name), (value.get("type", bool(value)) if isinstance(value, Mapping) else value)
+        if isinstance(value, Mapping):
+            yield from _inside(value)
+
+
+_LIMITS = {
+    *("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict"),
+    *("maxTokens", "maxOutputTokens", "max_tokens_to_sample", "max_length"),
+}
+"""The names that classes and servers have for a limit of a reply's length."""
+
+_SWITCH = re.compile(r"think|reasoning|budget_tokens", re.IGNORECASE)
+"""Finds parameters that turn reasoning on or off."""
+_OFF = (None, False, 0, "none", "off", "disabled", "false")
+
+_REASONS = re.compile(
+    r"(?:^|[:/.])(?:o\d|gpt-(?:[5-9]|oss))|deepseek.*(?:reasoner|-r\d)|(?:^|[^a-z])(?:r1|qwq|qwen-?3|magistral)"
+    r"|gemini-(?:2\.5|[3-9]|flash-latest|pro-latest)|grok-(?:3-mini|[4-9])|glm-(?:4\.[5-9]|[5-9])|minimax-m\d|kimi-k2"
+    r"|think|reason"
+)
+"""Finds names of models that reason unless they are told not to; one that is not known here is told by its replies."""
+
+
+# Marks for a prompt cache. Anthropic writes what stands before a mark into a cache for five minutes, at 1.25 times the
+# price, and reads it at a tenth of the price. A request may have four marks. A mark finds what an earlier one wrote if
+# that ended with the same block, or with one of the 20 blocks before; so each turn of a discussion is a block of its
+# own. What is shorter than a model's least length (1,024 to 4,096 tokens) is neither written nor charged for.
+
+
+def marks_of(chat: BaseChatModel) -> Marks | None:
+    """Return how a chat model's provider wants the end of a repeated beginning marked; None where it has no marks."""
+    if is_a(chat, "ChatBedrockConverse"):
+        # Other models on Bedrock refuse marks.
+        return "cachePoint" if "anthropic.claude" in str(getattr(chat, "model_id", "")) else None
+    # OpenRouter passes marks on to Claude, whichever client asks it.
+    routed = is_a(chat, "ChatOpenRouter") or "openrouter.ai" in str(getattr(chat, "openai_api_base", ""))
+    claude = routed and str(getattr(chat, "model_name", "")).startswith("anthropic/")
+    return "cache_control" if claude or is_a(chat, "ChatAnthropic") else None
+
+
+def with_marks(
+    messages: Sequence[BaseMessage], prompt: str, ends: Sequence[int], marks: Marks
+) -> list[BaseMessage]:
+    """Return the messages with the user's first one in blocks, and a mark behind each repeated part.
+
+    Args:
+        messages: the conversation as it is sent.
+        prompt: the user's first message as it was before anything was put around it.
+        ends: where in ``prompt`` its repeated parts end.
+        marks: how a mark is written.
+    """
+    sent = list(messages)
+    at = next(place for place, message in enumerate(sent) if isinstance(message, HumanMessage))
+    text = sent[at].text
+    first, *others = (end + text.index(prompt) for end in sorted({*ends}))
+    # The first part has been the same from the beginning; what grows from call to call are the turns behind it.
+    grown = {end for end in section_ends(text) if others and first < end < others[-1]}
+    content: list[str | dict[str, Any]] = []
+    for start, end in pairwise(sorted({0, first, *others, *grown, len(text)})):
+        block: dict[str, Any] = {"type": "text", "text": text[start:end]}
+        content.append(block)
+        if end in (first, *others) and marks == "cache_control":
+            block["cache_control"] = {"type": "ephemeral"}
+        elif end in (first, *others):
+            content.append({"cachePoint": {"type": "default"}})
+    sent[at] = sent[at].model_copy(update={"content": content})
+    return sent

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from ...state.errors import UsageError
 from ...state.redaction import remember_secrets
 from ...state.settings import ModelSpec
+from .capabilities import field_of
 from .provider_errors import shown_cause
 
 EXTRAS = {
@@ -41,13 +42,13 @@ def make_chat_model(spec: ModelSpec) -> BaseChatModel:
     """Make the chat model of a name that ``init_chat_model`` knows. Imports the provider's package: blocking.
 
     Raises:
-        UsageError: a package is missing, a key is, or the class knows a parameter not; the message says what to do.
+        UsageError: a package or key is missing, or the class does not accept a parameter; the message says what to do.
     """
     provider, _, name = spec.name.partition(":")
     made = _maker(spec, provider)
     kind: type[BaseChatModel] = made.keywords["cls"]
     given = class_parameters(spec, kind)
-    # What is tried again is for those who send. Without this, clients would try again by themselves.
+    # Retries are retry.py's: switch off the client's own.
     if "max_retries" in kind.model_fields:
         given.setdefault("max_retries", 0)
     try:
@@ -102,16 +103,6 @@ def _maker(spec: ModelSpec, provider: str) -> partial[BaseChatModel]:
         ) from error
     assert isinstance(made, partial)
     return made
-
-
-_OTHER_NAMES = {"max_tokens": ("max_output_tokens", "num_predict"), "seed": ("random_seed",)}
-"""Under which names classes have a parameter where they do not have ours."""
-
-
-def field_of(parameter: str, names: Iterable[str]) -> str | None:
-    """Return the name that a class has for a common parameter, or None where it has none."""
-    known = set(names)
-    return next((name for name in (parameter, *_OTHER_NAMES.get(parameter, ())) if name in known), None)
 
 
 def _common(spec: ModelSpec, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:

@@ -1,13 +1,16 @@
-"""See the chat models inside a runnable that was made of them: with parameters, retries, fallbacks or choices.
+"""See the chat models inside a runnable that was made of them, and say what identifies it.
 
 LangChain's ``.bind()``, ``.with_retry()``, ``.with_fallbacks()``, ``.configurable_fields()`` and
 ``.configurable_alternatives()`` wrap a chat model, and one another; ``init_chat_model`` makes one that the run's config
-chooses.
+chooses. The identity is all that decides what a model says, and nothing that is secret or says where it is asked.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -22,11 +25,17 @@ from langchain_core.runnables import (
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.runnables.retry import RunnableRetry
+from pydantic import BaseModel
 
 from ...state.errors import UsageError
+from ...state.settings import ModelSpec
+from ..offline import OfflineJudge
 
 Chain = Runnable[Any, Any]
 """A chat model, or a runnable made of chat models."""
+
+Identity = Mapping[str, Any]
+"""Plain JSON, the same in every process."""
 
 
 def check_chain(model: object) -> Chain:
@@ -35,57 +44,59 @@ def check_chain(model: object) -> Chain:
     Raises:
         UsageError: it is anything else.
     """
-    match model:
-        case BaseChatModel():
-            return model
+    inner = _inner(model)
+    if not isinstance(model, Runnable) or not (inner or isinstance(model, BaseChatModel) or _is_open(model)):
+        raise UsageError(
+            f"{type(model).__name__} is no model; a model is a name such as `openai:gpt-4o-mini`, a LangChain chat "
+            "model, or one with .bind(), .with_retry(), .with_fallbacks() or configurable fields"
+        )
+    for chain in inner:
+        check_chain(chain)
+    return model
+
+
+def _inner(chain: object) -> list[Chain]:
+    """Return the runnables that a chain wraps, the one that is asked first before its fallbacks."""
+    match chain:
         case DynamicRunnable():
-            check_chain(model.default)
-            return model
-        case RunnableBindingBase():
-            check_chain(model.bound)
-            return model
+            return [chain.default]
         case RunnableWithFallbacks():
-            for one in (model.runnable, *model.fallbacks):
-                check_chain(one)
-            return model
-        case Runnable() if _is_configurable(model):
-            return model
-    raise UsageError(
-        f"{type(model).__name__} is no model; a model is a name such as `openai:gpt-4o-mini`, a LangChain chat model, "
-        "or one with .bind(), .with_retry(), .with_fallbacks() or configurable fields"
-    )
+            return [chain.runnable, *chain.fallbacks]
+        case RunnableBindingBase():
+            return [chain.bound]
+    return []
 
 
 def chats_in(chain: Chain) -> Iterator[BaseChatModel]:
     """Yield the chat models of a chain without open choices, the one that is asked first before its fallbacks."""
-    match chain:
-        case BaseChatModel():
-            yield chain
-        case RunnableWithFallbacks():
-            for one in (chain.runnable, *chain.fallbacks):
-                yield from chats_in(one)
-        case RunnableBindingBase():
-            yield from chats_in(chain.bound)
-
-
-def parameters_in(chain: Chain) -> dict[str, Any]:
-    """Return the parameters that are bound to the chat model that is asked first."""
-    match chain:
-        case RunnableWithFallbacks():
-            return parameters_in(chain.runnable)
-        case RunnableBindingBase():
-            return {**parameters_in(chain.bound), **chain.kwargs}
-    return {}
+    if isinstance(chain, BaseChatModel):
+        yield chain
+    for inner in _inner(chain):
+        yield from chats_in(inner)
 
 
 def fallbacks_in(chain: Chain) -> list[Chain]:
     """Return what is asked where the first chat model fails, in order."""
+    inner = _inner(chain)
+    return [*fallbacks_in(inner[0]), *inner[1:]] if inner else []
+
+
+def parameters_in(chain: Chain) -> dict[str, Any]:
+    """Return the parameters that are bound to the chat model that is asked first."""
+    inner = _inner(chain)
+    bound = parameters_in(inner[0]) if inner else {}
+    return {**bound, **chain.kwargs} if isinstance(chain, RunnableBindingBase) else bound
+
+
+def _with_inner(chain: Chain, change: Callable[[Chain], Chain]) -> Chain:
+    """Return a chain in which each runnable that it wraps is changed."""
     match chain:
         case RunnableWithFallbacks():
-            return [*fallbacks_in(chain.runnable), *chain.fallbacks]
+            fallbacks = [change(fallback) for fallback in chain.fallbacks]
+            return chain.model_copy(update={"runnable": change(chain.runnable), "fallbacks": fallbacks})
         case RunnableBindingBase():
-            return fallbacks_in(chain.bound)
-    return []
+            return chain.model_copy(update={"bound": change(chain.bound)})
+    return chain
 
 
 def with_each(chain: Chain, change: Callable[[BaseChatModel], Chain]) -> Chain:
@@ -93,13 +104,8 @@ def with_each(chain: Chain, change: Callable[[BaseChatModel], Chain]) -> Chain:
     match chain:
         case BaseChatModel():
             return change(chain)
-        case RunnableWithFallbacks():
-            others = [with_each(one, change) for one in chain.fallbacks]
-            return chain.model_copy(
-                update={"runnable": with_each(chain.runnable, change), "fallbacks": others}
-            )
-        case RunnableRetry():
-            return chain.model_copy(update={"bound": with_each(chain.bound, change)})
+        case RunnableRetry() | RunnableWithFallbacks():
+            return _with_inner(chain, lambda inner: with_each(inner, change))
         case RunnableBindingBase():
             bound = _bound(with_each(chain.bound, change), chain.kwargs)
             return bound.with_config(chain.config) if chain.config else bound
@@ -109,16 +115,15 @@ def with_each(chain: Chain, change: Callable[[BaseChatModel], Chain]) -> Chain:
 def _bound(chain: Chain, given: Mapping[str, Any]) -> Chain:
     if not isinstance(chain, RunnableBinding):
         return chain.bind(**given)
-    own = chain.kwargs
-    # Both may have a body of their own: the caller's parameters beside the form of the reply.
-    both = {
-        name: {**value, **own[name]} for name, value in given.items() if _are_objects(value, own.get(name))
-    }
-    return chain.bind(**{**given, **own, **both})
+    merged = {**given, **chain.kwargs}
+    for name in given.keys() & chain.kwargs.keys():
+        # Both may have a body of their own: the caller's parameters beside the form of the reply.
+        if isinstance(given[name], Mapping) and isinstance(chain.kwargs[name], Mapping):
+            merged[name] = {**given[name], **chain.kwargs[name]}
+    return chain.bind(**merged)
 
 
-def _are_objects(one: object, other: object) -> bool:
-    return isinstance(one, Mapping) and isinstance(other, Mapping)
+# Choices that the run's config makes
 
 
 def resolved(chain: Chain, config: RunnableConfig) -> Chain:
@@ -127,38 +132,23 @@ def resolved(chain: Chain, config: RunnableConfig) -> Chain:
     Raises:
         UsageError: the config does not say enough.
     """
-    match chain:
-        case DynamicRunnable():
-            return resolved(chain.prepare(config)[0], config)
-        case RunnableWithFallbacks():
-            others = [resolved(one, config) for one in chain.fallbacks]
-            return chain.model_copy(
-                update={"runnable": resolved(chain.runnable, config), "fallbacks": others}
-            )
-        case RunnableBindingBase():
-            return chain.model_copy(update={"bound": resolved(chain.bound, config)})
-        case Runnable() if _is_configurable(chain):
-            return _chosen(chain, config)
-    return chain
+    if isinstance(chain, DynamicRunnable):
+        return resolved(chain.prepare(config)[0], config)
+    return _chosen(chain, config) if _is_open(chain) else _with_inner(chain, lambda c: resolved(c, config))
 
 
 def choices(chain: Chain, config: RunnableConfig) -> str:
     """Return the part of a config that chooses among models and parameters, as a key; empty for a chain without."""
-    match chain:
-        case DynamicRunnable():
-            said = config.get("configurable") or {}
-            return repr(sorted((spec.id, repr(said.get(spec.id))) for spec in chain.config_specs))
-        case RunnableWithFallbacks():
-            return "".join(choices(one, config) for one in (chain.runnable, *chain.fallbacks))
-        case RunnableBindingBase():
-            return choices(chain.bound, config)
-        case Runnable() if _is_configurable(chain):
-            return repr(sorted(chain._model_params(config).items()))  # type: ignore[attr-defined]
-    return ""
+    if isinstance(chain, DynamicRunnable):
+        chosen = config.get("configurable") or {}
+        return repr(sorted((spec.id, repr(chosen.get(spec.id))) for spec in chain.config_specs))
+    if _is_open(chain):
+        return repr(sorted(chain._model_params(config).items()))  # type: ignore[attr-defined]
+    return "".join(choices(inner, config) for inner in _inner(chain))
 
 
-def _is_configurable(runnable: object) -> bool:
-    """Tell whether this is what ``init_chat_model`` makes where the config is to choose; it has no public class."""
+def _is_open(runnable: object) -> bool:
+    """Tell whether this is what ``init_chat_model`` makes of a model left to choose; it has no public class."""
     return type(runnable).__name__ == "_ConfigurableModel"
 
 
@@ -167,14 +157,15 @@ def _chosen(runnable: Any, config: RunnableConfig) -> Chain:
         return resolved(check_chain(runnable._model(config)), config)
     except UsageError:
         raise
-    except (
-        Exception
-    ) as error:  # whatever LangChain or a provider's class raises about a name, a key or a package
+    # Whatever LangChain or a provider's class raises about a name, a key or a package.
+    except Exception as error:
         raise UsageError(
             f"the run's config chooses no model that can be made ({error}); "
             'set it: config={"configurable": {"model": "openai:gpt-4o-mini"}}'
         ) from error
 
+
+# Who answered
 
 WRITER = "jurygraph_model"
 """The name under which a reply's metadata holds the model that wrote it, where a fallback may have."""
@@ -188,3 +179,107 @@ def naming_writer(chain: Chain, label: str) -> Chain:
         return message
 
     return chain | RunnableLambda(name)
+
+
+def label_of(chat: BaseChatModel) -> str:
+    """Return the name of a chat model object: its provider's and its own."""
+    if isinstance(chat, OfflineJudge):
+        return "offline"
+    # The names under which LangSmith's traces know provider and model, which every client gives in one form.
+    known = chat._get_ls_params()
+    name = known.get("ls_model_name") or getattr(chat, "model_name", None) or type(chat).__name__
+    provider = known.get("ls_provider")
+    return f"{provider}:{name}" if provider else str(name)
+
+
+# Identity
+
+
+def identity_of_name(spec: ModelSpec) -> Identity:
+    """Return the identity of a model chosen by name: the name and the parameters that it carries.
+
+    >>> identity_of_name(ModelSpec.parse("ollama:llama3.2?num_ctx=4096&reasoning=false&price_in=0&price_out=0"))
+    {'name': 'ollama:llama3.2', 'num_ctx': 4096, 'reasoning': False}
+    """
+    known = spec.model_dump(mode="json", exclude_none=True, exclude={"key_env", "price_in", "price_out"})
+    return {name: value for name, value in known.items() if name not in spec.more or _may_matter(name)}
+
+
+def identity_of_chain(label: str, chain: Chain) -> Identity:
+    """Return the identity of a chat model, with the parameters bound to it, and of its fallbacks."""
+    identity = dict(identity_of_chat(label, next(chats_in(chain))))
+    if bound := _plain(parameters_in(chain)):
+        identity["bound"] = bound
+    if others := fallbacks_in(chain):
+        identity["fallbacks"] = [
+            identity_of_chain(label_of(next(chats_in(fallback))), fallback) for fallback in others
+        ]
+    return identity
+
+
+def identity_of_chat(label: str, chat: BaseChatModel) -> Identity:
+    """Return the identity of a chat model object: its class, and every plain parameter that may matter to a reply.
+
+    >>> from langchain_openai import ChatOpenAI
+    >>> chat = ChatOpenAI(model="gpt-4o-mini", temperature=0.5, api_key="sk-1", base_url="http://127.0.0.1/v1")
+    >>> identity = identity_of_chat("openai:gpt-4o-mini", chat)
+    >>> identity["class"], identity["parameters"]
+    ('langchain_openai.chat_models.base.ChatOpenAI', {'model': 'gpt-4o-mini', 'model_name': 'gpt-4o-mini', \
+'temperature': 0.5})
+    """
+    kind = type(chat)
+    secret = frozenset(chat.lc_secrets)
+    fields = {name: getattr(chat, name, None) for name in kind.model_fields if name not in secret}
+    named = {name: value for name, value in chat._identifying_params.items() if name not in secret}
+    parameters = _plain({**named, **fields})
+    return {"name": label, "class": f"{kind.__module__}.{kind.__qualname__}", "parameters": parameters}
+
+
+_LEFT_OUT = re.compile(
+    r"key|secret|password|credential|auth|(?:^|_)token$|access_token"  # secrets; ``max_tokens`` does not match
+    r"|url|uri|endpoint|api_base|host|proxy|header|query|project|location|organi[sz]ation|client|http|socket"
+    r"|timeout|retries|rate_limit|stream|^(?:name|cache|verbose|callbacks|tags|metadata|profile|labels)$"
+    r"|custom_get_token_ids|default_metadata|tiktoken|lc_"
+)
+"""Matches names of parameters that are left out of an identity: they are secret, or do not change a reply."""
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as plain JSON; what is not set, empty, secret or no plain data is left out."""
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, BaseModel):
+        return _plain(value.model_dump(mode="json"))
+    if isinstance(value, Mapping):
+        kept = {str(_plain(name)): _plain(inner) for name, inner in value.items()}
+        return {name: kept[name] for name in sorted(kept) if _tells(name, kept[name])}
+    if isinstance(value, list | tuple):
+        return [plain for inner in value if (plain := _plain(inner)) is not None]
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str | int | float | None:
+    """Return a single value as JSON has it: functions and classes by name, None for other objects.
+
+    The text of another object may hold its address in memory, which differs from process to process.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, set | frozenset):
+        return ", ".join(sorted(map(str, value)))
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return None
+
+
+def _tells(name: str, value: Any) -> bool:
+    """Tell whether a parameter is set and matters to a reply; zero counts as set."""
+    # No plain test for truth, which would leave out ``temperature=0``.
+    return not (value is None or value is False or value in ("", [], {})) and _may_matter(name)
+
+
+def _may_matter(name: str) -> bool:
+    """Tell whether a parameter of this name may change a reply, and is no secret."""
+    return not _LEFT_OUT.search(name.lower())

@@ -30,11 +30,8 @@ from yarl import URL
 
 from ...state.errors import UsageError
 from ...state.redaction import redact
-from . import redirects
-from .event_loop import on_loop_end
+from .connections import MOST_REDIRECTS, on_loop_end, redirect_to_follow, request_handler
 from .provider_errors import ResponseError
-from .redirects import redirect_to_follow
-from .request_handler import request_handler
 from .response_parsing import replace_surrogates, token_count
 
 LARGEST_BODY = 64 * 2**20
@@ -86,7 +83,7 @@ class _Post:
             aiohttp.ClientError: the connection failed.
         """
         http, url, data = await session(), self.url, orjson.dumps(_body(payload))
-        for _ in range(redirects.MOST + 1):
+        for _ in range(MOST_REDIRECTS + 1):
             async with http.post(
                 url, data=data, headers=self.headers, proxy=self.proxy, allow_redirects=False
             ) as response:
@@ -94,7 +91,7 @@ class _Post:
                 if following is None:
                     return completion(response.status, response.headers, await _read(response))
             url = following
-        raise ResponseError(f"more than {redirects.MOST} redirects", response.status)
+        raise ResponseError(f"more than {MOST_REDIRECTS} redirects", response.status)
 
 
 class FastChatOpenAI(ChatOpenAI):

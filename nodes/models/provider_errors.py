@@ -20,7 +20,7 @@ from http.client import HTTPException
 from typing import Any
 
 from ...state.redaction import redact, redact_all
-from . import capabilities
+from . import refusals
 
 
 class ResponseError(Exception):
@@ -59,9 +59,20 @@ def retry_after(headers: Mapping[str, str], body: object) -> float | None:
     >>> retry_after({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1m30s"}, None)
     90.0
     """
-    said = (_milliseconds(headers), _seconds_or_date(headers), _retry_info(body), _reset(headers))
+    milliseconds, after = _number(headers.get("retry-after-ms")), headers.get("retry-after")
+    delays = (part["retryDelay"] for part in _parts(body) if isinstance(part.get("retryDelay"), str))
+    # The headers come with every response; a limit that is not used up says nothing about this refusal. Where both
+    # are, the later reset counts.
+    used_up = [kind for kind in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{kind}") == "0"]
+    resets = [_duration(headers.get(f"x-ratelimit-reset-{kind}", "")) for kind in used_up]
+    waits = (
+        None if milliseconds is None else milliseconds / 1000,
+        None if after is None else _seconds_or_date(after, headers.get("date", "")),
+        _duration(next(delays, "")),
+        max((reset for reset in resets if reset is not None), default=None),
+    )
     # ``inf`` and ``nan`` are numbers to ``float()``, but no times to wait; a date may already be past.
-    return next((max(0.0, wait) for wait in said if wait is not None and math.isfinite(wait)), None)
+    return next((max(0.0, wait) for wait in waits if wait is not None and math.isfinite(wait)), None)
 
 
 @dataclass(frozen=True)
@@ -93,26 +104,27 @@ class ProviderFault:
     @classmethod
     def of(cls, error: BaseException) -> ProviderFault:
         """Read an exception together with the exceptions that caused it."""
-        seen = list(_causes(error))
-        errors = [part for one in seen for part in _said(one)]
-        codes = {str(part[key]) for part in errors for key in ("code", "type", "status") if part.get(key)}
+        causes = list(_causes(error))
+        errors = [sent for cause in causes for sent in _errors_sent(cause)]
+        codes = {str(sent[key]) for sent in errors for key in ("code", "type", "status") if sent.get(key)}
         # A spent quota has the status 429 like a rate limit: only the code tells them apart.
-        status, spent = _status(seen, errors, codes), bool(codes & _SPENT)
-        misformed = bool(codes & _MISFORMED) or any("has no choices" in str(one) for one in seen)
-        lost = status is None and any(map(_lost, seen))
-        too_long = status not in {None, 429} and any(_TOO_LONG.search(str(one)) for one in seen)
-        passing = misformed or lost or (status is not None and _passes(status) and not too_long)
+        status, spent = _status(causes, errors, codes), bool(codes & _SPENT)
+        misformed = bool(codes & _MISFORMED) or any("has no choices" in str(cause) for cause in causes)
+        lost = status is None and any(map(_lost, causes))
+        too_long = status not in {None, 429} and any(_TOO_LONG.search(str(cause)) for cause in causes)
+        # A response with status 200 is raised where it holds no reply; the next one may hold one.
+        passes = status is not None and (status in {408, 409, 429} or status >= 500 or status < 300)
         return cls(
             status=status,
             # Cut with room to spare before keys are hidden (half a key is not known for one) and it is cut for good.
             message=redact(f"{type(error).__name__}: {error}".strip(": ")[:_MOST_READ]),
-            parameter=next((part["param"] for part in errors if isinstance(part.get("param"), str)), None),
-            retryable=passing and not spent,
+            parameter=next((sent["param"] for sent in errors if isinstance(sent.get("param"), str)), None),
+            retryable=(misformed or lost or (passes and not too_long)) and not spent,
             rate_limited=not spent and (status == 429 or bool(codes & _TOO_MANY)),
-            retry_after=retry_after(_headers(seen), errors),
+            retry_after=retry_after(_headers(causes), errors),
             spent=spent,
             misformed=misformed,
-            may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, seen))),
+            may_be_billed=status in _GIVEN_UP or (lost and not any(map(_was_not_sent, causes))),
         )
 
     @property
@@ -131,12 +143,12 @@ class ProviderFault:
         Args:
             sent: the parameters of this call alone.
         """
-        return capabilities.rejected_parameter(self.status, self.message, self.parameter, sent)
+        return refusals.rejected_parameter(self.status, self.message, self.parameter, sent)
 
     @property
     def may_be_about_form(self) -> bool:
         """Whether the form of the reply may be what was refused, though nothing says so."""
-        return self.status in (400, 422) and not capabilities.is_about_something_else(self.message)
+        return self.status in (400, 422) and not refusals.is_about_something_else(self.message)
 
     def summary(self) -> str:
         """Return the error in one line, with the remedy where there is one."""
@@ -152,20 +164,22 @@ def shown_cause(error: BaseException, fault: ProviderFault | None = None) -> Bas
 
     A traceback prints the causes of an exception too; one that shows a key is replaced by the same in our words.
     """
-    said = [str(part) for one in _printed(error) for part in (one, *one.args)]
-    if all(redact(words) == words for words in said):
+    shown = [str(part) for cause in _causes(error, printed=True) for part in (cause, *cause.args)]
+    if all(redact(words) == words for words in shown):
         return error
     fault = fault or ProviderFault.of(error)
     return ResponseError(fault.message, fault.status or 0)
 
 
-def _printed(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions that a traceback of this one prints."""
-    seen: BaseException | None = error
-    for _ in range(8):
-        if seen is not None:
-            yield seen
-            seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+def _causes(error: BaseException, printed: bool = False) -> Iterator[BaseException]:
+    """Yield the exception and those that it was raised from; ``printed``: all that its traceback prints."""
+    cause: BaseException | None = error
+    for _ in range(8):  # a chain of causes may be a circle
+        if cause is None:
+            return
+        yield cause
+        context = cause.__context__ if printed and not cause.__suppress_context__ else None
+        cause = cause.__cause__ or context
 
 
 _MOST_READ = 20_000
@@ -214,49 +228,20 @@ _STATUS_OF_CODE = {
 """From the code of an error inside a response with status 200 to the status that it should have had."""
 
 
-def _passes(status: int) -> bool:
-    """Tell whether a call that failed with this status may succeed later."""
-    # A response with status 200 is raised where it holds no reply; the next one may hold one.
-    return status in {408, 409, 429} or status >= 500 or status < 300
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception and those that it was raised from."""
-    seen: BaseException | None = error
-    for _ in range(8):  # a chain of causes may be a circle
-        if seen is not None:
-            yield seen
-            seen = seen.__cause__
-
-
-def _said(error: BaseException) -> Iterator[dict[str, Any]]:
+def _errors_sent(error: BaseException) -> Iterator[dict[str, Any]]:
     """Yield the error objects that the provider sent, wherever a client keeps them."""
-    kept = [getattr(error, name, None) for name in ("body", "details", "response_json")]
-    if isinstance(error, ValueError) and error.args and _is_error(error.args[0]):
-        kept.append(error.args[0])  # langchain-openai raises the error inside a response that is fine as such
-    if code := _aws(error, "Error").get("Code"):
-        kept.append({"code": code, "message": _aws(error, "Error").get("Message")})
-    for body in kept:
+    bodies = [getattr(error, name, None) for name in ("body", "details", "response_json")]
+    first = error.args[0] if isinstance(error, ValueError) and error.args else None
+    if isinstance(first, dict) and isinstance(first.get("message"), str):
+        bodies.append(first)  # langchain-openai raises the error inside a response that is fine as such
+    aws = _aws(error, "Error")
+    if aws.get("Code"):
+        bodies.append({"code": aws["Code"], "message": aws.get("Message")})
+    for body in bodies:
         for part in body if isinstance(body, list) else [body]:
             inner = part.get("error", part) if isinstance(part, dict) else None
             if isinstance(inner, dict):
                 yield inner
-
-
-def _is_error(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("message"), str)
-
-
-def _status(seen: list[BaseException], errors: list[dict[str, Any]], codes: set[str]) -> int | None:
-    """Return the status of the response, or that of an error inside a response with status 200."""
-    status = next((found for error in seen if (found := _own_status(error)) is not None), None)
-    if any(map(_is_no_http, seen)):
-        return None  # aiohttp makes it a status of 400
-    if status is not None and status >= 300:
-        return status
-    inside = [number for code in codes if (number := _http_status(code)) is not None]
-    known = [_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE]
-    return next((number for number in inside + sorted(known) if number >= 400), 200 if errors else status)
 
 
 def _aws(error: BaseException, part: str) -> Mapping[str, Any]:
@@ -265,12 +250,37 @@ def _aws(error: BaseException, part: str) -> Mapping[str, Any]:
     return response.get(part) or {} if isinstance(response, dict) else {}
 
 
-def _own_status(error: BaseException) -> int | None:
-    if (number := _http_status(_aws(error, "ResponseMetadata").get("HTTPStatusCode"))) is not None:
-        return number
-    places = (error, getattr(error, "response", None))
-    found = (getattr(place, name, None) for place in places for name in ("status_code", "status", "code"))
-    return next((number for code in found if (number := _http_status(code)) is not None), None)
+def _status(causes: list[BaseException], errors: list[dict[str, Any]], codes: set[str]) -> int | None:
+    """Return the status of the response, or that of an error inside a response with status 200."""
+    if any(map(_is_no_http, causes)):
+        return None  # aiohttp makes it a status of 400
+    statuses = (
+        status
+        for cause in causes
+        for status in (
+            _aws(cause, "ResponseMetadata").get("HTTPStatusCode"),
+            *(
+                getattr(place, name, None)
+                for place in (cause, getattr(cause, "response", None))
+                for name in ("status_code", "status", "code")
+            ),
+        )
+    )
+    status = next((number for known in statuses if (number := _http_status(known)) is not None), None)
+    if status is not None and status >= 300:
+        return status
+    inside = [number for code in codes if (number := _http_status(code)) is not None]
+    known = [_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE]
+    return next((number for number in inside + sorted(known) if number >= 400), 200 if errors else status)
+
+
+def _headers(causes: list[BaseException]) -> dict[str, str]:
+    for cause in causes:
+        places = [getattr(place, "headers", None) for place in (cause, getattr(cause, "response", None))]
+        for headers in (*places, _aws(cause, "ResponseMetadata").get("HTTPHeaders")):
+            if headers is not None and hasattr(headers, "items"):
+                return {str(name).lower(): str(value) for name, value in headers.items()}
+    return {}
 
 
 def _http_status(code: object) -> int | None:
@@ -278,27 +288,25 @@ def _http_status(code: object) -> int | None:
     return number if 100 <= number < 600 else None
 
 
-def _headers(seen: list[BaseException]) -> dict[str, str]:
-    for error in seen:
-        places = (error, getattr(error, "response", None))
-        held = [getattr(place, "headers", None) for place in places]
-        for headers in (*held, _aws(error, "ResponseMetadata").get("HTTPHeaders")):
-            if headers is not None and hasattr(headers, "items"):
-                return {str(name).lower(): str(value) for name, value in headers.items()}
-    return {}
-
-
 def _lost(error: BaseException) -> bool:
     """Tell whether the connection failed or delivered no reply; a certificate that is refused is neither."""
     # First, since these are ``ssl.SSLError`` or connection errors too, and no further attempt mends a certificate.
     if isinstance(error, ssl.SSLCertVerificationError) or "Certificate" in type(error).__name__:
         return False
-    if isinstance(error, _CONNECTION) or getattr(error, "is_retryable", None) is True:
+    if isinstance(error, _CONNECTION) or getattr(error, "is_retryable", None) is True or _is_no_http(error):
         return True
-    if _is_no_http(error) or _is_of_an_ended_loop(error):
+    # A client found its connections dead, because the event loop that it was used on has ended. The attempt discards
+    # them, so the next one succeeds.
+    if isinstance(error, RuntimeError) and str(error) == "Event loop is closed":
         return True
     names = (base.__name__ for base in type(error).__mro__ if base.__module__ != "builtins")
-    return any(map(_CONNECTION_NAME.search, names)) or not _READING.isdisjoint(_functions(error))
+    raised_in = {frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)}
+    return any(map(_CONNECTION_NAME.search, names)) or not _READING.isdisjoint(raised_in)
+
+
+def _is_no_http(error: BaseException) -> bool:
+    # Errors of aiohttp's parser, which it raises as bad requests, though what came back was not HTTP.
+    return type(error).__module__ == "aiohttp.http_exceptions"
 
 
 def _was_not_sent(error: BaseException) -> bool:
@@ -308,26 +316,6 @@ def _was_not_sent(error: BaseException) -> bool:
 
 
 _NO_CONNECTION = re.compile(r"ConnectError|ConnectTimeout|ConnectorError|PoolTimeout|SSL|Certificate")
-
-
-def _is_no_http(error: BaseException) -> bool:
-    # Errors of aiohttp's parser, which it raises as bad requests, though what came back was not HTTP.
-    return type(error).__module__ == "aiohttp.http_exceptions"
-
-
-def _is_of_an_ended_loop(error: BaseException) -> bool:
-    """Tell whether a client found its connections dead because the event loop that it was used on has ended.
-
-    The attempt discards these connections, so the next one succeeds.
-    """
-    return isinstance(error, RuntimeError) and str(error) == "Event loop is closed"
-
-
-def _functions(error: BaseException) -> Iterator[str]:
-    """Yield the names of the functions through which the exception was raised."""
-    return (frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__))
-
-
 _CONNECTION = (
     ConnectionError,
     TimeoutError,
@@ -349,35 +337,13 @@ _READING = {"_create_chat_result", "_construct_lc_result_from_responses_api", "_
 """Functions in which LangChain's clients read a response: whatever fails in them, the response held no reply."""
 
 
-def _milliseconds(headers: Mapping[str, str]) -> float | None:
-    wait = _number(headers.get("retry-after-ms"))
-    return None if wait is None else wait / 1000
-
-
-def _seconds_or_date(headers: Mapping[str, str]) -> float | None:
-    said = headers.get("retry-after")
-    wait = _number(said)
-    if wait is not None or said is None:
-        return wait
-    until = _date(said)
+def _seconds_or_date(after: str, server_date: str) -> float | None:
+    """Return the seconds in a ``Retry-After``, or those that are left until the date in it."""
+    if (seconds := _number(after)) is not None:
+        return seconds
+    until = _date(after)
     # By the server's own clock where it tells it: ours may be wrong.
-    now = _date(headers.get("date", "")) or datetime.now(UTC)
-    return None if until is None else (until - now).total_seconds()
-
-
-def _retry_info(body: object) -> float | None:
-    for part in _parts(body):
-        if isinstance(delay := part.get("retryDelay"), str):
-            return _duration(delay)
-    return None
-
-
-def _reset(headers: Mapping[str, str]) -> float | None:
-    # The headers come with every response; a limit that is not used up says nothing about this refusal. Where both
-    # are, the later reset counts.
-    used_up = [kind for kind in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{kind}") == "0"]
-    waits = (_duration(headers.get(f"x-ratelimit-reset-{kind}", "")) for kind in used_up)
-    return max((wait for wait in waits if wait is not None), default=None)
+    return None if until is None else (until - (_date(server_date) or datetime.now(UTC))).total_seconds()
 
 
 def _parts(body: object) -> Iterator[dict[str, Any]]:
@@ -393,25 +359,25 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _STRETCH = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
-def _duration(said: str) -> float | None:
+def _duration(words: str) -> float | None:
     """Return the seconds of a duration such as ``7s``, ``1m30.5s``, ``20ms``; None if it is none."""
-    stretches = _STRETCH.findall(said)
+    stretches = _STRETCH.findall(words)
     # Anything left beside such parts means that the whole is no duration.
-    if not stretches or _STRETCH.sub("", said):
+    if not stretches or _STRETCH.sub("", words):
         return None
     return math.fsum(float(number) * _SECONDS[unit] for number, unit in stretches)
 
 
-def _number(said: str | None) -> float | None:
+def _number(words: str | None) -> float | None:
     try:
-        return None if said is None else float(said)
+        return None if words is None else float(words)
     except ValueError:
         return None
 
 
-def _date(said: str) -> datetime | None:
+def _date(words: str) -> datetime | None:
     try:
-        date = parsedate_to_datetime(said)
+        date = parsedate_to_datetime(words)
     except ValueError:
         return None
     # Of a date in the zone ``-0000``, the standard library makes one without a zone.

@@ -13,8 +13,7 @@ from typing import TypeVar
 from aiolimiter import AsyncLimiter
 
 from ...state.errors import ModelCallError
-from .retry import DEFAULT_RETRY_POLICY, RetryPolicy
-from .waits import Wait, Waits
+from .retry import DEFAULT_RETRY_POLICY, RetryPolicy, Wait, Waits
 
 log = logging.getLogger("jurygraph.pace")
 

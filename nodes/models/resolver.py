@@ -7,10 +7,9 @@ import difflib
 import os
 import re
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
@@ -23,13 +22,15 @@ from ..offline import OfflineJudge
 from ..plugins import Group, load_plugin, plugins
 from . import chat_classes, local_model, prices
 from .chat_classes import class_parameters, further_parameters
-from .loaded_model import Connections, LoadedModel, Serving
-from .loop_clients import close as close_connections
-from .loop_clients import stop_redirects
-from .model_chains import Chain, chats_in, check_chain, choices, resolved
-from .model_identity import identity_of_name, label_of
+from .connections import REDIRECT_HOOKS, close_with_loop, http_clients, stop_redirects
+from .loaded_model import LoadedModel, Serving
+from .model_chains import Chain, chats_in, check_chain, choices, identity_of_name, label_of, resolved
 from .provider_errors import shown_cause
-from .redirects import HOOKS
+
+if TYPE_CHECKING:
+    from langchain_google_genai import ChatGoogleGenerativeAI
+
+    from .openai_fast import FastChatOpenAI
 
 OFFLINE = ModelSpec(name="offline")
 
@@ -55,10 +56,13 @@ def load(spec: ModelSpec, loop: object) -> LoadedModel:
     """
     with _LOADING:
         _forget_ended_loops()
-        kept, key = _LOADED.setdefault(loop, {}), _key(spec)
-        if key not in kept:
-            kept[key] = _make(spec)
-        return kept[key]
+        models, key = _LOADED.setdefault(loop, {}), _key(spec)
+        if key not in models:
+            made = _checked(spec)()
+            close_with_loop(loop, *made.clients)
+            identity = {**identity_of_name(made.spec or spec), **made.identity}
+            models[key] = LoadedModel(spec.name, made.chat, identity, serving=made.serving)
+        return models[key]
 
 
 def loaded(spec: ModelSpec, loop: object) -> LoadedModel | None:
@@ -107,36 +111,60 @@ def check(spec: ModelSpec) -> None:
     Raises:
         UsageError: something is missing; the message says in one sentence what.
     """
+    _checked(spec)
+
+
+class _Made(NamedTuple):
+    """Hold what is made of a model's name.
+
+    Attributes:
+        chat: the chat model. It asks once and waits as long as it takes: retries and time limits are ``retry.py``'s.
+        clients: its HTTP clients, which are closed when the event loop ends.
+        spec: the name that its identity is made of, where that is not the whole one.
+        identity: what belongs to its identity beside the name.
+        serving: what is known of it beforehand.
+    """
+
+    chat: BaseChatModel
+    clients: Sequence[Any] = ()
+    spec: ModelSpec | None = None
+    identity: Mapping[str, Any] = {}
+    serving: Serving | None = None
+
+
+def _checked(spec: ModelSpec) -> Callable[[], _Made]:
+    """Return how the model is made, when all that can be checked without it has been checked; as ``check``."""
     provider, _, name = spec.name.partition(":")
     if spec.price_in is not None and spec.price_out is not None:
         prices.give(spec.name, spec.price_in, spec.price_out)
     if spec.name == "offline":
-        _check_no_parameters(spec)
-    elif spec.name == "local":
-        local_model.check(spec)
-        further_parameters(local_model.further(spec), _openai_class())
-    elif provider in _PROVIDERS and name:
-        _check_key(spec, _PROVIDERS[provider].keys)
         if spec.more:
-            further_parameters(spec, _PROVIDERS[provider].kind())
-    elif provider in plugins(_GROUP) and name:
-        _registered(spec)
-    elif provider in chat_classes.known_providers() and name:
-        chat_classes.make_chat_model(spec)
-    else:
-        close = difflib.get_close_matches(provider, provider_names(), 1, 0.7)
-        meant = f"did you mean `{close[0]}:{name or '<name>'}`? A" if close else "a"
-        if not (close or name):
-            meant = "name its provider, too, as in `openai:gpt-4o-mini`. A"
-        raise UsageError(
-            f"unknown model {spec.name!r}; {meant} model is `offline`, `local`, or one of "
-            f"{', '.join(f'`{known}:<name>`' for known in provider_names())}"
-        )
-
-
-def _check_no_parameters(spec: ModelSpec) -> None:
-    if spec.more:
-        raise UsageError(f"the model offline has no parameter {next(iter(spec.more))!r}")
+            raise UsageError(f"the model offline has no parameter {next(iter(spec.more))!r}")
+        return lambda: _Made(OfflineJudge())
+    if spec.name == "local":
+        own, others = local_model.check(spec), local_model.further(spec)
+        further_parameters(others, _openai_class())
+        return lambda: _local(own, others)
+    if provider in _PROVIDERS and name:
+        built_in = _PROVIDERS[provider]
+        _check_key(spec, built_in.keys)
+        if spec.more:
+            further_parameters(spec, built_in.kind())
+        return lambda: built_in.make(spec, name)
+    if provider in plugins(_GROUP) and name:
+        chat = _registered(spec)
+        return lambda: _Made(chat)
+    if provider in chat_classes.known_providers() and name:
+        known = chat_classes.make_chat_model(spec)
+        return lambda: _with_clients(known)
+    close = difflib.get_close_matches(provider, provider_names(), 1, 0.7)
+    meant = f"did you mean `{close[0]}:{name or '<name>'}`? A" if close else "a"
+    if not (close or name):
+        meant = "name its provider, too, as in `openai:gpt-4o-mini`. A"
+    raise UsageError(
+        f"unknown model {spec.name!r}; {meant} model is `offline`, `local`, or one of "
+        f"{', '.join(f'`{known}:<name>`' for known in provider_names())}"
+    )
 
 
 def _check_key(spec: ModelSpec, keys: Sequence[str]) -> None:
@@ -199,7 +227,7 @@ def _environment(provider: str, key_env: str | None) -> tuple[str, ...]:
     """Name the environment variables that a provider's client may read."""
     own = (key_env,) if key_env else ()
     if provider in _PROVIDERS:
-        return own + _PROVIDERS[provider].environment
+        return own + _PROVIDERS[provider].keys + _PROVIDERS[provider].addresses
     prefix = _PREFIXES.get(provider, provider.upper())
     return own + tuple(f"{prefix}_{part}" for part in ("API_KEY", "BASE_URL", "API_BASE", "ENDPOINT", "HOST"))
 
@@ -214,106 +242,74 @@ def _forget_ended_loops() -> None:
             del _LOADED[loop]
 
 
-def _make(spec: ModelSpec) -> LoadedModel:
-    check(spec)
-    identity = identity_of_name(spec)
-    if spec.name == "offline":
-        return LoadedModel("offline", OfflineJudge(), identity)
-    if spec.name == "local":
-        return _local(spec)
-    provider, _, name = spec.name.partition(":")
-    if provider in _PROVIDERS:
-        chat, close = _PROVIDERS[provider].make(spec, name)
-        return LoadedModel(spec.name, chat, identity, Connections(close))
-    if provider in plugins(_GROUP):
-        return LoadedModel(spec.name, _registered(spec), identity)
-    chat = chat_classes.make_chat_model(spec)
-    stop_redirects(chat)
-    return LoadedModel(spec.name, chat, identity, Connections(partial(close_connections, chat)))
+def _with_clients(chat: BaseChatModel) -> _Made:
+    """Take the HTTP clients of LangChain's chat model, and have them stay with their host."""
+    clients = http_clients(chat)
+    for client in clients:
+        stop_redirects(client)
+    return _Made(chat, clients)
 
 
-def _local(spec: ModelSpec) -> LoadedModel:
+def _local(own: local_model.LocalParameters, others: ModelSpec) -> _Made:
     """Start the server of this process, if that has not been done, and make a client of it."""
-    own, further = local_model.check(spec), local_model.further(spec)
     server = local_model.server(own)
     address = {"base_url": server.url, "api_key": SecretStr(server.key)}
-    chat, close = _openai(further, own.weights.stem, address)
-    return LoadedModel(
-        spec.name,
-        chat,
-        {**identity_of_name(further), "weights": own.weights_identity},
-        Connections(close),
-        serving=Serving(None if own.model_path else local_model.DISCLOSURE, own.slots),
-    )
-
-
-Made = tuple[BaseChatModel, Callable[[], Awaitable[None]]]
-"""A chat model, and how to close its connections.
-
-It asks once and waits as long as it takes: what is tried again, and how long a reply may take, is for those who send.
-"""
+    serving = Serving(None if own.model_path else local_model.DISCLOSURE, own.slots)
+    made = _openai(others, own.weights.stem, address)
+    return made._replace(spec=others, identity={"weights": own.weights_identity}, serving=serving)
 
 
 # OpenAI serves these by its Responses API alone. LangChain itself knows of ``gpt-5-pro`` and codex.
 _RESPONSES_ONLY = re.compile(r"o\d+-pro|o\d(-mini)?-deep-research|computer-use|gpt-[\d.]+-pro|.*codex")
 
 
-def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -> Made:
+def _openai(spec: ModelSpec, name: str, here: Mapping[str, Any] | None = None) -> _Made:
     """Make a client of OpenAI's protocol; ``here`` is address and key of a server of this process."""
     from openai import DefaultAsyncHttpxClient
 
-    from .openai_fast import FastChatOpenAI
-
-    given: dict[str, Any] = {"max_retries": 0, **class_parameters(spec, FastChatOpenAI), **(here or {})}
+    kind = _openai_class()
+    given: dict[str, Any] = {"max_retries": 0, **class_parameters(spec, kind), **(here or {})}
     if _RESPONSES_ONLY.match(name):
         given.setdefault("use_responses_api", True)
     # Without a client of its own it would share one with all event loops, whose connections die with the first.
     # What is served by this process is reached by no proxy.
-    http = DefaultAsyncHttpxClient(timeout=None, event_hooks=HOOKS, trust_env=not here)
-    chat = FastChatOpenAI(model=name, http_async_client=http, **given)
+    http = DefaultAsyncHttpxClient(timeout=None, event_hooks=REDIRECT_HOOKS, trust_env=not here)
+    chat = kind(model=name, http_async_client=http, **given)
     chat.prepare(proxied=not here)
-    return chat, http.aclose
+    return _Made(chat, [http])
 
 
-def _openai_class() -> type[BaseChatModel]:
+def _openai_class() -> type[FastChatOpenAI]:
     from .openai_fast import FastChatOpenAI
 
     return FastChatOpenAI
 
 
-def _google(spec: ModelSpec, name: str) -> Made:
-    from langchain_google_genai import ChatGoogleGenerativeAI
-
+def _google(spec: ModelSpec, name: str) -> _Made:
+    kind = _google_class()
     # Here the first attempt counts as one of the retries.
-    given = {"max_retries": 1, **class_parameters(spec, ChatGoogleGenerativeAI)}
+    given = {"max_retries": 1, **class_parameters(spec, kind)}
     # Its two HTTP clients name differently what neither of them shall do.
-    given["client_args"] = {
-        **given.get("client_args", {}),
-        "allow_redirects": False,
-        "follow_redirects": False,
-    }
-    chat = ChatGoogleGenerativeAI(model=name, **given)
+    unfollowed = {"allow_redirects": False, "follow_redirects": False}
+    given["client_args"] = {**given.get("client_args", {}), **unfollowed}
+    chat = kind(model=name, **given)
     assert chat.client is not None
-    return chat, chat.client.aio.aclose
+    return _Made(chat, [chat.client.aio])
 
 
-def _google_class() -> type[BaseChatModel]:
+def _google_class() -> type[ChatGoogleGenerativeAI]:
     from langchain_google_genai import ChatGoogleGenerativeAI
 
     return ChatGoogleGenerativeAI
 
 
-@dataclass(frozen=True)
-class _Provider:
-    make: Callable[[ModelSpec, str], Made]
+class _Provider(NamedTuple):
+    """Say how a provider's models are made, by which class, and which environment variables its client reads."""
+
+    make: Callable[[ModelSpec, str], _Made]
     kind: Callable[[], type[BaseChatModel]]
     keys: tuple[str, ...]
     addresses: tuple[str, ...]
-
-    @property
-    def environment(self) -> tuple[str, ...]:
-        """The environment variables that the provider's client reads."""
-        return self.keys + self.addresses
 
 
 _PROVIDERS = {

@@ -1,10 +1,12 @@
-"""Retry failed calls: decide which are worth another attempt, and how long to wait before it."""
+"""Retry failed calls: decide which are worth another attempt, how long to wait before it, and note who waits."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
@@ -12,7 +14,6 @@ from tenacity.wait import wait_random_exponential
 
 from ...state.errors import ModelCallError, TransientCallError
 from .call import Call, Reply, Send
-from .waits import Waits
 
 log = logging.getLogger("jurygraph.calls")
 
@@ -48,6 +49,96 @@ class RetryPolicy:
 
 
 DEFAULT_RETRY_POLICY = RetryPolicy()
+
+
+SHOWN_FROM = 5.0
+"""Seconds: a shorter wait is over before anybody has read of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wait:
+    """Describe one wait.
+
+    Attributes:
+        subject: what is waited for: a model, a journal.
+        why: the reason, in a few words.
+        since: when it began, in seconds since 1970.
+        until: when it ends at the latest; ``None`` where nobody can know.
+    """
+
+    subject: str
+    why: str
+    since: float
+    until: float | None
+
+    def is_shown(self, now: float) -> bool:
+        """Tell whether the wait is not over yet and long enough to be told of."""
+        if self.until is None:
+            return now - self.since >= SHOWN_FROM
+        return self.until > now and self.until - self.since >= SHOWN_FROM
+
+
+class Waits:
+    """Hold the waits of a run; threads may add to it, and a display reads it whenever it likes.
+
+    >>> waits = Waits(clock=lambda: 0.0)
+    >>> with waits.noted("openai:gpt-4o-mini", "rate limit", 90.0):
+    ...     waits.summary(show_time=lambda seconds: f"second {seconds:g}")
+    'waiting for openai:gpt-4o-mini until second 90 (rate limit)'
+    >>> waits.summary()
+    ''
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._waits: set[Wait] = set()
+
+    def add(self, subject: str, why: str, seconds: float | None) -> Wait:
+        """Note a wait of so many seconds at most; ``None`` where nobody can know."""
+        now = self._clock()
+        wait = Wait(subject, why, now, None if seconds is None else now + seconds)
+        self._waits.add(wait)
+        return wait
+
+    def remove(self, wait: Wait) -> None:
+        """Forget a wait that is over."""
+        self._waits.discard(wait)
+
+    def current(self) -> tuple[Wait, ...]:
+        """Return all waits that are on."""
+        return tuple(self._waits)
+
+    def replace(self, before: Iterable[Wait], now: Iterable[Wait]) -> None:
+        """Put the waits of another process, as it has told of them, in the place of those that it told of before."""
+        self._waits.difference_update(before)
+        self._waits.update(now)
+
+    @contextmanager
+    def noted(self, subject: str, why: str, seconds: float | None) -> Iterator[None]:
+        """Note a wait for as long as the block inside takes."""
+        wait = self.add(subject, why, seconds)
+        try:
+            yield
+        finally:
+            self.remove(wait)
+
+    def summary(self, show_time: Callable[[float], str] | None = None) -> str:
+        """Describe the wait that ends last, and how many others there are; empty if there is none."""
+        # A copy in one step, since threads add and remove.
+        now, waits = self._clock(), tuple(self._waits)
+        current = [wait for wait in waits if wait.is_shown(now)]
+        if not current:
+            return ""
+        last = max(current, key=lambda wait: float("inf") if wait.until is None else wait.until)
+        until = "" if last.until is None else f" until {(show_time or _time_of_day)(last.until)}"
+        others = len({wait.subject for wait in current} - {last.subject})
+        more = f" and {others} more" if others else ""
+        return f"waiting for {last.subject}{more}{until} ({last.why})"
+
+
+def _time_of_day(seconds: float) -> str:
+    """Write a time as the clock on the wall shows it: who reads it sits before the screen."""
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
 
 
 async def call_with_retry(

@@ -21,13 +21,25 @@ from ...state.errors import ModelCallError, StoppedError, TransientCallError
 from ...state.redaction import redact
 from ...state.usage import NO_USAGE
 from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
-from .capabilities import BOUNDS, CHOICES, LIMIT, REASONING, SHAPING, STRUCTURE
+from .capabilities import (
+    BOUNDS,
+    CHOICES,
+    LIMIT,
+    LOGPROBS,
+    REASONING,
+    SEVERAL,
+    STRUCTURE,
+    Bounds,
+    Form,
+    adapted,
+    eased_bounds,
+    is_a,
+    with_marks,
+)
+from .connections import hold_connections, request_handler
 from .loaded_model import LoadedModel
 from .model_chains import WRITER
-from .prompt_cache import with_marks
 from .provider_errors import ProviderFault, ResponseError, shown_cause
-from .reply_forms import Bounds, Form, adapted, eased_bounds, is_gemini
-from .request_handler import request_handler
 from .response_parsing import is_empty, replies
 from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
 from .served_model import is_another, served_name
@@ -77,7 +89,7 @@ async def attempt(call: Call) -> Reply:
         ModelCallError: the call failed; the error says whether trying again makes sense, and when.
         UnreadResponseError: the response could not be read.
     """
-    await call.model.hold()
+    await hold_connections()
     dropped: list[str] = []
     before = NO_USAGE
     while True:
@@ -171,7 +183,7 @@ def _parameter_to_drop(call: Call, error: Exception, sent: _Sent, dropped: list[
             retry_after=fault.retry_after,
             may_be_billed=fault.may_be_billed,
         ) from shown_cause(error, fault)
-    if parameter in SHAPING:
+    if parameter in (SEVERAL, LOGPROBS):
         raise UnsupportedParameterError(problem, parameter) from shown_cause(error, fault)
     model.misformed = 0
     return parameter
@@ -244,7 +256,7 @@ async def _generated(
         **options,
     )
     found = [one.message for one in result.generations[0] if isinstance(one, ChatGeneration)]
-    if not found or (is_gemini(chat) and all(map(is_empty, found))):
+    if not found or (is_a(chat, "ChatGoogleGenerativeAI") and all(map(is_empty, found))):
         raise ResponseError("the response holds no reply", 200)
     return found
 

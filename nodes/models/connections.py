@@ -1,0 +1,356 @@
+"""Give chat models the connections that their calls go over: those of the running event loop, or of a batch.
+
+The connections of an async client belong to the event loop on which they were opened, and used on another one they
+fail or hang. ``.invoke()`` runs on a loop of its own in the background, every ``asyncio.run`` makes a new one, and a
+notebook has one more; LangChain's clients of OpenAI and Anthropic even share connections among all objects. So each
+loop gets connections of its own (``for_running_loop``), which are closed when it ends. The requests of a batch go to a
+handler and not to the network (``requests_handled_by``). Redirects are followed only where judged texts and key stay
+with the same host (``redirect_to_follow``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
+from functools import lru_cache
+from importlib import import_module
+from types import new_class
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, WeakSet, finalize, ref
+
+import orjson
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
+from yarl import URL
+
+from ...state.errors import UsageError
+from .capabilities import is_a
+
+T = TypeVar("T")
+
+
+def for_running_loop(chat: BaseChatModel, made_for_it: bool = False) -> BaseChatModel:
+    """Return a chat model with the same parameters that can be called on the running event loop.
+
+    Of OpenAI's, Anthropic's and Groq's clients every loop gets a copy with connections of its own. Where the caller
+    has used any other one before cannot be known, so its sync client is called, in threads.
+
+    Args:
+        chat: the chat model.
+        made_for_it: whether its own async client, unless shared, is used on this loop alone.
+    """
+    client = _provider_client(chat)
+    if client is not None:
+        return _with_own_connections(chat, client, asyncio.get_running_loop())
+    # Without an async client at all, LangChain would queue its calls for the few threads of asyncio.
+    asynchronous = type(chat)._agenerate is not BaseChatModel._agenerate
+    return chat if made_for_it and asynchronous else _in_threads(chat)
+
+
+def http_clients(chat: BaseChatModel) -> list[Any]:
+    """Return the async HTTP clients that are a chat model's own: httpx itself, or inside of a provider's client.
+
+    There are none where every loop has connections of its own.
+    """
+    if _provider_client(chat) is not None:
+        return []
+    clients = [getattr(chat, name, None) for name in ("async_client", "_async_client")]
+    inner = [getattr(client, "_client", None) for client in clients]
+    return [client for client in (*clients, *inner) if hasattr(client, "aclose")]
+
+
+def _provider_client(chat: BaseChatModel) -> Any | None:
+    """Return the async client of OpenAI, Anthropic or Groq behind a chat model, of which copies can be made."""
+    # A caller's own HTTP client may do what a new one would not, such as authenticate.
+    if getattr(chat, "http_async_client", None) is not None and not getattr(chat, "openai_proxy", None):
+        return None
+    if is_a(chat, "BaseChatOpenAI"):
+        return getattr(chat, "root_async_client", None)
+    if is_a(chat, "ChatAnthropic"):
+        return getattr(chat, "_async_client", None)
+    return getattr(getattr(chat, "async_client", None), "_client", None) if is_a(chat, "ChatGroq") else None
+
+
+def _with_own_connections(chat: BaseChatModel, client: Any, loop: asyncio.AbstractEventLoop) -> BaseChatModel:
+    proxy = getattr(chat, "openai_proxy", None) or getattr(chat, "anthropic_proxy", None)
+    own = _own_client(client, loop, proxy)
+    if "_async_client" in chat.__dict__:
+        # Of ChatAnthropic: a cached property, which stands among the object's attributes once it was made.
+        copied = chat.model_copy()
+        copied.__dict__["_async_client"] = own
+        return copied
+    update = {"root_async_client": own} if hasattr(chat, "root_async_client") else {}
+    return chat.model_copy(update={**update, "async_client": own.chat.completions})
+
+
+_OWN: WeakKeyDictionary[Any, WeakKeyDictionary[asyncio.AbstractEventLoop, Any]] = WeakKeyDictionary()
+# Reentrant, since what is made is registered inside; models are loaded in threads, and called on several loops.
+_LOCK = threading.RLock()
+
+
+def _own_client(client: Any, loop: asyncio.AbstractEventLoop, proxy: str | None) -> Any:
+    """Return the copy of a provider's client (``AsyncOpenAI`` and its like) for this loop, made when first needed."""
+    with _LOCK:
+        copies = _OWN.setdefault(client, WeakKeyDictionary())
+        if loop not in copies:
+            package = import_module(type(client).__module__.partition(".")[0])
+            options = {"proxy": proxy} if proxy else {}
+            http = package.DefaultAsyncHttpxClient(
+                timeout=client.timeout, event_hooks=REDIRECT_HOOKS, **options
+            )
+            copies[loop] = client.copy(http_client=http)
+            close_with_loop(loop, http)
+            finalize(client, _close_later, ref(loop), http).atexit = False
+        return copies[loop]
+
+
+def _close_later(loop: ref[asyncio.AbstractEventLoop], http: Any) -> None:
+    """Close connections whose chat model is gone, on the loop that they belong to, if it still runs."""
+    running = loop()
+    if running is not None and running.is_running():
+        asyncio.run_coroutine_threadsafe(http.aclose(), running)
+
+
+# Closing with the loop
+
+
+async def on_loop_end(close: Callable[[], Awaitable[None]]) -> None:
+    """Register a function that is awaited when the running event loop ends."""
+    # asyncio offers no such hook. But before a loop closes, it finalizes the async generators that have been started
+    # on it (``shutdown_asyncgens``), and their ``finally`` may still await.
+
+    async def until_the_end() -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            _WAITING.discard(waiting)
+            await close()
+
+    waiting = until_the_end()
+    _WAITING.add(waiting)
+    await anext(waiting)
+
+
+# The loop itself refers to its generators weakly: without these references they would be collected, and so finalized,
+# long before the loop ends.
+_WAITING: set[AsyncGenerator[None, None]] = set()
+
+_TO_CLOSE: WeakKeyDictionary[Any, WeakSet[Any]] = WeakKeyDictionary()
+_HELD: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+
+
+def close_with_loop(loop: object, *clients: Any) -> None:
+    """Have clients closed (``aclose``) when their event loop ends, as far as they still exist."""
+    with _LOCK:
+        _TO_CLOSE.setdefault(loop, WeakSet()).update(clients)
+
+
+async def hold_connections() -> None:
+    """Have the clients of the running event loop closed when it ends, and not after it; repeated calls do nothing."""
+    loop = asyncio.get_running_loop()
+    if loop not in _HELD:
+        _HELD.add(loop)
+        await on_loop_end(_close_all)
+
+
+async def _close_all() -> None:
+    for client in list(_TO_CLOSE.pop(asyncio.get_running_loop(), ())):
+        await client.aclose()
+
+
+# Sync clients in threads
+
+
+def _in_threads(chat: BaseChatModel) -> BaseChatModel:
+    # LangChain's own ``_astream`` takes the sync stream in a thread.
+    copied = _with_methods(chat, _agenerate=_generate_in_thread, _astream=BaseChatModel._astream)
+    # What answers is the object itself, which may count its calls or hold other state.
+    object.__setattr__(copied, _ORIGINAL, chat)
+    return copied
+
+
+_ORIGINAL = "_original"
+
+
+def _with_methods(chat: BaseChatModel, **methods: Callable[..., Any]) -> BaseChatModel:
+    """Return a copy of a chat model with these methods in the place of its own."""
+    copied = chat.model_copy()
+    object.__setattr__(copied, "__class__", _subclass(type(chat), **methods))
+    return copied
+
+
+@lru_cache
+def _subclass(kind: type[BaseChatModel], **methods: Callable[..., Any]) -> type[BaseChatModel]:
+    members = {**methods, "__module__": kind.__module__}
+    made: type[BaseChatModel] = new_class(kind.__name__, (kind,), exec_body=lambda body: body.update(members))
+    return made
+
+
+async def _generate_in_thread(
+    self: BaseChatModel,
+    messages: list[BaseMessage],
+    stop: list[str] | None = None,
+    run_manager: AsyncCallbackManagerForLLMRun | None = None,
+    **kwargs: Any,
+) -> ChatResult:
+    chat: BaseChatModel = vars(self)[_ORIGINAL]
+    manager = run_manager.get_sync() if run_manager else None
+    try:
+        return await _in_thread(lambda: chat._generate(messages, stop=stop, run_manager=manager, **kwargs))
+    except NotImplementedError:  # a class that can be called asynchronously alone
+        return await chat._agenerate(messages, stop=stop, run_manager=run_manager, **kwargs)
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Run a function in a thread that ends with it, and with the program; as many at a time as there are calls."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = copy_context()
+
+    def settle(settled: Callable[[], None]) -> None:
+        # Nobody waits any longer where the call was cancelled, or its loop has ended.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(lambda: None if future.done() else settled())
+
+    def run() -> None:
+        try:
+            result = context.run(work)
+        except BaseException as error:
+            problem = error
+            settle(lambda: future.set_exception(problem))
+        else:
+            settle(lambda: future.set_result(result))
+
+    # No pool: that of ``concurrent.futures`` would keep the program from ending before the last reply has come.
+    threading.Thread(target=run, name="jurygraph call", daemon=True).start()
+    return await future
+
+
+# Requests that a handler answers
+
+RequestHandler = Callable[[BaseChatModel, dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Takes the body of a request; returns that of the response, or raises what the network would."""
+_handler: ContextVar[RequestHandler | None] = ContextVar("_handler", default=None)
+
+
+@contextmanager
+def requests_handled_by(handler: RequestHandler) -> Iterator[None]:
+    """Pass all requests made inside the ``with`` block to a handler and not to the network (batches do so)."""
+    token = _handler.set(handler)
+    try:
+        yield
+    finally:
+        _handler.reset(token)
+
+
+def request_handler() -> RequestHandler | None:
+    """Return the handler of requests here, or None where they go to the network."""
+    return _handler.get()
+
+
+def handled(chat: BaseChatModel) -> BaseChatModel:
+    """Return a copy of Anthropic's or Gemini's chat model that asks the handler, where there is one here.
+
+    Its requests and replies are made and read by the class itself; OpenAI's asks the handler anyway.
+    """
+    if _handler.get() is None:
+        return chat
+    agenerate = next((_AGENERATE[name] for name in _AGENERATE if is_a(chat, name)), None)
+    if agenerate is None:
+        return chat
+    # A stream would go past the handler.
+    return _with_methods(chat.model_copy(update={"disable_streaming": True}), _agenerate=agenerate)
+
+
+async def _answer(chat: BaseChatModel, body: dict[str, Any]) -> dict[str, Any]:
+    handler = _handler.get()
+    assert handler is not None
+    return await handler(chat, body)
+
+
+async def _ask_anthropic(
+    self: Any, messages: list[BaseMessage], stop: list[str] | None = None, **kwargs: Any
+) -> ChatResult:
+    from anthropic.types import Message
+
+    payload = self._get_request_payload(messages, stop=stop, **kwargs)
+    payload.pop("stream", None)
+    # ``extra_body`` is no field of the API: the client merges it into the body, and so does this.
+    extra = payload.pop("extra_body", None) or {}
+    body = {**payload, **extra}
+    if other := sorted(body.keys() & {"betas", "extra_headers", "extra_query", "timeout"}):
+        raise UsageError(
+            f"{self.model} is asked with {', '.join(other)}, which a request of a batch cannot have"
+        )
+    result: ChatResult = self._format_output(Message.construct(**await _answer(self, body)), **kwargs)
+    return result
+
+
+async def _ask_gemini(
+    self: Any, messages: list[BaseMessage], stop: list[str] | None = None, **kwargs: Any
+) -> ChatResult:
+    from google.genai.types import GenerateContentResponse, InlinedRequest
+    from langchain_google_genai.chat_models import _response_to_result
+
+    request = self._prepare_request(messages, stop=stop, **{"cached_content": self.cached_content, **kwargs})
+    # How the client is to send it is no part of the request.
+    request["config"] = request["config"].model_copy(update={"http_options": None})
+    body = await _answer(self, InlinedRequest(**request).model_dump(mode="json", exclude_none=True))
+    # As JSON, since bytes are text in it.
+    return _response_to_result(GenerateContentResponse.model_validate_json(orjson.dumps(body)))
+
+
+_AGENERATE: dict[str, Callable[..., Awaitable[ChatResult]]] = {
+    "ChatAnthropic": _ask_anthropic,
+    "ChatGoogleGenerativeAI": _ask_gemini,
+}
+"""By a class's name what its ``_agenerate`` is; no provider's package needs to be imported for it."""
+
+
+# Redirects
+
+MOST_REDIRECTS = 3
+"""Redirects of one request, at most."""
+
+
+def redirect_to_follow(status: int, asked: URL, headers: Mapping[str, str]) -> URL | None:
+    """Return the address that a redirect leads to where it may be followed, else None.
+
+    A 301, 302 or 303 turns a POST into a GET, whose answer is no reply to what was asked; on another host, nobody has
+    chosen who reads the texts. Where a redirect is not followed, the response is an error with its status.
+
+    >>> asked = URL("http://host/v1/chat")
+    >>> redirect_to_follow(307, asked, {"location": "/v2/chat"})
+    URL('http://host/v2/chat')
+    >>> redirect_to_follow(302, asked, {"location": "/v2/chat"})
+    >>> redirect_to_follow(307, asked, {"location": "http://elsewhere/v1/chat"})
+    """
+    location = headers.get("location")
+    if status not in (307, 308) or not location:
+        return None
+    target = asked.join(URL(location))
+    to_tls = (asked.scheme, target.scheme, asked.host) == ("http", "https", target.host)
+    return target if target.origin() == asked.origin() or to_tls else None
+
+
+def stop_redirects(client: Any) -> None:
+    """Have an HTTP client that a provider's class has made follow no redirect that it should not."""
+    if (hooks := getattr(client, "event_hooks", None)) is not None:
+        client.event_hooks = {**hooks, "response": [*hooks.get("response", ()), _stop_redirect]}
+
+
+async def _stop_redirect(response: Any) -> None:
+    """Take the address out of a response that redirects where it may not, so that its client sees an error."""
+    if response.has_redirect_location:
+        asked = URL(str(response.request.url))
+        if redirect_to_follow(response.status_code, asked, response.headers) is None:
+            del response.headers["location"]
+
+
+REDIRECT_HOOKS: Mapping[str, Any] = {"response": [_stop_redirect]}
+"""For ``httpx.AsyncClient(event_hooks=...)``."""

@@ -1,0 +1,157 @@
+"""Find the parameter that a provider's refusal is about, so that the call can be made without it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .capabilities import BOUNDS, CACHE, LIMIT, LOGPROBS, SEVERAL, STRUCTURE, SYSTEM
+
+# Matches ``logprobs``, ``top_logprobs`` and Gemini's ``responseLogprobs``; a bare ``n`` is too common a letter, so it
+# must be quoted or stand before a verb: ``'n' is not supported``, ``n must be 1``.
+SHAPING = {
+    LOGPROBS: re.compile(r"['\"`]?(?:response_?)?(?:top_)?log_?probs['\"`]?", re.IGNORECASE),
+    SEVERAL: re.compile(r"['\"`]n['\"`]|\bn (?:must|should|is|>|=)|multiple (?:choices|completions)"),
+}
+"""From each parameter that decides the shape of a reply to a pattern that finds it in a refusal."""
+
+
+def rejected_parameter(
+    status: int | None, message: str, parameter: str | None, sent: Mapping[str, object]
+) -> str | None:
+    """Return the parameter that the provider does not take, or None where the call cannot be made without it.
+
+    A parameter whose *value* is refused (too large, say) is the caller's to mend, and stays; but the number of
+    replies to a request and that of log-probabilities are no caller's choice.
+
+    Args:
+        status: HTTP status of the refusal.
+        message: its words.
+        parameter: what it names as the offender, if anything.
+        sent: the parameters of this call alone.
+    """
+    for name, pattern in SHAPING.items():
+        # In quotes, without which the pattern does not take a bare ``n`` for the parameter.
+        named = parameter is not None and pattern.fullmatch(f"'{parameter}'")
+        # 403 as well: OpenAI says "You are not allowed to request logprobs from this model" with that status.
+        if name in sent and status in {400, 403, 422} and (named or pattern.search(message)):
+            return name
+    words = _snake(message)
+    if (part := _rejected_part(status, words)) is not None:
+        return part
+    known = _known(parameter) if parameter else None
+    too_much = status in _REFUSALS and _TOO_MUCH.search(words)
+    if known == STRUCTURE or (not known and (too_much or _is_about_form(status, words))):
+        # The reply's form comes from this package, and a caller cannot mend it: it is eased for whatever reason.
+        eased = BOUNDS if too_much or _BOUND.search(words) else STRUCTURE
+        return eased if status in _REFUSALS else None
+    if status not in {400, 422}:
+        return None
+    # A call's own parameters have the default limit alone: where it is too high, the provider's own one holds.
+    if LIMIT in sent and (known == LIMIT or _LIMIT.search(words)):
+        return LIMIT
+    named_here = {known} if parameter else {_known(word) for word in re.findall(r"[a-z_]+", words)}
+    rejected = next((name for name in DROPPABLE if name in named_here), None)
+    return rejected if _UNSUPPORTED.search(words) else None
+
+
+def _rejected_part(status: int | None, words: str) -> str | None:
+    """Return the part of a prompt that was refused: the system message, or the marks for a cache."""
+    if status in _REFUSALS and _NO_SYSTEM.search(words):
+        return SYSTEM
+    # Bedrock refuses marks with 403 as well.
+    return CACHE if status in {403, *_REFUSALS} and _CACHE.search(words) else None
+
+
+def _known(name: str) -> str | None:
+    """Return the parameter that a provider's word stands for, if it is one that can be left out."""
+    # Providers also name a part, such as ``response_format.json_schema``: its first word is the parameter.
+    first = _snake(name).partition(".")[0]
+    first = _OTHER_NAMES.get(first, first)
+    return first if first in (*DROPPABLE, STRUCTURE) else None
+
+
+def is_about_something_else(message: str) -> bool:
+    """Tell whether a refusal is certainly not about the form that the reply was to have."""
+    return _NO_FORM.search(_snake(message)) is not None
+
+
+def _is_about_form(status: int | None, words: str) -> bool:
+    """Tell whether a refusal is about the form that the reply was to have."""
+    if status not in _REFUSALS or _NO_FORM.search(words):
+        return False
+    # The form is the likeliest cause where none is told: schemas are what models differ in most.
+    if status in {400, 422} and _UNEXPLAINED.search(words):
+        return True
+    refuses = _UNSUPPORTED.search(words) or _NOT_BUILT.search(words)
+    # An error of the server's own may pass, unless it says that it will not.
+    if status < 500 and _FORM_PARAMETER.search(words):
+        return True
+    return bool(refuses and (_FORM_PARAMETER.search(words) or _FORM.search(words)))
+
+
+_REFUSALS = {400, 404, 405, 415, 422, 500, 501}
+"""With 404 OpenRouter says that no endpoint has a feature; servers of open models say it with 500."""
+_UNSUPPORTED = re.compile(
+    r"unsupported|not (?:\w+ )?supported|(?:not|n't) support|unknown (?:name|parameter|field|argument)|unrecognized"
+    r"|unexpected keyword|cannot find field|only the default|not (?:permitted|allowed|enabled|available)|deprecated"
+    r"|unavailable|(?:may|can) only be set to|or unset|cannot both|extra inputs|does not accept|only 1 is allowed"
+    r"|must not be set|remove \S+ and try again"
+)
+_LIMIT = re.compile(r"max_(?:completion_|output_|new_)?tokens|in the completion|messages or completion")
+_NOT_BUILT = re.compile(
+    r"requires? |failed to parse|conversion failed|not implemented|invalid (?:json )?(?:grammar|schema)"
+    r"|no endpoints found"
+)
+_UNEXPLAINED = re.compile(r"request contains an invalid argument|provider returned error")
+"""Finds refusals of Google and of OpenRouter that say nothing."""
+_FORM_PARAMETER = re.compile(
+    r"response[_ ]?format|json_schema|json_object|tool_?choice|tool_?config|output[_ ](?:config|format)|text_?format"
+    r"|response_(?:mime_type|schema|json_schema)|guided_"
+)
+"""Finds the names of the parameters that ask for JSON."""
+_FORM = re.compile(
+    r"json[ _]?(?:schema|mode|object|output)|structured[ _]?outputs?|formatted output|\btools?\b|function[ _-]call"
+    r"|tool[ _-](?:use|call|param)|guided|grammar|constrained decod|\bschema\b|handle the requested parameters"
+)
+"""Finds the words in which providers speak of JSON schemas, tools and JSON modes."""
+_NO_FORM = re.compile(
+    r"context[ _](?:length|window|size)|too (?:long|large|many)|maximum (?:context|number)|quota|credit|billing"
+    r"|moderation|content[ _](?:policy|management|filter)|api[ _]key"
+)
+"""Finds other causes: what counts into a context is listed with them, tools among it."""
+_BOUND = re.compile(
+    r"\b(?:exclusive_)?(?:minimum|maximum)\b|\b(?:min|max)_(?:length|items)\b|\bmultiple_of\b|\bpattern\b"
+    r"|\benum\b|features not supported|parse grammar"
+)
+_TOO_MUCH = re.compile(r"too many states|schema is too complex|grammar is too large|\benum\[")
+"""Finds that a schema is too much for the decoder that is to hold replies to it."""
+_ROLE = r"['\"`]?(?:system|developer)['\"`]?"
+_NO_SYSTEM = re.compile(
+    rf"{_ROLE} (?:role|messages?|prompts?|instructions?)[^.\n]{{0,30}}(?:not|n't|un)(?: \w+)? ?"
+    r"(?:support|enabl|allow|accept)"
+    rf"|(?:not|n't|un)[ -]?(?:\w+ )?(?:support|accept|allow)\w*(?: the| yet:?)? {_ROLE}"
+    r"|developer instruction is not enabled|roles must alternate|role only allows"
+    rf"|(?:unexpected|invalid|unknown|unsupported|不支持的)[^.\n]{{0,20}} role[:= ]{{0,3}}{_ROLE}"
+    rf"|\brole[^.\n]{{0,30}}(?:not supported|unsupported)[^.\n]{{0,20}}{_ROLE}"
+    r"|only (?:supports? )?['\"`]?user['\"`]?,? (?:and|or|/) ?['\"`]?assistant"
+)
+"""Finds the words in which providers, and the chat templates of open models, refuse a system message."""
+
+_CACHE = re.compile(r"cache_(?:control|point)|prompt caching")
+"""Finds the words in which Bedrock, and servers that speak Anthropic's dialect, refuse marks for a prompt cache."""
+
+_OTHER_NAMES = {
+    **dict.fromkeys(("tools", "tool_choice", "response_schema", "response_json_schema", "text"), STRUCTURE),
+    **dict.fromkeys(("response_mime_type", "json_schema", "output_config", "output_format"), STRUCTURE),
+    **dict.fromkeys(("max_completion_tokens", "max_output_tokens"), "max_tokens"),
+}
+
+
+def _snake(message: str) -> str:
+    # Gemini writes ``responseSchema`` or ``maxOutputTokens`` for what its client calls ``response_schema``.
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", message).lower()
+
+
+DROPPABLE = ("temperature", "top_p", "seed", "max_tokens", "presence_penalty", "frequency_penalty")
+"""Parameters that a call can be made without."""

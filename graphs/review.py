@@ -34,13 +34,13 @@ from ..state.settings.base_settings import explicitly_set
 from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
 from ..state.transcript import Score, turn_without_model
 from ..state.verdict import Verdict, outcome_fields
-from .base import ProtocolGraph, SyncFunction
+from .base import ProtocolGraph
 from .calibrated import BothOrders
+from .judge_graph import SyncFunction, publisher
 from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, context_of_run, roles_of
 from .protocol_record import Protocol
 from .registry import role_kinds
 from .repeated import Repeats
-from .streamed_turns import publisher
 from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, gathered, verdict_in
 
 

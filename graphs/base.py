@@ -22,9 +22,8 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Send
 
 from ..nodes.agent_runtime import AgentRuntime, TurnIds
-from ..nodes.answer_orders import as_shown
 from ..nodes.bound_judge import BoundJudge, Models, begun_with, split_models
-from ..nodes.round_scores import score_of, scores_of_roles
+from ..nodes.verdicts import as_shown, score_of, scores_of_roles
 from ..state.errors import UsageError
 from ..state.graph_state import AgentState, JudgeOutput, JudgeState
 from ..state.settings import SettingsT, make_settings

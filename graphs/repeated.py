@@ -20,7 +20,7 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import Models
-from ..nodes.decision import distance
+from ..nodes.verdicts import distance
 from ..state.aggregation import majority, mean_by_round, mean_of, standard_deviation, winner_by_mean
 from ..state.call_counts import CallsByRole, Can
 from ..state.graph_state import JudgeOutput

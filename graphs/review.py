@@ -21,11 +21,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 
 from ..nodes.agent_runtime import TurnIds
-from ..nodes.answer_orders import number_of_orders
 from ..nodes.bound_judge import Models
 from ..nodes.human import ask_person, decided
 from ..nodes.human_answers import HumanAnswer
 from ..nodes.prompt_context import score_schema
+from ..nodes.verdicts import number_of_orders
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
 from ..state.review_rules import IN_DOUBT, KindOf, Rule, reasons

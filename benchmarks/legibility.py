@@ -1,21 +1,26 @@
 """Count what makes the package easy or hard to find one's way in.
 
-    python -m benchmarks.legibility
+    python -m benchmarks.legibility [--functions]
 
 Files, lines and comments of each folder, names that stand for several things, files that are too long, and circles of
-imports. It reads the source and imports nothing of it.
+imports, all read in the source; and, of a debate that is held, the files and functions that it goes through.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
+import asyncio
 import io
+import sys
 import tokenize
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("state", "nodes", "graphs", "eval")
@@ -146,8 +151,89 @@ def _reachable(start: str, arrows: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
+@dataclass
+class CallPath:
+    """The functions of the package that a piece of work goes through.
+
+    Attributes:
+        entered: how often each function was entered, by file and name, in the order of their first time. A coroutine
+            counts when it begins and not when it goes on; a comprehension is no function.
+        changes: how often a function of one file led to one of another, LangGraph's and others' in between left out.
+    """
+
+    entered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    changes: int = 0
+
+    @property
+    def files(self) -> list[str]:
+        """The files, in the order in which they are reached."""
+        return [*dict.fromkeys(file for file, _ in self.entered)]
+
+    def times(self, function: str) -> int:
+        """How often functions of this name were entered, a class before a dot left out."""
+        return sum(times for (_, name), times in self.entered.items() if name.rpartition(".")[2] == function)
+
+
+def debate_path() -> CallPath:
+    """Hold a debate of four calls with default settings and a scripted model, and return what it went through.
+
+    It is the second of its process: what is loaded once and for all is there.
+    """
+    from jurygraph.graphs import debate
+    from jurygraph.nodes.models.scripted_model import ScriptedModel
+
+    def reply(metadata: Any, _prompt: str) -> str:
+        if metadata["role"] == "critic":
+            return "NO ISSUE" if metadata["round"] == 2 else "The year is wrong, and you overlooked it."
+        return "Fluent, but the year is off.\nScore: 3"
+
+    graph = debate.build(models={"*": ScriptedModel(script=reply)}).compile()
+    texts = {"source": "The bridge opened in 1932.", "candidate": "The bridge opened in 1923."}
+    task = {"kind": "score", **texts, "aspect": "consistency"}
+    path, begun, names = CallPath(), set[FrameType](), dict[CodeType, str]()
+
+    def file_of(frame: FrameType) -> str:
+        """The file of a function of the package, from its root; empty for any other."""
+        code = frame.f_code
+        if code not in names:
+            file = Path(code.co_filename)
+            inside = file.is_relative_to(ROOT) and file.relative_to(ROOT).parts[0] in FOLDERS
+            inside = inside and (not code.co_name.startswith("<") or code.co_name == "<lambda>")
+            names[code] = file.relative_to(ROOT).as_posix() if inside else ""
+        return names[code]
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        # Python tells of a coroutine each time that it goes on.
+        if event != "call" or not (file := file_of(frame)) or frame in begun:
+            return
+        begun.add(frame)
+        path.entered[file, frame.f_code.co_qualname] += 1
+        caller = frame.f_back
+        while caller is not None and not file_of(caller):
+            caller = caller.f_back
+        path.changes += caller is not None and file_of(caller) != file
+
+    async def hold() -> None:
+        await graph.ainvoke({"task": task})
+        sys.setprofile(count)
+        try:
+            await graph.ainvoke({"task": task})
+        finally:
+            sys.setprofile(None)
+
+    asyncio.run(hold())
+    return path
+
+
 def main() -> None:
     """Print the counts."""
+    parser = argparse.ArgumentParser(
+        description="Count what makes the package easy or hard to find one's way in."
+    )
+    parser.add_argument(
+        "--functions", action="store_true", help="also list the functions that the debate goes through"
+    )
+    options = parser.parse_args()
     all_modules = modules()
     print(f"{'folder':24} {'files':>5} {'lines':>6} {'comments in 100 lines':>22}")
     folders = sorted({str(module.path.parent) for module in all_modules.values()})
@@ -164,6 +250,16 @@ def main() -> None:
         print(f"\n{title}: {len(found)}")
         for name, told in found.items():
             print(f"  {name}  {', '.join(told) if isinstance(told, list) else told}")
+    path = debate_path()
+    functions = path.entered.total()
+    print(
+        f"\na debate of four calls: {len(path.files)} files, {path.changes} changes of file, {functions} functions"
+    )
+    for file in path.files:
+        inside = {name: times for (where, name), times in path.entered.items() if where == file}
+        print(f"  {sum(inside.values()):4} {file}")
+        if options.functions:
+            print("".join(f"       {times:4} {name}\n" for name, times in inside.items()), end="")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from langgraph.graph import END, START
 
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom_judge import by_last_ruling, judge_alone
-from ..nodes.prepare_conclude import conclude, prepare
+from ..nodes.verdicts import conclude, prepare
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import BaselineSettings
 from ..state.tasks import TaskKind

@@ -17,8 +17,8 @@ from typing import Any, NotRequired, cast
 
 from langgraph.graph import END, StateGraph
 
-from ..nodes.answer_orders import swap_answers
 from ..nodes.bound_judge import Models
+from ..nodes.verdicts import swap_answers
 from ..state.call_counts import CallsByRole, Can
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput

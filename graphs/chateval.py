@@ -24,13 +24,19 @@ from typing import Any
 from langgraph.graph import END, START
 
 from ..nodes.agent_runtime import AgentRuntime
-from ..nodes.answer_orders import number_of_orders, turns_in_order
 from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
-from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.referee import referee, referees, roles_of_referees
 from ..nodes.summarizer import summarizer
-from ..nodes.vote_aggregation import majority_vote, scores_over_orders, vote
+from ..nodes.verdicts import (
+    conclude,
+    majority_vote,
+    number_of_orders,
+    prepare,
+    scores_over_orders,
+    turns_in_order,
+    vote,
+)
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput, JudgeState
 from ..state.settings import ChatEvalSettings, make_settings

@@ -24,10 +24,10 @@ from ..nodes.bound_judge import Models
 from ..nodes.commander import Recipient, commander
 from ..nodes.critic import critic
 from ..nodes.human import human
-from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.prompt_context import debate_turns
 from ..nodes.scorer import scorer
 from ..nodes.tie_breaker import tie_breaker
+from ..nodes.verdicts import conclude, prepare
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.role_kinds import RoleKind

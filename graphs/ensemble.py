@@ -17,12 +17,10 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from ..nodes.answer_orders import number_of_orders, orders_shown
 from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
-from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.referee import independent_referee, referees, roles_of_referees
-from ..nodes.vote_aggregation import average, scores_over_orders
+from ..nodes.verdicts import average, conclude, number_of_orders, orders_shown, prepare, scores_over_orders
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput
 from ..state.settings import EnsembleSettings, make_settings

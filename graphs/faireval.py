@@ -19,11 +19,10 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from ..nodes.answer_orders import lone_scorer, number_of_orders, orders_shown
 from ..nodes.bound_judge import Models
 from ..nodes.faireval_scorer import mean_of_samples, pairs_in, scorer
 from ..nodes.models.capabilities import SEVERAL
-from ..nodes.prepare_conclude import conclude, prepare
+from ..nodes.verdicts import conclude, lone_scorer, number_of_orders, orders_shown, prepare
 from ..state.call_counts import CallsByRole, Can, sampled
 from ..state.graph_state import JudgeOutput
 from ..state.settings import FairEvalSettings

@@ -27,7 +27,7 @@ from ..nodes.bound_judge import Models
 from ..nodes.geval_scorer import expectation, expected_by_round, scorer
 from ..nodes.models.capabilities import LOGPROBS, SEVERAL
 from ..nodes.planner import planner
-from ..nodes.prepare_conclude import conclude, prepare
+from ..nodes.verdicts import conclude, prepare
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly, sampled
 from ..state.graph_state import JudgeState
 from ..state.settings import GEvalSettings

@@ -1,19 +1,34 @@
-"""The compiled graph of a protocol: LangGraph's own, whose steps take less time, and whose state is updated as by the
-node that ran last.
+"""Run a compiled graph of ours: LangGraph's own, with nodes from one async body, fair to agents who are asked at once.
 
-What is done here with parts of LangGraph that are not public falls back to its own way where they are not as expected.
+In this order: the compiled graph, whose state is updated as by the node that ran last; its nodes and routers; what
+their steps leave out where nobody watches; agents side by side, of whom one that fails waits for the others; the
+streams that turns go to. What is done here with parts of LangGraph that are not public falls back to its own way where
+they are not as expected.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
+from uuid import uuid4
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import patch_config, set_config_context, var_child_runnable_config
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import StateSnapshot
+
+from ..nodes.human import marks_of_wrappers
+from ..nodes.sync_bridge import run_blocking
+from ..state.transcript import Turn
 
 
 class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -56,6 +71,73 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 break
             snapshot = parent
         return await super().aupdate_state(config, values, as_node, task_id)
+
+
+def _is_edit(snapshot: StateSnapshot) -> bool:
+    return (snapshot.metadata or {}).get("source") in ("update", "fork")
+
+
+def _only_node(before: StateSnapshot) -> str | None:
+    """Return the node whose tasks led from this snapshot to the next one; None where LangGraph has to find out."""
+    nodes = {task.name for task in before.tasks} - {START}
+    return nodes.pop() if len(nodes) == 1 else None
+
+
+class AsyncNode(Runnable[Any, Any]):
+    """An async function as a node of a graph that may also be run with ``.invoke()``.
+
+    Args:
+        name: of the node.
+        body: the function.
+        one_of_several: whether it runs for several agents at once, of whom one may fail.
+    """
+
+    def __init__(
+        self, name: str, body: Callable[[Any], Coroutine[Any, Any, Any]], one_of_several: bool = False
+    ) -> None:
+        self.name = name
+        self._body = body
+        self._one_of_several = one_of_several
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        # Those who are asked side by side are known by their tasks.
+        return await (asyncio.create_task(self._body(input)) if self._one_of_several else self._body(input))
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():
+            return run_blocking(self.ainvoke(input))
+
+
+class SyncFunction(Runnable[Any, Any]):
+    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
+
+    Args:
+        name: what traces and drawings call it.
+        work: the function.
+        traced: whether it is a run of its own in traces, with its outcome, where somebody traces.
+    """
+
+    def __init__(self, name: str, work: Callable[[Any], Any], traced: bool = False) -> None:
+        self.name = name
+        self._work = work
+        self._traced = traced
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        # A function inside another one runs in its config.
+        config = var_child_runnable_config.get() if config is None else config
+        if config is None:
+            return self._work(input)
+        if self._traced and is_observed(config):
+            return self._call_with_config(self._work, input, patch_config(config, run_name=self.name))
+        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
+        token = var_child_runnable_config.set(config)
+        try:
+            return self._work(input)
+        finally:
+            var_child_runnable_config.reset(token)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self.invoke(input, config)
 
 
 def is_observed(config: RunnableConfig) -> bool:
@@ -132,11 +214,132 @@ def _router_state(
     return state_after
 
 
-def _is_edit(snapshot: StateSnapshot) -> bool:
-    return (snapshot.metadata or {}).get("source") in ("update", "fork")
+GRACE = 0.2
+"""Seconds that a failure in a sync run is held back beyond the others' end, in which their threads hand in results."""
+
+# LangGraph cancels all tasks of a step when one of them fails. Calls that are under way would be paid for and lost, and
+# asked again when the graph is resumed: so the one that failed waits for the others before it says so.
+_TASKS: dict[str, set[asyncio.Task[Any]]] = {}
+"""Tasks under way by step: by the id of the checkpoint that it began with, another one in every step of every run."""
+_THREADS: dict[str, int] = {}
+_threads_changed = threading.Condition()
 
 
-def _only_node(before: StateSnapshot) -> str | None:
-    """Return the node whose tasks led from this snapshot to the next one; None where LangGraph has to find out."""
-    nodes = {task.name for task in before.tasks} - {START}
-    return nodes.pop() if len(nodes) == 1 else None
+def _step(runtime: Runtime[Any]) -> str:
+    # Without a checkpoint there is nothing by which others of the step are known: each is by itself.
+    return runtime.execution_info.checkpoint_id if runtime.execution_info else uuid4().hex
+
+
+@asynccontextmanager
+async def side_by_side(runtime: Runtime[Any]) -> AsyncIterator[None]:
+    """Hold back an exception of the block until the tasks of the same step that have begun are done."""
+    step, me = _step(runtime), asyncio.current_task()
+    assert me is not None
+    asked = _TASKS.setdefault(step, set())
+    asked.add(me)
+    me.add_done_callback(lambda task: _ended(step, task))
+    try:
+        yield
+    except GraphBubbleUp:
+        raise
+    except Exception:
+        # Who fails is waited for by nobody; the others of the step may not have begun yet.
+        asked.discard(me)
+        await asyncio.sleep(0)
+        while waited_for := {task for task in asked if not task.done()}:
+            await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+        raise
+
+
+def _ended(step: str, task: asyncio.Task[Any]) -> None:
+    asked = _TASKS.get(step, set())
+    asked.discard(task)
+    if not asked:
+        _TASKS.pop(step, None)
+
+
+@contextmanager
+def threads_side_by_side(runtime: Runtime[Any]) -> Iterator[None]:
+    """Hold back an exception of the block, as ``side_by_side`` does, in a run whose tasks are threads."""
+    step = _step(runtime)
+    with _threads_changed:
+        _THREADS[step] = _THREADS.get(step, 0) + 1
+    try:
+        try:
+            yield
+        finally:
+            # Whatever ends the block: nobody must wait for a thread that is gone.
+            _leave(step)
+    except GraphBubbleUp:
+        raise
+    except Exception:
+        with _threads_changed:
+            _threads_changed.wait_for(lambda: step not in _THREADS)
+        time.sleep(GRACE)
+        raise
+
+
+def _leave(step: str) -> None:
+    with _threads_changed:
+        _THREADS[step] -= 1
+        if not _THREADS[step]:
+            del _THREADS[step]
+        _threads_changed.notify_all()
+
+
+Publish = Callable[[Any], None]
+
+_outer: ContextVar[Publish | None] = ContextVar("outer", default=None)
+"""Where the turns of a judge inside a wrapper or a run go, beside its own stream."""
+
+
+def publisher(own: Publish) -> Publish:
+    """Return what streams to ``own``, and to the wrappers and the run round the judge."""
+    outer = _outer.get()
+    if outer is None:
+        return own
+
+    def publish(event: Any) -> None:
+        own(event)
+        outer(event)
+
+    return publish
+
+
+@contextmanager
+def heard_by(hear: Publish) -> Iterator[None]:
+    """Hand the events of all judges that are run in this block to a function, as soon as they are there.
+
+    ``stream_mode="custom"`` has a task of the event loop wait for such events at every step, which costs more than the
+    steps themselves.
+    """
+    token = _outer.set(hear)
+    try:
+        yield
+    finally:
+        _outer.reset(token)
+
+
+@contextmanager
+def forwarded(mark: Callable[[Turn], Turn]) -> Iterator[None]:
+    """Stream the turns of a judge that is run in this block from the graph whose node this is, each marked."""
+    publish, here = publisher(get_runtime().stream_writer), get_config()
+
+    def from_here(event: Any) -> None:
+        # LangGraph finds out from the config at hand whose event it is, and the speaker's is that of the judge inside.
+        with set_config_context(here) as context:
+            context.run(publish, {**event, "turn": mark(event["turn"])})
+
+    marks = marks_of_wrappers.set((mark, *marks_of_wrappers.get()))
+    token = _outer.set(from_here)
+    try:
+        yield
+    finally:
+        _outer.reset(token)
+        marks_of_wrappers.reset(marks)
+
+
+def forward(event: Any) -> None:
+    """Stream an event of a judge that is not in this process from the graph whose node it is asked by."""
+    if outer := _outer.get():
+        outer(event)

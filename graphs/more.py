@@ -29,10 +29,8 @@ from ..nodes.aggregator import aggregator
 from ..nodes.bound_judge import Models
 from ..nodes.courtroom import SIDES, best_rulings, total_of, turns_of_round
 from ..nodes.courtroom_judge import by_last_ruling, feedback, judge_of_teams
-from ..nodes.decision import Decision
 from ..nodes.defence_judge import best_totals, defence_judge, selections
-from ..nodes.prepare_conclude import conclude, prepare
-from ..nodes.round_scores import scores_of_roles
+from ..nodes.verdicts import Decision, conclude, prepare, scores_of_roles
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import MoreSettings

@@ -30,11 +30,10 @@ from ..state.errors import InputError, UsageError
 from ..state.settings import ModelSpec, Settings, WrapperSettings, make_settings
 from ..state.tasks import EXAMPLES, JudgeInput, TaskKind, input_schema_of, kinds_of_input
 from ..state.transcript import Turn
+from .judge_graph import forwarded, side_by_side, threads_side_by_side
 from .protocol_record import Protocol
 from .registry import find_protocol
 from .remote_judge import RemoteJudge, SettingsElsewhere
-from .side_by_side import side_by_side, threads_side_by_side
-from .streamed_turns import forwarded
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 AnyGraph = PregelProtocol[Any, Any, Any, Any] | StateGraph[Any, Any, Any, Any]

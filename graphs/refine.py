@@ -39,11 +39,10 @@ from ..state.graph_state import JudgeOutput, as_json
 from ..state.settings import Settings
 from ..state.tasks import ScoreTask, parse_task
 from ..state.transcript import Turn, append, turn_without_model, usage_of_turns
-from .base import AsyncNode, SyncFunction
+from .judge_graph import AsyncNode, SyncFunction, publisher
 from .message_text import refuse_unseen
 from .nested import AnyGraph, JudgeSlot, kinds_of, nested_judge_node
 from .registry import find_protocol, role_kinds
-from .streamed_turns import publisher
 from .wrapper import WrapperState, emptied, marked_outcome
 
 Writer = str | Runnable[Any, Any] | AnyGraph | Callable[..., Any]

@@ -13,7 +13,7 @@ from langgraph.runtime import get_runtime
 from pydantic import BaseModel, ConfigDict
 
 from ..state.errors import UsageError
-from .streamed_turns import forward
+from .judge_graph import forward
 
 OWN_STREAM = ("__pregel_stream", "checkpoint_ns")
 """What ``RemoteGraph`` takes from a config to stream as part of the caller's graph; it does not send it."""
@@ -81,7 +81,7 @@ def _stream_options() -> dict[str, Any]:
 
 
 def _without_thread(config: RunnableConfig) -> RunnableConfig:
-    """Return the config of the run without what the caller's thread is told by; servers refuse it beside a context."""
+    """Drop thread_id and checkpoint keys from the config: LangGraph servers reject them together with a context."""
     kept = {key: value for key, value in config.get("configurable", {}).items() if key in OWN_STREAM}
     return {**config, "configurable": kept}
 

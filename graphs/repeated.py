@@ -20,7 +20,7 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from ..nodes.bound_judge import Models
-from ..nodes.decision import distance
+from ..nodes.verdicts import distance
 from ..state.aggregation import majority, mean_by_round, mean_of, standard_deviation, winner_by_mean
 from ..state.call_counts import CallsByRole, Can
 from ..state.graph_state import JudgeOutput
@@ -28,7 +28,7 @@ from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn, append, usage_of_turns
 from ..state.verdict import Verdict
-from .base import SyncFunction
+from .judge_graph import SyncFunction
 from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
 from .protocol_record import Protocol
 from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, marked_outcome

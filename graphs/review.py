@@ -21,11 +21,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 
 from ..nodes.agent_runtime import TurnIds
-from ..nodes.answer_orders import number_of_orders
 from ..nodes.bound_judge import Models
 from ..nodes.human import ask_person, decided
 from ..nodes.human_answers import HumanAnswer
 from ..nodes.prompt_context import score_schema
+from ..nodes.verdicts import number_of_orders
 from ..state.errors import UsageError
 from ..state.graph_state import JudgeOutput
 from ..state.review_rules import IN_DOUBT, KindOf, Rule, reasons
@@ -34,13 +34,13 @@ from ..state.settings.base_settings import explicitly_set
 from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
 from ..state.transcript import Score, turn_without_model
 from ..state.verdict import Verdict, outcome_fields
-from .base import ProtocolGraph, SyncFunction
+from .base import ProtocolGraph
 from .calibrated import BothOrders
+from .judge_graph import SyncFunction, publisher
 from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, context_of_run, roles_of
 from .protocol_record import Protocol
 from .registry import role_kinds
 from .repeated import Repeats
-from .streamed_turns import publisher
 from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, gathered, verdict_in
 
 

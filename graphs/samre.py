@@ -27,10 +27,8 @@ from ..nodes.bound_judge import Models
 from ..nodes.court_summarizer import summarizer
 from ..nodes.courtroom import SIDES
 from ..nodes.courtroom_judge import judge_of_round, points_by_round
-from ..nodes.decision import Decision
 from ..nodes.juror import backgrounds_of, juror
-from ..nodes.prepare_conclude import conclude, prepare
-from ..nodes.vote_aggregation import by_jury, mean_totals
+from ..nodes.verdicts import Decision, by_jury, conclude, mean_totals, prepare
 from ..state.call_counts import CallRange, CallsByRole, Can, exactly
 from ..state.graph_state import JudgeState
 from ..state.settings import SamreSettings

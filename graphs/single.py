@@ -17,10 +17,9 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from ..nodes.answer_orders import lone_scorer, number_of_orders, orders_shown
 from ..nodes.bound_judge import Models
-from ..nodes.prepare_conclude import conclude, prepare
 from ..nodes.referee import single_scorer
+from ..nodes.verdicts import conclude, lone_scorer, number_of_orders, orders_shown, prepare
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind

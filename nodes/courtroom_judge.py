@@ -23,9 +23,9 @@ from .courtroom import (
     turns_of_round,
 )
 from .courtroom_schemas import TotalsSchema
-from .decision import Decision, nearest
 from .output_schemas import TextSchema
 from .prompt_templates import Instruction
+from .verdicts import Decision, nearest
 
 
 async def judge_alone(state: JudgeState, runtime: AgentRuntime[BaselineSettings]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from ..state.graph_state import AgentState, JudgeState
 from ..state.settings import FairEvalSettings
 from ..state.transcript import Turn
 from .agent_runtime import AgentRuntime, Question
-from .decision import Decision, nearest
 from .prompt_context import build_prompt, call_metadata, score_schema, task_of
+from .verdicts import Decision, nearest
 
 
 async def scorer(state: AgentState, runtime: AgentRuntime[FairEvalSettings]) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from ..state.settings import GEvalSettings
 from ..state.tasks import ScoreTask
 from ..state.transcript import Score, Turn
 from .agent_runtime import AgentRuntime, Answer, Question
-from .decision import Decision, nearest
 from .models.call import UnsupportedParameterError
 from .models.capabilities import CHOICES, LOGPROBS
 from .output_schemas import RatingSchema
 from .planner import rubric
 from .prompt_context import call_metadata, task_of
 from .prompt_templates import Prompt
+from .verdicts import Decision, nearest
 
 TOP_LOGPROBS = 20
 """The most that OpenAI's chat completions return."""

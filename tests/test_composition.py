@@ -17,7 +17,7 @@ from jurygraph.graphs import calibrated, cascade, debate, ensemble, faireval, ge
 from jurygraph.graphs.base import ProtocolGraph
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.prepare_conclude import conclude, prepare
+from jurygraph.nodes.verdicts import conclude, prepare
 from jurygraph.state import ReplyError, UsageError, Verdict
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver

@@ -61,3 +61,11 @@ def test_what_it_looks_for_is_found(counts: ModuleType, tmp_path: Path) -> None:
     assert found["state.first"].comments == 0
     (tmp_path / "nodes" / "third.py").write_text("from ..state.first import Row\n")
     assert counts.import_circles(counts.modules(tmp_path)) == [["nodes.third", "state.first", "state.second"]]
+
+
+def test_what_all_nodes_of_a_debate_need_is_found_out_once(counts: ModuleType) -> None:
+    path = counts.debate_path()
+    assert {"graphs/debate.py", "nodes/agent_runtime.py"} <= set(path.files)
+    assert (path.times("scorer"), path.times("critic")) == (2, 2)
+    for function in ("resolve_settings", "continued", "begun_with", "_check_roles", "check_caller", "load"):
+        assert path.times(function) <= 1, function

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 from jurygraph.graphs import debate, more, samre
 from jurygraph.graphs.base import ProtocolGraph
+from jurygraph.graphs.judge_graph import threads_side_by_side
 from jurygraph.graphs.registry import find_protocol, protocols
-from jurygraph.graphs.side_by_side import threads_side_by_side
 from jurygraph.nodes import bound_judge
 from jurygraph.nodes.bound_judge import begun_with, continued
 from jurygraph.nodes.models.scripted_model import ScriptedModel

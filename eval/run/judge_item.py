@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...graphs.base import Graph
-from ...graphs.streamed_turns import heard_by
+from ...graphs.judge_graph import heard_by
 from ...state.aspects import Aspect
 from ...state.errors import StoppedError
 from ...state.transcript import Turn, usage_of_turns

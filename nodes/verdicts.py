@@ -1,0 +1,422 @@
+"""Make the verdict of a protocol: from the task that is checked first to what the turns come to.
+
+In this order: two answers in either order; the score after each round; the decision, by the last score or by the votes
+of referees and jurors; and the first and the last node of every protocol, which are made where its graph is wired::
+
+    graph.agent("prepare", prepare(protocol))
+    graph.agent("conclude", conclude(protocol, stop_reason))
+
+Nothing here calls a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, cast
+
+from ..state.aggregation import mean_of, mean_pair, swapped, vote_by_scores, winner_by_mean
+from ..state.errors import UsageError
+from ..state.graph_state import JudgeOutput, JudgeState
+from ..state.role_kinds import RoleKind
+from ..state.settings import PositionSettings, SamreSettings, Settings
+from ..state.tasks import TaskKind, parse_task
+from ..state.transcript import Score, Turn, usage_of_turns
+from ..state.verdict import StopReason, Verdict, Winner, outcome_fields, winner_of
+from .agent_runtime import AgentRuntime
+from .courtroom import SIDES
+from .replies.stated_verdicts import verdict_warnings
+
+StateT = TypeVar("StateT", bound=JudgeState)
+
+
+def number_of_orders(settings: Settings, kind: TaskKind) -> int:
+    """Return the number of orders in which a task is judged: two for calibrated comparisons, one for a single text.
+
+    >>> number_of_orders(PositionSettings(), "compare"), number_of_orders(PositionSettings(), "score")
+    (2, 1)
+    """
+    calibrated = isinstance(settings, PositionSettings) and settings.position_calibration
+    return 2 if calibrated and kind == "compare" else 1
+
+
+def swap_answers(task: dict[str, Any]) -> dict[str, Any]:
+    """Return a comparison with its two answers in each other's place."""
+    return {**task, "answer_1": task["answer_2"], "answer_2": task["answer_1"]}
+
+
+def turns_in_order(state: JudgeState, order: int) -> list[Turn]:
+    """Return the turns of one order of the answers; all of them where there is only one order."""
+    return [turn for turn in state["transcript"] if turn.get("order", order) == order]
+
+
+def as_shown(state: StateT, order: int) -> StateT:
+    """Return the state as agents of this order see it: the answers, the scores and the turns' values in that order."""
+    if len(state["orders"]) < 2:
+        return state
+    turns = turns_in_order(state, order)
+    if order == 1:
+        return cast("StateT", {**state, "transcript": turns})
+    shown = [cast("Turn", {**turn, "value": swapped(turn["value"])}) for turn in turns]
+    return cast("StateT", {**state, "task": swap_answers(state["task"]), "transcript": shown})
+
+
+def orders_shown(state: JudgeState, _settings: Settings) -> str:
+    """Name the outcome of ``prepare`` for protocols that may show two answers in both orders."""
+    return "both_orders" if len(state["orders"]) > 1 else "one_order"
+
+
+def lone_scorer(_state: JudgeState, _settings: Any) -> list[str]:
+    """Return the name of a scorer who is alone; in both orders of the answers it is asked once in each."""
+    return ["scorer"]
+
+
+def score_of(turn: Mapping[str, Any]) -> Score | None:
+    """Return a turn's value if it is a score or a pair of scores; also of an edit, which may hold no value."""
+    value = turn.get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float | list):
+        return None
+    return value
+
+
+def scores_of_roles(role_kinds: Mapping[str, RoleKind]) -> Callable[[JudgeState], list[Score]]:
+    """Make the function that returns, for each round, the mean of the scores that agents gave in it.
+
+    Where answers were shown in two orders, both count alike. Of several turns of one agent in a round the latest
+    counts, as where a thread was taken back and it was asked again.
+
+    Args:
+        role_kinds: of the protocol; the scores of roles that are of the kind ``scores`` or ``panel`` count, which is
+            what a role is of which nothing is said.
+    """
+
+    def scores_by_round(state: JudgeState) -> list[Score]:
+        rounds: dict[int, dict[int, dict[tuple[str, int], Score]]] = {}
+        for turn in state["transcript"]:
+            counts = role_kinds.get(turn["role"], "scores") in ("scores", "panel")
+            if counts and (score := score_of(turn)) is not None:
+                of_order = rounds.setdefault(turn["round"], {}).setdefault(turn.get("order", 1), {})
+                of_order[turn["agent"], turn.get("sample", 0)] = score
+        # Order by order first: one with an unreadable sample would otherwise weigh less than the other.
+        return [
+            _mean([_mean([*scores.values()]) for scores in orders.values()]) for orders in rounds.values()
+        ]
+
+    return scores_by_round
+
+
+def _mean(scores: list[Score]) -> Score:
+    # A single score stays as it is, a whole number a whole number.
+    return scores[0] if len(scores) == 1 else mean_of(scores)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Hold what a protocol's turns come to.
+
+    Attributes:
+        final: the score, or the pair of scores.
+        turn: the turn whose words explain it.
+        winner: the winner of a comparison, where something other than the higher score decides it.
+        details: what is particular to the protocol.
+        warnings: what a reader of the verdict should know.
+    """
+
+    final: Score
+    turn: Turn | None
+    winner: Winner | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+
+Decide = Callable[[JudgeState, Any], Decision]
+"""A pure function of the state and the settings."""
+
+
+def by_last_score(role_kinds: Mapping[str, RoleKind]) -> Decide:
+    """Make the rule that the score of the last round stands, unless somebody who ``decides`` overrules it."""
+
+    def decide(state: JudgeState, _settings: Any) -> Decision:
+        kinds = [(turn, role_kinds.get(turn["role"], "scores")) for turn in state["transcript"]]
+        final = state["scores"][-1]
+        for turn in reversed([turn for turn, kind in kinds if kind == "decides"]):
+            if (score := score_of(turn)) is not None:
+                return Decision(score, turn, details=state["details"])
+            # A person may vote for an answer, which overrules the scores as a jury's vote does.
+            if turn["value"] in ("1", "2", "tie"):
+                return Decision(final, turn, cast("Winner", turn["value"]), state["details"])
+        scoring = [turn for turn, kind in kinds if kind in ("scores", "panel")]
+        return Decision(final, nearest(scoring, final), details=state["details"])
+
+    return decide
+
+
+def nearest(turns: Iterable[Turn], final: Score) -> Turn | None:
+    """Return, of the turns of the last round with a score, the one whose score is nearest to the final one.
+
+    Of equally near ones the first is taken; for two answers, one that prefers the same answer comes first.
+    """
+    scored = [(turn, score) for turn in turns if (score := score_of(turn)) is not None]
+    last = max((turn["round"] for turn, _ in scored), default=0)
+    of_last = [(turn, score) for turn, score in scored if turn["round"] == last]
+    return min(of_last, key=lambda pair: distance(pair[1], final), default=(None, 0.0))[0]
+
+
+def distance(score: Score, final: Score) -> tuple[bool, float]:
+    """Return how far a score is from the final one; for a pair, whether it prefers the other answer comes first.
+
+    >>> distance(3.0, 4.0), distance([8, 6], [7, 6]), distance([6, 7], [7, 6])
+    ((False, 1.0), (False, 1), (True, 2))
+    """
+    if isinstance(score, list) and isinstance(final, list):
+        apart = sum(abs(theirs - whole) for theirs, whole in zip(score, final, strict=True))
+        return (score[0] - score[1]) * (final[0] - final[1]) <= 0, apart
+    assert not isinstance(score, list)
+    assert not isinstance(final, list)
+    return False, abs(score - final)
+
+
+def average(state: JudgeState, _settings: Settings) -> Decision:
+    """Take the mean of the referees' last scores; of two answers the one with the higher mean wins."""
+    final = state["scores"][-1]
+    referees = _turns(state, "referee")
+    details = {**state["details"], "scores_by_referee": last_scores(referees)}
+    winner = winner_by_mean(final) if isinstance(final, list) else None
+    return Decision(final, nearest(referees, final), winner, details)
+
+
+def vote(state: JudgeState, settings: Settings) -> Decision:
+    """Take the mean as ``average`` does, but of two answers the one wins that most referees prefer."""
+    averaged = average(state, settings)
+    if averaged.winner is None:
+        return averaged
+    winner, details = majority_vote(averaged.details["scores_by_referee"])
+    turn = _on_the_side_of(winner, _turns(state, "referee"), averaged)
+    return Decision(averaged.final, turn, winner, {**averaged.details, **details})
+
+
+def last_scores(transcript: Iterable[Turn]) -> dict[str, Score]:
+    """Return the latest scores of each referee."""
+    scores = ((turn["agent"], score_of(turn)) for turn in transcript if turn["role"] == "referee")
+    return {agent: score for agent, score in scores if score is not None}
+
+
+def scores_over_orders(straight: Iterable[Turn], mapped: Iterable[Turn]) -> dict[str, list[float]]:
+    """Average each referee's latest scores over the two orders of the answers."""
+    one, two = last_scores(straight), last_scores(mapped)
+    return {agent: list(mean_pair([_pair(one[agent]), _pair(two[agent])])) for agent in one}
+
+
+def majority_vote(pairs: Mapping[str, Sequence[float]]) -> tuple[Winner, dict[str, Any]]:
+    """Return who wins the referees' vote, and its details.
+
+    >>> majority_vote({"referee_1": [8, 6], "referee_2": [7, 5]})[0]
+    '1'
+    """
+    outcome = vote_by_scores(pairs)
+    details = {"scores_by_referee": dict(pairs), "votes": outcome.votes, "decided_by": outcome.decided_by}
+    return outcome.winner, details
+
+
+def _pair(score: Score) -> list[float]:
+    assert isinstance(score, list)
+    return score
+
+
+def _turns(state: JudgeState, role: str) -> list[Turn]:
+    return [turn for turn in state["transcript"] if turn["role"] == role]
+
+
+def _on_the_side_of(winner: Winner, turns: Sequence[Turn], averaged: Decision) -> Turn | None:
+    """Return the turn nearest to the mean among those of the last round that prefer the winner, if any does."""
+    last = max((turn["round"] for turn in turns), default=0)
+    agreeing = [
+        turn
+        for turn in turns
+        if turn["round"] == last
+        and isinstance(turn["value"], list)
+        and winner_by_mean(turn["value"]) == winner
+    ]
+    return nearest(agreeing, averaged.final) or averaged.turn
+
+
+def by_jury(state: JudgeState, settings: SamreSettings) -> Decision:
+    """Decide a comparison: by the jury's votes where they have a winner, else by the higher mean score.
+
+    The mean pair is the final one; the details hold both winners and the count.
+    """
+    means = mean_totals(state["scores"])
+    winner = by_means = winner_of(means)
+    details: dict[str, Any] = {"w": by_means, "mean_scores": means, "jury_winner": None, "votes": None}
+    turn = nearest(_turns(state, "judge"), means)
+    if settings.jurors:
+        # The latest turn of each: the jury may have been asked again after a turn was edited.
+        jurors = [*{turn["agent"]: turn for turn in _turns(state, "juror")}.values()]
+        votes = count_votes(jurors)
+        by_votes = winner_of(votes.values())
+        details |= {"jury_winner": by_votes, "votes": votes, **_void(jurors)}
+        if by_votes != "tie":
+            winner = by_votes
+            turn = next((juror for juror in jurors if _vote_of(juror) == winner), turn)
+    return Decision(means, turn, winner, {**state["details"], **details})
+
+
+def mean_totals(scores: Sequence[Score]) -> list[float]:
+    """Return the mean of each side's totals over the rounds held.
+
+    >>> mean_totals([[90, 80], [70, 60]])
+    [80.0, 70.0]
+    """
+    pairs = [pair for pair in scores if isinstance(pair, list)]
+    return [sum(side) / len(pairs) for side in zip(*pairs, strict=True)]
+
+
+def count_votes(jurors: Sequence[Turn]) -> dict[str, float]:
+    """Count the jurors' votes for each answer, or add up their scores. A void vote counts for neither side."""
+    ballots = [turn["value"] for turn in jurors]
+    scored = [value for value in ballots if isinstance(value, list)]
+    if scored:
+        return {str(side): sum(pair[side - 1] for pair in scored) for side in SIDES}
+    # A void vote has the value None, and so is counted for no side.
+    return {str(side): ballots.count(str(side)) for side in SIDES}
+
+
+def _vote_of(juror: Turn) -> Any:
+    value = juror["value"]
+    return winner_of(value) if isinstance(value, list) else value
+
+
+def _void(jurors: Sequence[Turn]) -> dict[str, Any]:
+    return {"void_votes": sum(turn["value"] is None for turn in jurors)}
+
+
+Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]
+Weigh = Callable[[JudgeOutput, JudgeOutput], Verdict]
+"""A function that makes one verdict of both orders' outcomes; the second is already in the task's order."""
+
+
+class JudgesTasks(Protocol):
+    """Name what the two nodes need to know of a protocol."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kinds(self) -> tuple[TaskKind, ...]: ...
+    @property
+    def role_kinds(self) -> Mapping[str, RoleKind]: ...
+
+
+Details = Callable[[Any], Awaitable[dict[str, Any]]]
+"""Returns, from the settings, the details with which a protocol begins."""
+
+
+async def no_details(_settings: Settings) -> dict[str, Any]:
+    """Return no details: most protocols have none before they begin."""
+    return {}
+
+
+def prepare(protocol: JudgesTasks, details: Details = no_details) -> Node:
+    """Make the node that checks the task before any model is called and empties the rest of the state.
+
+    Args:
+        protocol: whose task it is.
+        details: returns the details to begin with, from the settings.
+
+    The node raises:
+        UsageError: a bad task (names the field), or a kind of task that the protocol does not take.
+    """
+
+    async def prepare_task(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
+        task = parse_task(state.get("task"))
+        if task.kind not in protocol.kinds:
+            kinds = " and ".join(protocol.kinds)
+            raise UsageError(f"{protocol.name} takes no task of the kind {task.kind!r}, only {kinds}")
+        # A thread may be used again: the reducers would add to what its last run left behind, and None empties them.
+        empty = dict.fromkeys(("transcript", "warnings", "details", "round"))
+        begun: dict[str, Any] = {
+            "task": task.model_dump(mode="json"),
+            "orders": [*range(1, number_of_orders(runtime.settings, task.kind) + 1)],
+            "scores": [],
+            "verdict": None,
+        }
+        if own := await details(runtime.settings):
+            begun["details"] = own
+        return {**empty, **begun}
+
+    return prepare_task
+
+
+def _verdicts_in(task: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a warning for each text of the task that states a verdict itself."""
+    fields = ("source", "fact", "candidate", "question", "reference", "answer_1", "answer_2")
+    return verdict_warnings({name.replace("_", " "): task.get(name) for name in fields})
+
+
+def complete(_state: JudgeState, _settings: Any) -> StopReason:
+    """Return the stop reason of a protocol that nothing cuts short."""
+    return "complete"
+
+
+def conclude(
+    protocol: JudgesTasks,
+    stop_reason: Callable[[JudgeState, Any], StopReason] = complete,
+    decide: Decide | None = None,
+    weigh: Weigh | None = None,
+) -> Node:
+    """Make the node that builds the verdict from the turns in the state.
+
+    Args:
+        protocol: the protocol that the verdict names.
+        stop_reason: returns why the protocol ended, from the state and the settings alone.
+        decide: returns what the turns come to; by default the score of the last round, unless a turn of a role that
+            ``decides`` overrules it.
+        weigh: makes one verdict of two where a comparison was held in both orders of the answers.
+    """
+    decide = decide or by_last_score(protocol.role_kinds)
+    scores_by_round = scores_of_roles(protocol.role_kinds)
+
+    def verdict_of(state: JudgeState, settings: Any) -> Verdict:
+        decision = decide(state, settings)
+        return Verdict(
+            protocol=protocol.name,
+            kind=state["task"]["kind"],
+            **_outcome(decision),
+            stop_reason=stop_reason(state, settings),
+            rounds=state["round"],
+            score_by_round=state["scores"],
+            details=decision.details,
+            # A model's warnings come with each of its turns; each is told once, in the order of its first turn.
+            warnings=tuple(
+                dict.fromkeys([*state["warnings"], *decision.warnings, *_verdicts_in(state["task"])])
+            ),
+            **_explanation(decision.turn),
+            **usage_of_turns(state["transcript"]).flat(),
+        )
+
+    def outcome_of_order(state: JudgeState, order: int, settings: Any) -> JudgeOutput:
+        """Return what the turns of one order come to by themselves; their values are in the task's order."""
+        alone: JudgeState = {**state, "transcript": turns_in_order(state, order)}
+        verdict = verdict_of({**alone, "scores": scores_by_round(alone)}, settings)
+        return JudgeOutput(verdict=verdict.model_dump(mode="json"), transcript=alone["transcript"])
+
+    async def build_verdict(state: JudgeState, runtime: AgentRuntime[Any]) -> dict[str, Any]:
+        if weigh is None or len(state["orders"]) < 2:
+            verdict = verdict_of(state, runtime.settings)
+        else:
+            verdict = weigh(*(outcome_of_order(state, order, runtime.settings) for order in (1, 2)))
+        return {"verdict": verdict.model_dump(mode="json")}
+
+    return build_verdict
+
+
+def _outcome(decision: Decision) -> dict[str, Any]:
+    outcome = outcome_fields(decision.final)
+    # A vote may decide for the answer with the lower score, and then overrules the winner by scores.
+    return {**outcome, "winner": decision.winner} if decision.winner else outcome
+
+
+def _explanation(turn: Turn | None) -> dict[str, Any]:
+    if turn is None:
+        return {}
+    words = turn["content"].strip() or f"{turn['agent']} gave {turn['value']} and no reasons."
+    return {"explanation": words, "explained_by": turn.get("id")}

@@ -129,7 +129,18 @@ def average_duel(first: str, second: str = "single", p: float = 0.0246) -> Avera
 def diagnosis(each_judge: str = "debate") -> Diagnosis:
     """Three rounds, each of which helped a little."""
     changes = Changes(
-        12, 6, Statistic(0.5, 0.3, 0.7), 1, 6, 4, 1, 1, 0.375, Statistic(-0.21, -0.4, 0.0), 2, 4
+        n=12,
+        moved=Statistic(0.5, 0.3, 0.7),
+        helpful=4,
+        harmful=1,
+        neither=1,
+        p=0.375,
+        error=Statistic(-0.21, -0.4, 0.0),
+        back=1,
+        up=2,
+        down=4,
+        changed=6,
+        labelled=6,
     )
     rounds = tuple(
         Round(
@@ -154,10 +165,17 @@ def diagnosis(each_judge: str = "debate") -> Diagnosis:
         rounds=rounds,
         score_changes=(ScoreChanges("critic", 20, 7, 0.6, 4, 2),),
         conformity=None,
-        spending=Spending({1: 8, 4: 4}, {2: 8, 9: 4}, {"no_issue": 8, "max_rounds": 4}, 2.0, 4.33, 1 / 3),
+        spending=Spending(
+            mean_rounds=2.0,
+            mean_calls=4.33,
+            unresolved=1 / 3,
+            rounds={1: 8, 4: 4},
+            stop_reasons={"no_issue": 8, "max_rounds": 4},
+            calls={2: 8, 9: 4},
+        ),
         positions=None,
         length=LengthBias(12, 12, correlation=around(0.2), partial=around(0.1), human=around(0.15)),
-        replies=Replies(1, 0, 1, {"no score in the reply": 1}),
+        replies=Replies(repaired=1, unread=0, copied=0, failed=1, reasons={"no score in the reply": 1}),
     )
 
 

@@ -13,7 +13,7 @@ from jurygraph.eval.analysis import Changes, Diagnosis, LengthBias, ScoreChanges
 from jurygraph.eval.analysis.influence import same
 from jurygraph.eval.analysis.length_bias import partial_correlation
 from jurygraph.eval.run.results import Result
-from jurygraph.eval.statistics.resampling import Resampling, Statistic
+from jurygraph.eval.statistics.resampling import Resampling
 from scipy import stats
 
 from .run_folders import compared, failed, run_folder, scored, turn
@@ -79,7 +79,21 @@ def test_changes_of_preferences_by_hand(tmp_path: Path) -> None:
         ],
         kind="compare",
     ).changes
-    assert found == Changes(4, 3, found.moved if found else Statistic(None), 0, 3, 1, 1, 1, 1.0, None, 1, 2)
+    assert found is not None
+    assert found == Changes(
+        n=4,
+        moved=found.moved,
+        helpful=1,
+        harmful=1,
+        neither=1,
+        p=1.0,
+        error=None,
+        back=0,
+        up=1,
+        down=2,
+        changed=3,
+        labelled=3,
+    )
 
 
 def test_nobody_talked_so_nothing_changed(tmp_path: Path) -> None:

@@ -6,13 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from ...nodes.models import local_model
 from ...nodes.offline import DISCLOSURE
 from ..run.evaluation import Mean
 from ..run.results import Result
 from ..run.turn_kinds import kind_of_turns
+from ..tables.grid import Column, text_column
+from ..tables.records import counts
 from .result_rows import value_of
 
 K = TypeVar("K", bound=Hashable)
@@ -34,7 +36,7 @@ _REASON = 60
 
 @dataclass
 class SpendingCounter:
-    """Counts rounds, calls and ends."""
+    """Counts rounds, model calls and stop reasons."""
 
     _rounds: Counter[int] = field(default_factory=Counter)
     _calls: Counter[int] = field(default_factory=Counter)
@@ -112,12 +114,12 @@ class ReplyCounter:
     def replies(self) -> Replies:
         """Return the faults of all judgements so far."""
         return Replies(
-            self.repaired,
-            self.unread,
-            self.failed,
-            dict(self._reasons.most_common()),
-            dict(self._warnings.most_common()),
-            self.copied,
+            repaired=self.repaired,
+            unread=self.unread,
+            copied=self.copied,
+            failed=self.failed,
+            reasons=dict(self._reasons.most_common()),
+            warnings=dict(self._warnings.most_common()),
         )
 
 
@@ -182,36 +184,34 @@ def reason(error: str) -> str:
     >>> reason("scorer, round 1: No score in the reply. Raw reply: 'x'")
     'No score in the reply.'
     """
-    said = re.sub(r"^\w+, round \d+: ", "", error).partition(" Raw reply:")[0]
-    return said if len(said) <= _REASON else f"{said[: _REASON - 3].rstrip()}..."
+    words = re.sub(r"^\w+, round \d+: ", "", error).partition(" Raw reply:")[0]
+    return words if len(words) <= _REASON else f"{words[: _REASON - 3].rstrip()}..."
 
 
-def _rising(counts: Mapping[int, int]) -> dict[int, int]:
-    return {key: counts[key] for key in sorted(counts)}
+def _rising(numbers: Mapping[int, int]) -> dict[int, int]:
+    return dict(sorted(numbers.items()))
 
 
-def _mean(counts: Mapping[int, int]) -> float | None:
-    found = Mean(sum(key * count for key, count in counts.items()), sum(counts.values()))
-    return found.value
+def _mean(numbers: Mapping[int, int]) -> float | None:
+    return Mean(sum(key * count for key, count in numbers.items()), sum(numbers.values())).value
+
+
+def _reasons(numbers: Mapping[str, int]) -> str:
+    return "; ".join(f"{number}: {reason}" for reason, number in numbers.items())
 
 
 @dataclass(frozen=True)
 class Spending:
-    """Says how long debates were.
+    """Says how long debates were. Counts by number rise, those by reason begin with the most frequent."""
 
-    Attributes:
-        rounds, calls: how many judgements took how many of them, in rising order.
-        stop_reasons: why how many ended, the most frequent first.
-        mean_rounds, mean_calls: a judgement; of rounds, a verdict.
-        unresolved: share of verdicts that ended for no better reason than that the rounds were used up.
-    """
-
-    rounds: Mapping[int, int]
+    mean_rounds: Annotated[float | None, Column("rounds", digits=2, about="per verdict")]
+    mean_calls: Annotated[float | None, Column("calls", digits=2, about="model calls per judgement")]
+    unresolved: Annotated[
+        float | None, Column("unresolved", form="percent", digits=0, about="stopped by the round limit")
+    ]
+    rounds: Annotated[Mapping[int, int], text_column("debates by round count"), counts]
+    stop_reasons: Annotated[Mapping[str, int], text_column("stop reason"), counts]
     calls: Mapping[int, int]
-    stop_reasons: Mapping[str, int]
-    mean_rounds: float | None
-    mean_calls: float | None
-    unresolved: float | None
 
 
 @dataclass(frozen=True)
@@ -219,16 +219,23 @@ class Replies:
     """Says how well the models kept to their forms.
 
     Attributes:
-        repaired: judgements with a reply that had to be asked for again.
-        unread: judgements in which samples or votes stayed unread and were left out.
-        failed: judgements without a verdict; ``reasons`` the first words of why, how many each.
-        warnings: every warning's kind and the judgements that carry it, the offline judge's disclosure left out.
-        copied: judgements with a reply that copies the prompt or another agent's words.
+        warnings: every kind of warning with the judgements that carry it, disclosures left out.
     """
 
-    repaired: int
-    unread: int
-    failed: int
-    reasons: Mapping[str, int] = field(default_factory=dict)
+    repaired: Annotated[int, Column("repaired", about="judgements with a repair request")]
+    unread: Annotated[
+        int, Column("unreadable", about="judgements without some samples or votes, which could not be read")
+    ]
+    copied: Annotated[
+        int,
+        Column("copied", about="judgements with a reply that copies its prompt or another agent's words"),
+    ]
+    failed: Annotated[int, Column("failed", about="judgements without a verdict")]
+    reasons: Annotated[
+        Mapping[str, int], text_column("reason", "the first words of why, how many each"), _reasons
+    ]
     warnings: Mapping[str, int] = field(default_factory=dict)
-    copied: int = 0
+
+    def __bool__(self) -> bool:
+        """Whether any reply departed from its form."""
+        return bool(self.repaired or self.unread or self.failed or self.copied)

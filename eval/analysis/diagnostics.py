@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..statistics.alignment import Floats, number_groups
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, difference
 from ..statistics.significance import sign_test
+from ..tables.grid import Column
 from .counters import Replies, Spending
 from .influence import Conformity, ScoreChanges
 from .length_bias import LengthBias, length_bias
@@ -26,88 +27,84 @@ from .verdict_columns import Verdicts, directions, distances, moved
 class Changes:
     """Says how often talking changed verdicts, from the first to the last, and whether for the better.
 
-    Of scores, a change is helpful that ends nearer to people, harmful that ends farther from them, and neither at equal
-    distance. Of two answers the winner counts: helpful is from wrong to right, harmful from right to wrong, neither
-    from wrong to wrong otherwise.
+    A changed score is helpful if it ends nearer to the label, harmful if it ends farther away, and neither at equal
+    distance. In comparisons the winner counts: helpful is from wrong to right, harmful from right to wrong.
 
     Attributes:
         n: verdicts with a first one to compare with.
-        changed: how many ended elsewhere than they began; ``moved`` the share of them with its interval.
-        moved: ``changed / n``.
-        back: how many moved on the way and came back to where they began.
-        labelled: changed verdicts that have a label; the next three add up to it.
-        helpful, harmful, neither: how many.
-        p: two-sided sign test of helpful against harmful; ``None`` without either.
-        error: mean change of the distance to people over all labelled verdicts (below zero: nearer); ``None`` for two
-            answers, whose distance is right or wrong.
-        up, down: scores that rose and fell; for two answers, winners that went to answer 1 and to answer 2.
+        changed: those that ended elsewhere than they began; ``moved`` is their share.
+        labelled: changed verdicts with a label: the sum of ``helpful``, ``harmful`` and ``neither``.
+        error: ``None`` in comparisons, where a verdict is right or wrong.
+        up, down: scores that rose and fell; in comparisons, winners that went to answer 1 and to answer 2.
     """
 
-    n: int
+    n: Annotated[int, Column("verdicts")]
+    moved: Annotated[Statistic, Column("changed", form="percent", digits=0)]
+    helpful: Annotated[int, Column("helpful", about="changes towards the label")]
+    harmful: Annotated[int, Column("harmful", about="changes away from the label")]
+    neither: Annotated[int, Column("neither")]
+    p: Annotated[float | None, Column("p", form="p", about="sign test of helpful against harmful")]
+    error: Annotated[
+        Statistic | None, Column("Δ error", about="mean change of the absolute error: below zero is better")
+    ]
+    back: Annotated[int, Column("returned", about="changed on the way and returned to the first verdict")]
+    up: Annotated[int, Column("up")]
+    down: Annotated[int, Column("down")]
     changed: int
-    moved: Statistic
-    back: int
     labelled: int
-    helpful: int
-    harmful: int
-    neither: int
-    p: float | None
-    error: Statistic | None
-    up: int
-    down: int
 
 
 @dataclass(frozen=True)
 class Round:
-    """Holds the agreement with people had every debate ended after this round; those done before keep their last score.
+    """Holds the agreement if every debate had ended after this round; debates that were over keep their last score.
 
     Attributes:
-        round: 0 is the first score, before anybody answered it (for protocols whose first entry comes after a round of
-            talk: that round); counted as the entries of ``score_by_round``.
-        active: verdicts that were still being debated, so gave a score in this round.
-        agreement: with people, of all verdicts as they stood then, in the subject's main measure.
-        gain: ``agreement`` less that of the round before, from paired resamples; ``None`` for the first.
-        calls: model calls a judgement up to and including this round (from transcripts); ``None`` where they cannot be
-            told apart by round.
-        gain_per_call: ``gain`` over the calls a judgement that this round took; ``None`` where it took none.
-        changed: verdicts that this round changed.
-        helpful, harmful: of these, towards people and away from them.
-        error: the mean distance to people; for two answers the share of wrong winners; ``None`` where scores and labels
-            are not on one scale.
-        final: the last entry of all, not a round of talk: what a tie-breaker, a jury, a vote or a mean over rounds made
-            of it. It is there only where that differs from the last round anywhere.
+        round: 0 is the first score (in protocols that score after a round of talk first: that round); it is the place
+            in ``score_by_round``.
+        agreement: in the subject's leading metric.
+        gain: ``None`` for the first round; its interval comes from paired resamples.
+        calls: ``None`` if they cannot be assigned to rounds.
+        error: ``None`` if scores and labels are not on one scale.
+        final: whether it is no round of talk, but what a tie-breaker, a jury, a vote or a mean over rounds made of
+            the last one. There is such an entry only where it differs from the last round.
     """
 
-    round: int
-    active: int
-    agreement: Statistic
-    gain: Statistic | None
-    calls: float | None
-    gain_per_call: float | None
-    changed: int
-    helpful: int
-    harmful: int
-    error: float | None
+    round: Annotated[int, Column("round")]
+    active: Annotated[int, Column("active", about="verdicts with a score in this round")]
+    agreement: Annotated[
+        Statistic, Column("agreement", about="with the labels, if every debate had ended here")
+    ]
+    gain: Annotated[Statistic | None, Column("gain", about="over the previous round")]
+    calls: Annotated[float | None, Column("calls", digits=2, about="per judgement, up to this round")]
+    gain_per_call: Annotated[float | None, Column("gain per call", digits=4)]
+    changed: Annotated[int, Column("changed", about="verdicts that this round changed")]
+    helpful: Annotated[int, Column("helpful", about="changes towards the label")]
+    harmful: Annotated[int, Column("harmful", about="changes away from the label")]
+    error: Annotated[
+        float | None,
+        Column("absolute error", about="mean over verdicts; in comparisons the share of wrong winners"),
+    ]
     final: bool = False
 
 
 @dataclass(frozen=True)
 class Positions:
-    """Says whether the order of two answers decides.
+    """Says whether the order of two answers decides. Winners are counted over all orders in which they were shown.
 
     Attributes:
-        n: verdicts held in both orders; ``consistent`` the share where both gave one winner, with its interval.
-        consistent: see above; ``None`` where every verdict was held in one order.
-        shown_first, shown_second, ties: winners by the place in which the answer was shown, over all orders held.
-        p: two-sided sign test of the first place against the second.
+        n: verdicts that were made in both orders.
+        consistent: ``None`` if every verdict was made in one order.
     """
 
-    n: int
-    consistent: Statistic | None
-    shown_first: int
-    shown_second: int
-    ties: int
-    p: float | None
+    n: Annotated[int, Column("verdicts")]
+    consistent: Annotated[
+        Statistic | None,
+        Column("consistent", about="both orders gave the same winner", form="percent", digits=0),
+    ]
+    shown_first: Annotated[int, Column("first shown wins")]
+    shown_second: Annotated[int, Column("second shown wins")]
+    ties: Annotated[int, Column("ties")]
+    p: Annotated[float | None, Column("p", form="p", about="sign test of first against second")]
 
 
 def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isclose
 from statistics import fmean, pstdev
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from ...state.transcript import Turn
 from ..run.results import Result
 from ..run.turn_kinds import KindOf, kind_of_turns
 from ..statistics.significance import sign_test
+from ..tables.grid import Column, text_column
 from .result_rows import Judged, Value, direction, discussions, judged_by, scalar, value_of
 
 JURY = "jury"
@@ -31,9 +32,9 @@ def moves(turns: Sequence[Turn], kind_of: KindOf) -> Iterator[Move]:
     An objection changes the next score; every other turn changes the value of its own agent.
     """
     if any(kind_of(turn) == "objects" for turn in turns):
-        yield from _of_a_debate(turns, kind_of)
+        yield from _moves_of_verdicts(turns, kind_of)
     else:
-        yield from _of_those_who_speak_again(turns, kind_of)
+        yield from _moves_between_own_turns(turns, kind_of)
 
 
 @dataclass
@@ -62,42 +63,40 @@ class _Count:
 class ScoreChangeCounter:
     """Counts changed scores by agent."""
 
-    _found: dict[str, _Count] = field(default_factory=dict)
+    _counts: dict[str, _Count] = field(default_factory=dict)
 
     def add(self, result: Result, human: Judged | None) -> None:
         """Add the turns of one verdict; ``human`` is its label, if it can be compared with scores."""
         kind_of = kind_of_turns(result)
         for turns in discussions(result.transcript):
             for agent, before, after in moves(turns, kind_of):
-                count = self._found.setdefault(agent, _Count())
+                count = self._counts.setdefault(agent, _Count())
                 changed = not same(before, after)
                 size = abs(scalar(after) - scalar(before)) if changed else 0.0
                 count.add(changed, size, direction(judged_by(before), judged_by(after), human))
         if (overruled := _jury(result)) is not None:
             # The winner with the jury is compared with the one without: such a change has no size in points.
-            count = self._found.setdefault(JURY, _Count(sized=False))
+            count = self._counts.setdefault(JURY, _Count(sized=False))
             count.add(overruled[0] != overruled[1], 0.0, direction(*overruled, human))
 
     def score_changes(self) -> tuple[ScoreChanges, ...]:
         """Return the counts by agent, the one with the most changes first."""
-        found = [count.changes_by(agent) for agent, count in self._found.items()]
-        return tuple(
-            sorted(found, key=lambda changes_by: (-changes_by.moves, -changes_by.turns, changes_by.agent))
-        )
+        changes = (count.changes_by(agent) for agent, count in self._counts.items())
+        return tuple(sorted(changes, key=lambda by_agent: (-by_agent.moves, -by_agent.turns, by_agent.agent)))
 
 
-def same(one: Value, other: Value) -> bool:
+def same(value: Value, other: Value) -> bool:
     """Tell whether two values differ by no more than rounding.
 
     >>> same(0.1 + 0.2, 0.3), same((8.0, 6.0), (6.0, 8.0))
     (True, False)
     """
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return all(isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(one, other, strict=True))
-    return isclose(scalar(one), scalar(other), rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(value, tuple) and isinstance(other, tuple):
+        return all(map(_close, value, other))
+    return _close(scalar(value), scalar(other))
 
 
-def _of_a_debate(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
+def _moves_of_verdicts(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
     latest, objecting = None, None
     for turn in turns:
         value, kind = value_of(turn), kind_of(turn)
@@ -112,7 +111,7 @@ def _of_a_debate(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
             latest, objecting = value, None
 
 
-def _of_those_who_speak_again(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
+def _moves_between_own_turns(turns: Iterable[Turn], kind_of: KindOf) -> Iterator[Move]:
     latest: dict[str, Value] = {}
     for turn in turns:
         value = value_of(turn)
@@ -193,7 +192,7 @@ class ConformityCounter:
         """Count one turn: each agent knows all values given before its own, or those of the turn before."""
         heard = dict(before)
         for agent, value in values.items():
-            others = [said for other, said in heard.items() if other != agent]
+            others = [known for other, known in heard.items() if other != agent]
             if agent in before and others and not _close(value, before[agent]):
                 self.changes += 1
                 step = _nearer(before[agent], value, fmean(others))
@@ -208,16 +207,16 @@ class ConformityCounter:
 
 def _by_turn(turns: Sequence[Turn], kind_of: KindOf) -> list[dict[str, float]]:
     """Collect the panel's values in each turn that has any, in the order in which they were given."""
-    found: dict[int, dict[str, float]] = {}
+    by_round: dict[int, dict[str, float]] = {}
     for turn in turns:
         if kind_of(turn) == "panel" and (value := value_of(turn)) is not None:
-            found.setdefault(turn["round"], {})[turn["agent"]] = scalar(value)
-    return list(found.values())
+            by_round.setdefault(turn["round"], {})[turn["agent"]] = scalar(value)
+    return list(by_round.values())
 
 
 def _equal(values: Mapping[str, float]) -> bool:
-    said = list(values.values())
-    return all(_close(value, said[0]) for value in said)
+    first, *others = values.values()
+    return all(_close(value, first) for value in others)
 
 
 def _nearer(before: float, after: float, to: float) -> int:
@@ -225,56 +224,56 @@ def _nearer(before: float, after: float, to: float) -> int:
     return 0 if _close(was, now) else (1 if now < was else -1)
 
 
-def _close(one: float, other: float) -> bool:
-    return isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+def _close(value: float, other: float) -> bool:
+    return isclose(value, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @dataclass(frozen=True)
 class ScoreChanges:
     """Counts after which agent's turns the verdict changed.
 
+    The agent is in a debate the Critic (the Scorer revised after its objection) or the tie-breaker; in ChatEval the
+    referee whose own scores changed; in SAMRE and MORE the judge after the defences, and the jury where it overruled
+    the scores.
+
     Attributes:
-        agent: whose turn it was: of a debate the Critic (the Scorer revised after its objection) or the tie-breaker; of
-            ChatEval the referee whose own scores moved; of SAMRE and MORE the judge after the defences, and the jury
-            where it overruled the scores.
-        turns: how many turns it had that could have moved something.
-        moves: after how many of them something moved.
-        mean_move: the mean size of these moves, on the subject's scale (of two answers: of their scores' gap).
-        helpful, harmful: moves towards people and away from them, as in ``Changes``.
+        mean_move: on the subject's scale; in comparisons of the gap between both scores. ``None`` for the jury.
     """
 
-    agent: str
-    turns: int
-    moves: int
-    mean_move: float | None
-    helpful: int
-    harmful: int
+    agent: Annotated[str, text_column("agent")]
+    turns: Annotated[int, Column("turns", about="that could have changed something")]
+    moves: Annotated[int, Column("changes", about="turns after which the verdict changed")]
+    mean_move: Annotated[float | None, Column("mean change", digits=2, about="mean size of the changes")]
+    helpful: Annotated[int, Column("helpful", about="changes towards the label")]
+    harmful: Annotated[int, Column("harmful", about="changes away from the label")]
+
+
+def _spread(deviations: Sequence[float]) -> str:
+    return " → ".join(f"{deviation:.2f}" for deviation in deviations)
 
 
 @dataclass(frozen=True)
 class Conformity:
     """Says whether referees give in to each other, in protocols where several give values in several turns.
 
-    Values are scores, of two answers the gap between their scores.
+    Values are scores, in comparisons the gap between both scores.
 
     Attributes:
-        n: discussions that could be looked at; a comparison held in both orders is two of them.
+        n: discussions; a comparison in both orders is two of them.
         changes: values that differ from the same referee's value before.
-        towards: how many of these ended nearer to the mean of what the others had last said.
-        away: farther from it.
-        p: two-sided sign test of the two.
-        towards_previous: nearer to the last value that another agent gave before it; ``None`` where all answer at the
-            same time.
-        start_equal, end_equal: share of verdicts in whose first and last turn all referees give one value.
-        spread_by_turn: mean over verdicts of the standard deviation between referees (n), turn by turn.
+        towards_previous: ``None`` where all answer at the same time.
     """
 
-    n: int
-    changes: int
-    towards: int
-    away: int
-    p: float | None
-    towards_previous: int | None
-    start_equal: float | None
-    end_equal: float | None
-    spread_by_turn: tuple[float, ...]
+    n: Annotated[int, Column("verdicts")]
+    changes: Annotated[int, Column("changes")]
+    towards: Annotated[int, Column("towards", about="changes towards the other referees' scores")]
+    away: Annotated[int, Column("away")]
+    p: Annotated[float | None, Column("p", form="p", about="sign test")]
+    towards_previous: Annotated[
+        int | None, Column("towards previous", about="changes towards the previous speaker's score")
+    ]
+    start_equal: Annotated[float | None, Column("equal at start", form="percent", digits=0)]
+    end_equal: Annotated[float | None, Column("equal at end", form="percent", digits=0)]
+    spread_by_turn: Annotated[
+        tuple[float, ...], text_column("sd by turn", "mean standard deviation between referees"), _spread
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from ..statistics.alignment import Floats
 from ..statistics.correlation import correlation, resampled_correlation
 from ..statistics.resampling import Resampling, Statistic, none_if_nan
 from ..statistics.tie_policy import CODES, TIE_CODE
+from ..tables.grid import Column
 from .loading import JudgeAspectData
 from .measures import mean_statistic
 from .verdict_columns import Verdicts
@@ -21,23 +23,34 @@ _NAME = "spearman"
 class LengthBias:
     """Says how far longer texts are judged better. Lengths are in characters.
 
+    Correlations are of scores, shares of comparisons, without ties and equal lengths.
+
     Attributes:
         n: verdicts whose texts' lengths are known.
         labelled: those of them that have a label: over these are ``partial``, ``human`` and ``human_longer``.
-        correlation: of scores: Spearman's with the candidate's length.
-        partial: of scores: the same with people's score held constant; above zero: longer is better than people say.
-        human: of scores: Spearman's of people's score with length.
-        longer: of two answers: share of verdicts for the longer one, ties and equal lengths left out.
-        human_longer: of two answers: the same of people.
     """
 
-    n: int
+    n: Annotated[int, Column("verdicts")]
     labelled: int
-    correlation: Statistic | None = None
-    partial: Statistic | None = None
-    human: Statistic | None = None
-    longer: Statistic | None = None
-    human_longer: Statistic | None = None
+    correlation: Annotated[
+        Statistic | None,
+        Column("rho with length", about="Spearman's rho of scores with the candidate's length"),
+    ] = None
+    partial: Annotated[
+        Statistic | None,
+        Column(
+            "partial rho",
+            about="the same, controlled for the label: above zero, longer is better than labels say",
+        ),
+    ] = None
+    human: Annotated[
+        Statistic | None, Column("label's rho", about="Spearman's rho of the label with length")
+    ] = None
+    longer: Annotated[
+        Statistic | None,
+        Column("longer wins", form="percent", digits=0, about="share of winners that are the longer answer"),
+    ] = None
+    human_longer: Annotated[Statistic | None, Column("longer wins by label", form="percent", digits=0)] = None
 
 
 def length_bias(cell: JudgeAspectData, resampling: Resampling) -> LengthBias | None:

@@ -3,25 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..analysis import Courtroom, Diagnosis, Study
-from ..tables import CellValue, Column, Grid, text_column
+from ..analysis import (
+    Changes,
+    Conformity,
+    Courtroom,
+    Diagnosis,
+    LengthBias,
+    Positions,
+    Replies,
+    Round,
+    ScoreChanges,
+    Spending,
+    Study,
+)
+from ..tables import Column, Grid, text_column
+from ..tables.records import cells_of, columns_of, used_columns
 from .labels import MEASURES, config_notes, interval_note
 
 if TYPE_CHECKING:
     from ..statistics.score_differentiation import IterationComplexity, ScoreDifferentiation
 
 
-Rows = Iterable[tuple[CellValue, ...]]
+class _Table(NamedTuple):
+    """A table of diagnostics: its title, its records, which of them a diagnosis has, and whether it has intervals."""
+
+    title: str
+    record: type
+    records: Callable[[Diagnosis], Iterable[object]]
+    intervals: bool = False
+
+
+_DIAGNOSTICS = (
+    _Table(
+        "Verdict changes from the first to the last verdict",
+        Changes,
+        lambda diagnosis: [diagnosis.changes] if diagnosis.changes else [],
+        intervals=True,
+    ),
+    _Table("Agreement by round", Round, lambda diagnosis: diagnosis.rounds, intervals=True),
+    _Table("Score changes by agent", ScoreChanges, lambda diagnosis: diagnosis.score_changes),
+    _Table(
+        "Conformity among referees",
+        Conformity,
+        lambda diagnosis: [diagnosis.conformity] if diagnosis.conformity else [],
+    ),
+    _Table("Rounds and calls", Spending, lambda diagnosis: [diagnosis.spending]),
+    _Table(
+        "Position bias",
+        Positions,
+        lambda diagnosis: [diagnosis.positions] if diagnosis.positions and diagnosis.positions.n else [],
+        intervals=True,
+    ),
+    _Table(
+        "Length bias",
+        LengthBias,
+        lambda diagnosis: [diagnosis.length] if diagnosis.length and diagnosis.length.n else [],
+        intervals=True,
+    ),
+    # Only of judges that have some.
+    _Table("Malformed replies", Replies, lambda diagnosis: [diagnosis.replies] if diagnosis.replies else []),
+)
 
 
 def diagnoses(study: Study) -> Iterator[Grid]:
     """Make all tables of diagnostics that are not empty."""
-    for make in (changes, rounds, score_changes, conformity, spending, positions, lengths, replies):
-        grid = make(study)
-        if grid.rows:
-            yield grid
+    several = len({diagnosis.subject for diagnosis in study.diagnoses}) > 1
+    for table in _DIAGNOSTICS:
+        held = [(diagnosis, record) for diagnosis in study.diagnoses for record in table.records(diagnosis)]
+        if not held:
+            continue
+        columns, rows = used_columns(columns_of(table.record), (cells_of(record) for _, record in held))
+        names = [(diagnosis.judge, *([diagnosis.subject] if several else [])) for diagnosis, _ in held]
+        yield Grid(
+            title=table.title,
+            columns=(text_column("judge"), *([text_column("aspect")] if several else []), *columns),
+            rows=tuple((*name, *row) for name, row in zip(names, rows, strict=True)),
+            notes=(
+                *([_rounds_note(study)] if table.record is Round else []),
+                *([interval_note(study)] if table.intervals else []),
+                *config_notes(study, (diagnosis.judge for diagnosis, _ in held)),
+            ),
+        )
+
+
+def _rounds_note(study: Study) -> str:
+    metrics = dict.fromkeys(
+        MEASURES.get(diagnosis.measure, diagnosis.measure) for diagnosis in study.diagnoses
+    )
+    return f"agreement: {', '.join(metrics)}, if every debate had ended here; finished debates keep their last score"
 
 
 def notes(study: Study) -> tuple[str, ...]:
@@ -31,241 +102,6 @@ def notes(study: Study) -> tuple[str, ...]:
         for note in each.notes:
             found.setdefault(note, []).append(f"{each.judge} on {each.subject}")
     return tuple(f"{', '.join(whose)}: {note}" for note, whose in found.items())
-
-
-def _grid(
-    study: Study, title: str, columns: tuple[Column, ...], rows: Callable[[Diagnosis], Rows], *notes: str
-) -> Grid:
-    several = len({each.subject for each in study.diagnoses}) > 1
-    held = [(each, row) for each in study.diagnoses for row in rows(each)]
-    # Scores and preferences do not have the same statistics: columns that are empty for all are left out.
-    kept = [place for place in range(len(columns)) if any(row[place] is not None for _, row in held)]
-    return Grid(
-        title=title,
-        columns=(
-            *(text_column("judge"), *([text_column("aspect")] if several else [])),
-            *(columns[place] for place in kept),
-        ),
-        rows=tuple(
-            (each.judge, *([each.subject] if several else []), *(row[place] for place in kept))
-            for each, row in held
-        ),
-        notes=(*notes, *config_notes(study, (each.judge for each, _ in held))),
-    )
-
-
-def changes(study: Study) -> Grid:
-    """Tabulate how many verdicts changed in the debate, and whether for the better."""
-
-    def rows(each: Diagnosis) -> Rows:
-        if (found := each.changes) is not None:
-            yield (
-                *(found.n, found.moved, found.helpful, found.harmful, found.neither, found.p, found.error),
-                *(found.back, found.up, found.down),
-            )
-
-    return _grid(
-        study,
-        "Verdict changes from the first to the last verdict",
-        (
-            *(Column("verdicts"), Column("changed", form="percent", digits=0)),
-            Column("helpful", about="changes towards the label"),
-            Column("harmful", about="changes away from the label"),
-            Column("neither"),
-            Column("p", form="p", about="sign test of helpful against harmful"),
-            Column("Δ error", about="mean change of the absolute error: below zero is better"),
-            Column("returned", about="changed on the way and returned to the first verdict"),
-            *(Column("up"), Column("down")),
-        ),
-        rows,
-        interval_note(study),
-    )
-
-
-def rounds(study: Study) -> Grid:
-    """Tabulate the agreement that there would be if every debate had ended after a round."""
-
-    def rows(each: Diagnosis) -> Rows:
-        for one in each.rounds:
-            yield (
-                *(one.round, one.active, one.agreement, one.gain, one.calls, one.gain_per_call),
-                *(one.changed, one.helpful, one.harmful, one.error),
-            )
-
-    measures = dict.fromkeys(MEASURES.get(each.measure, each.measure) for each in study.diagnoses)
-    return _grid(
-        study,
-        "Agreement by round",
-        (
-            *(Column("round"), Column("active", about="verdicts with a score in this round")),
-            Column("agreement", about=f"if all had ended here: {', '.join(measures)}"),
-            Column("gain", about="over the previous round"),
-            Column("calls", digits=2, about="per judgement, up to this round"),
-            Column("gain per call", digits=4),
-            *(Column("changed"), Column("helpful"), Column("harmful")),
-            Column("absolute error", about="mean over verdicts; in comparisons the share of wrong winners"),
-        ),
-        rows,
-        f"agreement: {', '.join(measures)}, if every debate had ended here; finished debates keep their last score",
-        interval_note(study),
-    )
-
-
-def score_changes(study: Study) -> Grid:
-    """Tabulate after which agent's turn verdicts changed."""
-
-    def rows(each: Diagnosis) -> Rows:
-        for one in each.score_changes:
-            yield (one.agent, one.turns, one.moves, one.mean_move, one.helpful, one.harmful)
-
-    return _grid(
-        study,
-        "Score changes by agent",
-        (
-            *(text_column("agent"), Column("turns"), Column("changes")),
-            *(Column("mean change", digits=2), Column("helpful"), Column("harmful")),
-        ),
-        rows,
-    )
-
-
-def conformity(study: Study) -> Grid:
-    """Tabulate whether referees move towards the scores of others."""
-
-    def rows(each: Diagnosis) -> Rows:
-        if (found := each.conformity) is not None:
-            spread = " → ".join(f"{one:.2f}" for one in found.spread_by_turn)
-            yield (
-                *(found.n, found.changes, found.towards, found.away, found.p, found.towards_previous),
-                *(found.start_equal, found.end_equal, spread),
-            )
-
-    return _grid(
-        study,
-        "Conformity among referees",
-        (
-            *(
-                Column("verdicts"),
-                Column("changes"),
-                Column("towards", about="changes towards the other referees' scores"),
-            ),
-            *(
-                Column("away"),
-                Column("p", form="p", about="sign test"),
-                Column("towards previous", about="changes towards the previous speaker's score"),
-            ),
-            Column("equal at start", form="percent", digits=0),
-            Column("equal at end", form="percent", digits=0),
-            text_column("sd by turn", about="mean standard deviation between referees"),
-        ),
-        rows,
-    )
-
-
-def spending(study: Study) -> Grid:
-    """Tabulate how many rounds and calls debates took, and why they ended."""
-
-    def rows(each: Diagnosis) -> Rows:
-        found = each.spending
-        ended = ", ".join(f"{reason} {count}" for reason, count in found.stop_reasons.items())
-        yield (found.mean_rounds, found.mean_calls, found.unresolved, _counts(found.rounds), ended)
-
-    return _grid(
-        study,
-        "Rounds and calls",
-        (
-            *(Column("rounds", digits=2), Column("calls", digits=2)),
-            Column("unresolved", form="percent", digits=0, about="stopped by the round limit"),
-            *(text_column("debates by round count"), text_column("stop reason")),
-        ),
-        rows,
-    )
-
-
-def _counts(counts: object) -> str:
-    return (
-        ", ".join(f"{number}: {many:,}" for number, many in counts.items())
-        if isinstance(counts, dict)
-        else ""
-    )
-
-
-def positions(study: Study) -> Grid:
-    """Tabulate whether the order of two answers changes the winner."""
-
-    def rows(each: Diagnosis) -> Rows:
-        if (found := each.positions) is not None and found.n:
-            yield (found.n, found.consistent, found.shown_first, found.shown_second, found.ties, found.p)
-
-    return _grid(
-        study,
-        "Position bias",
-        (
-            *(
-                Column("verdicts"),
-                Column("consistent", about="both orders gave the same winner", form="percent", digits=0),
-            ),
-            *(Column("first shown wins"), Column("second shown wins"), Column("ties")),
-            Column("p", form="p", about="sign test of first against second"),
-        ),
-        rows,
-        interval_note(study),
-    )
-
-
-def lengths(study: Study) -> Grid:
-    """Tabulate whether longer texts get better verdicts."""
-
-    def rows(each: Diagnosis) -> Rows:
-        if (found := each.length) is not None and found.n:
-            yield (found.n, found.correlation, found.partial, found.human, found.longer, found.human_longer)
-
-    return _grid(
-        study,
-        "Length bias",
-        (
-            Column("verdicts"),
-            Column("rho with length", about="Spearman's rho of scores with the candidate's length"),
-            Column("partial rho", about="the same, controlled for the label"),
-            Column("label's rho", about="Spearman's rho of the label with length"),
-            Column(
-                "longer wins",
-                form="percent",
-                digits=0,
-                about="share of winners that are the longer answer",
-            ),
-            Column("longer wins by label", form="percent", digits=0),
-        ),
-        rows,
-        interval_note(study),
-    )
-
-
-def replies(study: Study) -> Grid:
-    """Tabulate replies that did not have the requested format; only of judges that have some."""
-
-    def rows(each: Diagnosis) -> Rows:
-        found = each.replies
-        if found.repaired or found.unread or found.failed or found.copied:
-            reasons = "; ".join(f"{count}: {reason}" for reason, count in found.reasons.items())
-            yield (found.repaired, found.unread, found.copied, found.failed, reasons)
-
-    return _grid(
-        study,
-        "Malformed replies",
-        (
-            Column("repaired", about="judgements with a repair request"),
-            *(
-                Column("unreadable", about="judgements without some samples, which could not be read"),
-                Column(
-                    "copied", about="judgements with a reply that copies its prompt or another agent's words"
-                ),
-                Column("failed"),
-                text_column("reason"),
-            ),
-        ),
-        rows,
-    )
 
 
 _BOUND = (

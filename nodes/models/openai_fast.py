@@ -32,7 +32,7 @@ from ...state.errors import UsageError
 from ...state.redaction import redact
 from .connections import MOST_REDIRECTS, on_loop_end, redirect_to_follow, request_handler
 from .provider_errors import ResponseError
-from .response_parsing import replace_surrogates, token_count
+from .responses import replace_surrogates, token_count
 
 LARGEST_BODY = 64 * 2**20
 """Bytes. No chat completion is as large; a body that is must not fill the memory."""

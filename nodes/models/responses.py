@@ -151,8 +151,8 @@ def replace_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, dict):
-        return {_text(str(name)): replace_surrogates(held) for name, held in value.items()}
-    return [replace_surrogates(held) for held in value] if isinstance(value, list) else value
+        return {_text(str(name)): replace_surrogates(inner) for name, inner in value.items()}
+    return [replace_surrogates(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _text(text: str) -> str:
@@ -364,11 +364,11 @@ def _stops_midway(text: str) -> bool:
 # Who answered
 
 
-def answered_by(metadata: Mapping[str, Any], asked: str | None) -> dict[str, str]:
+def answered_by(metadata: Mapping[str, Any], asked: str | None) -> dict[str, Any]:
     """Return what a response says about who answered, by field of the reply; ``asked``: the model's name as sent."""
     # As LangChain's clients keep it.
     served = metadata.get("model_name") or metadata.get("model") or metadata.get("model_id")
-    facts = {}
+    facts: dict[str, Any] = {}
     if isinstance(served, str) and asked and is_another(asked, served):
         facts["served"] = _shown(served)
     mark = metadata.get("system_fingerprint")

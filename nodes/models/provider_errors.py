@@ -271,7 +271,7 @@ def _status(causes: list[BaseException], errors: list[dict[str, Any]], codes: se
 
 
 def _headers(causes: list[BaseException]) -> dict[str, str]:
-    headers = next((known for known in _attributes(causes, "headers") if hasattr(known, "items")), {})
+    headers: Any = next((known for known in _attributes(causes, "headers") if hasattr(known, "items")), {})
     return {str(name).lower(): str(value) for name, value in headers.items()}
 
 

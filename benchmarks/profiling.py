@@ -57,10 +57,10 @@ STAGES = (
     ),
     ("prompts", r"/nodes/prompt_\w+\.py|/nodes/delimiters\.py|/jinja2/"),
     ("reply schemas and reading", r"/nodes/replies/|/nodes/(?:output_schemas|courtroom\w*|repairs)\.py"),
-    ("replies", r"/nodes/models/(?:response_parsing|reply_endings|reasoning|served_model|prices)\.py"),
+    ("replies", r"/nodes/models/(?:responses|prices)\.py"),
     (
         "limits, budget, retries",
-        r"/nodes/models/(?:rate_limiter|retry|waits)\.py|/eval/run/(?:budget|call_)\w*\.py",
+        r"/nodes/models/(?:rate_limiter|retry)\.py|/eval/run/(?:budget|call_)\w*\.py",
     ),
     ("journal", r"/eval/journal/"),
     ("HTTP", r"/(?:aiohttp|httpx2?|httpcore2?|h11|anyio|yarl|multidict|propcache)/"),

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from jurygraph.graphs import debate, single
 from jurygraph.nodes.delimiters import fence
-from jurygraph.nodes.models import prices, resolver
+from jurygraph.nodes.models import resolver
 from jurygraph.nodes.models.call import Call, fingerprint
-from jurygraph.nodes.models.response_parsing import replies
+from jurygraph.nodes.models.responses import read_response
 from jurygraph.nodes.models.send import attempt
 from jurygraph.state import Verdict
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
@@ -144,9 +144,6 @@ def test_what_is_written_to_the_cache_has_its_price() -> None:
         said = AIMessage(
             "Fine.", usage_metadata={**usage, "input_token_details": {"cache_read": 200, **details}}
         )
-        found = replies([said], label, 0.0).usage
+        found = read_response([said], label, 0.0).usage
         assert (found.input_tokens, found.cached_input_tokens) == (1000, 200)
         assert found.cost_usd == pytest.approx((300 * 3 + 200 * 0.3 + 500 * 3.75 + 10 * 15) / 1e6)
-    assert prices.cost_usd(label, 1000, 200, 10, 500) == pytest.approx(
-        prices._listed_price(label, 1000, 200, 10, 500)
-    )

@@ -8,7 +8,7 @@ import pytest
 from jurygraph.nodes.agent_runtime import read
 from jurygraph.nodes.models.call import Reply
 from jurygraph.nodes.models.provider_errors import ResponseError
-from jurygraph.nodes.models.response_parsing import replies
+from jurygraph.nodes.models.responses import read_response
 from jurygraph.nodes.output_schemas import RatingSchema, ScoreSchema
 from jurygraph.nodes.replies.reasoning import without_reasoning
 from jurygraph.state import ReplyError
@@ -21,7 +21,7 @@ FORM = ScoreSchema(1, 5)
 
 def reply(content: Any = MIDWAY, more: dict[str, Any] | None = None, **metadata: Any) -> Reply:
     message = AIMessage(content, response_metadata=metadata, additional_kwargs=more or {})
-    return replies([message], "acme:judge", 0.0)
+    return read_response([message], "acme:judge", 0.0)
 
 
 def fault(found: Reply) -> str:
@@ -62,7 +62,7 @@ def test_a_cut_off_reply_is_no_verdict(metadata: dict[str, Any]) -> None:
     fields = AIMessage("", response_metadata=metadata)
     fields.tool_calls = [{"name": "score_reply", "args": {"score": 4}, "id": "1", "type": "tool_call"}]
     if "whatever_comes_next" not in metadata.values():
-        assert fault(replies([fields], "acme:judge", 0.0)) == "cut_off"
+        assert fault(read_response([fields], "acme:judge", 0.0)) == "cut_off"
         assert fault(reply('{"reasoning": "It is well built.", "score": 4}', **metadata)) == "cut_off"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.nodes.models.served_model import is_another
+from jurygraph.nodes.models.responses import is_another
 
 from .loopback import Provider, Raw
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from jurygraph.nodes.models.response_parsing import replies
+from jurygraph.nodes.models.responses import read_response
 from jurygraph.state.usage import Usage
 from langchain_core.messages import AIMessage
 
@@ -22,7 +22,7 @@ def usage(text: str = "Score: 4", label: str = MODEL, **said: Any) -> Usage:
     counts: Any = {"total_tokens": 0, **said}
     # As some clients do: without the checks of the class.
     message.usage_metadata = counts
-    return replies([message], label, 0.0).usage
+    return read_response([message], label, 0.0).usage
 
 
 @pytest.mark.parametrize("count", ODD, ids=str)

@@ -12,7 +12,7 @@ import orjson
 from langchain_core.messages import messages_from_dict, messages_to_dict
 
 from ...nodes.models.call import Reply, UnreadResponseError
-from ...nodes.models.send import read_response
+from ...nodes.models.responses import read_response
 from ...state.errors import JurygraphError
 from ...state.usage import USAGE_FIELDS, Usage
 

@@ -29,7 +29,7 @@ class Call:
         parameters: the parameters of this call alone: ``temperature``, ``n`` (several replies to one request),
             ``logprobs`` with ``top_logprobs``, ``max_tokens`` (the default limit, where nobody has set one).
         repeated: where in the user's first message those parts end that later calls repeat from the beginning on;
-            marked for providers that cache only what is marked (``prompt_cache.py``), and no part of the fingerprint.
+            marked for providers that cache only what is marked (``capabilities.py``), and no part of the fingerprint.
     """
 
     model: LoadedModel

@@ -163,8 +163,8 @@ def _typed(spec: ModelSpec, name: str, value: Any, field: FieldInfo) -> Any:
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return "; ".join(
-            ": ".join([*map(str, one["loc"]), one["msg"].removeprefix("Value error, ")])
-            for one in error.errors()
+            ": ".join([*map(str, problem["loc"]), problem["msg"].removeprefix("Value error, ")])
+            for problem in error.errors()
         )
     return " ".join(str(error).split())
 

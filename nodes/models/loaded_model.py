@@ -160,7 +160,7 @@ class LoadedModel:
         bound = dict(parameters)
         own = {name: bound.pop(name) for name in ("temperature", "seed", LIMIT) if name in bound}
         numbers = bound.pop(CHOICES, ())
-        held = bool(numbers) and self.gives(CHOICES)
+        chooses = bool(numbers) and self.gives(CHOICES)
         several = len(self._chats) > 1
         wanted = schema if schema is None else capabilities.with_bounds(schema, self.bounds)
 
@@ -174,7 +174,7 @@ class LoadedModel:
             asked: Chain = chat
             if wanted is not None:
                 asked = capabilities.asked_in_form(chat, wanted, self.form)
-            elif held:
+            elif chooses:
                 asked = chat.bind(**capabilities.choice_options(chat, numbers))
             return naming_writer(asked, label_of(chat)) if several else asked
 

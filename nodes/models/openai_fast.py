@@ -32,7 +32,7 @@ from ...state.errors import UsageError
 from ...state.redaction import redact
 from .connections import MOST_REDIRECTS, on_loop_end, redirect_to_follow, request_handler
 from .provider_errors import ResponseError
-from .response_parsing import replace_surrogates, token_count
+from .responses import replace_surrogates, token_count
 
 LARGEST_BODY = 64 * 2**20
 """Bytes. No chat completion is as large; a body that is must not fill the memory."""
@@ -159,7 +159,8 @@ def _counted(usage: object) -> dict[str, Any] | None:
     if not isinstance(usage, dict):
         return None
     return {
-        name: _counted(held) if isinstance(held, dict) else token_count(held) for name, held in usage.items()
+        name: _counted(count) if isinstance(count, dict) else token_count(count)
+        for name, count in usage.items()
     }
 
 
@@ -202,11 +203,12 @@ def completion(status: int, headers: Mapping[str, str], content: bytes) -> dict[
     error = body.get("error") if isinstance(body, dict) else None
     # Some servers answer with status 200 and an error in the body.
     if status >= 300 or error:
-        raise ResponseError(f"Error code: {status} - {_words(error, content)}", status, headers, body)
+        message = error.get("message") if isinstance(error, dict) else error
+        raise ResponseError(f"Error code: {status} - {message or _shown(content)}", status, headers, body)
     if problem:
         raise ResponseError(f"the response is {problem}: {_shown(content)}", status, headers, body)
-    found: dict[str, Any] = body
-    return found
+    parsed: dict[str, Any] = body
+    return parsed
 
 
 def _json(content: bytes) -> Any:
@@ -224,14 +226,10 @@ def _problem(body: object) -> str | None:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         return "no chat completion, for it has no choices"
-    if not all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices):
-        return "no chat completion, for a choice has no message"
+    for choice in choices:
+        if not (isinstance(choice, dict) and isinstance(choice.get("message"), dict)):
+            return "no chat completion, for a choice has no message"
     return None
-
-
-def _words(error: object, content: bytes) -> str:
-    message = error.get("message") if isinstance(error, dict) else error
-    return str(message) if message else _shown(content)
 
 
 def _shown(content: bytes) -> str:
@@ -253,11 +251,15 @@ async def session() -> ClientSession:
     The session queues no requests: the rate limiter bounds those in flight, and each has a connection.
     """
     loop = asyncio.get_running_loop()
-    kept = _SESSIONS.get(loop)
-    if kept is None or kept.closed:
-        kept = _SESSIONS[loop] = _opened()
+    http = _SESSIONS.get(loop)
+    if http is None or http.closed:
+        # ``limit=0``: any number of connections, where aiohttp's default would queue requests beyond 100.
+        connector = TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ttl_dns_cache=300, ssl=tls())
+        timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+        http = ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=timeout)
+        _SESSIONS[loop] = http
         await on_loop_end(lambda: _closed(loop))
-    return kept
+    return http
 
 
 @cache
@@ -277,16 +279,9 @@ def proxy_for(url: str) -> str | None:
     return proxies.get(address.scheme) or proxies.get("all")
 
 
-def _opened() -> ClientSession:
-    # ``limit=0``: any number of connections, where aiohttp's default would queue requests beyond 100.
-    connector = TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ttl_dns_cache=300, ssl=tls())
-    timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-    return ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=timeout)
-
-
 async def _closed(loop: asyncio.AbstractEventLoop) -> None:
-    if (kept := _SESSIONS.pop(loop, None)) is not None:
-        await kept.close()
+    if (http := _SESSIONS.pop(loop, None)) is not None:
+        await http.close()
 
 
 @atexit.register

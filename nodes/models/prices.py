@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
 
 # From the provider in a model's label, by LangChain's and LangSmith's names, to its name in the price list. Others have
 # the same name in both.
@@ -62,29 +66,40 @@ def is_priced(label: str) -> bool:
     return label in FREE or label in _GIVEN or _is_listed(label)
 
 
+def _price(label: str, sent: int, cached: int, written: int, kept: int) -> float:
+    rates = _GIVEN.get(label) or _flat_rates(label)
+    if rates is None:
+        # Rates that depend on the call's length: the list itself is asked.
+        price = _listed(
+            label, input_tokens=sent, cache_read_tokens=cached, cache_write_tokens=kept, output_tokens=written
+        )
+        return float(price.total_price)
+    # Providers count cached tokens among the input tokens, and their clients those that were written to a cache.
+    fresh, read, stored, output = rates
+    return (
+        float((sent - cached - kept) * fresh + cached * read + kept * stored + written * output) / 1_000_000
+    )
+
+
+def _listed(label: str, **tokens: int) -> PriceCalculation:
+    """Return what the price list says of a call; raise LookupError for a model that is not in it."""
+    from genai_prices import Usage, calc_price
+
+    provider, _, name = label.partition(":")
+    return calc_price(Usage(**tokens), model_ref=name, provider_id=_PROVIDERS.get(provider, provider))
+
+
 @lru_cache(maxsize=512)
 def _is_listed(label: str) -> bool:
     # A name of ours that has no colon would be looked for with all providers.
     if ":" not in label:
         return False
-    from genai_prices import Usage, calc_price
-
-    provider, name = _listed_as(label)
     try:
-        price = calc_price(Usage(), model_ref=name, provider_id=provider).model_price
+        price = _listed(label).model_price
     except LookupError:
         return False
     # A model whose tokens have no price, one of pictures perhaps, is not free.
     return price.input_mtok is not None and price.output_mtok is not None
-
-
-def _price(label: str, sent: int, cached: int, written: int, kept: int) -> float:
-    rates = _GIVEN.get(label) or _flat_rates(label)
-    if rates is None:
-        return _listed_price(label, sent, cached, written, kept)
-    # Providers count cached tokens among the input tokens, and their clients those that were written to a cache.
-    tokens = (sent - cached - kept, cached, kept, written)
-    return float(sum(rate * count for rate, count in zip(rates, tokens, strict=True)) / 1_000_000)
 
 
 @lru_cache(maxsize=512)
@@ -93,34 +108,13 @@ def _flat_rates(label: str) -> _Rates | None:
 
     They are cached, since to ask the list for every call costs more than all else that is done with a reply.
     """
-    from genai_prices import Usage, calc_price
-
-    provider, name = _listed_as(label)
     # A usage of nothing, since only the rates are wanted.
-    price = calc_price(Usage(), model_ref=name, provider_id=provider).model_price
+    price = _listed(label).model_price
     own = price.input_mtok, price.cache_read_mtok, price.cache_write_mtok, price.output_mtok
-    # Without a rate of their own, tokens read from a cache or written to it cost what all others do.
-    fresh, cached, kept, written = (price.input_mtok if rate is None else rate for rate in own)
-    # A rate that depends on the number of tokens is an object of tiers, not a number.
-    if (
-        isinstance(fresh, Decimal)
-        and isinstance(cached, Decimal)
-        and isinstance(kept, Decimal)
-        and isinstance(written, Decimal)
-    ):
-        return fresh, cached, kept, written
-    return None
-
-
-def _listed_price(label: str, sent: int, cached: int, written: int, kept: int) -> float:
-    """Ask the price list for the price of one call, for models whose rates depend on its length."""
-    from genai_prices import Usage, calc_price
-
-    provider, name = _listed_as(label)
-    usage = Usage(input_tokens=sent, cache_read_tokens=cached, cache_write_tokens=kept, output_tokens=written)
-    return float(calc_price(usage, model_ref=name, provider_id=provider).total_price)
-
-
-def _listed_as(label: str) -> tuple[str, str]:
-    provider, _, name = label.partition(":")
-    return _PROVIDERS.get(provider, provider), name
+    # Without a rate of their own, tokens read from a cache or written to it cost what all others do. A rate that
+    # depends on the number of tokens is an object of tiers, not a number.
+    rates = [price.input_mtok if rate is None else rate for rate in own]
+    fresh, cached, kept, written = (rate if isinstance(rate, Decimal) else None for rate in rates)
+    if fresh is None or cached is None or kept is None or written is None:
+        return None
+    return fresh, cached, kept, written

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
+from types import SimpleNamespace
 from typing import Any
 
 from ...state.redaction import redact, redact_all
@@ -234,8 +235,9 @@ def _errors_sent(error: BaseException) -> Iterator[dict[str, Any]]:
     first = error.args[0] if isinstance(error, ValueError) and error.args else None
     if isinstance(first, dict) and isinstance(first.get("message"), str):
         bodies.append(first)  # langchain-openai raises the error inside a response that is fine as such
-    aws = _aws(error, "Error")
-    if aws.get("Code"):
+    response = getattr(error, "response", None)
+    aws = response.get("Error") if isinstance(response, dict) else None
+    if aws and aws.get("Code"):
         bodies.append({"code": aws["Code"], "message": aws.get("Message")})
     for body in bodies:
         for part in body if isinstance(body, list) else [body]:
@@ -244,29 +246,23 @@ def _errors_sent(error: BaseException) -> Iterator[dict[str, Any]]:
                 yield inner
 
 
-def _aws(error: BaseException, part: str) -> Mapping[str, Any]:
-    """Return a part of the response that the errors of AWS's client hold as a dict; empty for all others."""
-    response = getattr(error, "response", None)
-    return response.get(part) or {} if isinstance(response, dict) else {}
+def _attributes(causes: list[BaseException], *names: str) -> Iterator[Any]:
+    """Yield what exceptions and their responses have under these names; the response of AWS's client is a dict."""
+    for cause in causes:
+        response = getattr(cause, "response", None)
+        if isinstance(response, dict):
+            about = response.get("ResponseMetadata") or {}
+            aws = {"status_code": about.get("HTTPStatusCode"), "headers": about.get("HTTPHeaders")}
+            response = SimpleNamespace(**aws)
+        yield from (getattr(place, name, None) for place in (cause, response) for name in names)
 
 
 def _status(causes: list[BaseException], errors: list[dict[str, Any]], codes: set[str]) -> int | None:
     """Return the status of the response, or that of an error inside a response with status 200."""
     if any(map(_is_no_http, causes)):
         return None  # aiohttp makes it a status of 400
-    statuses = (
-        status
-        for cause in causes
-        for status in (
-            _aws(cause, "ResponseMetadata").get("HTTPStatusCode"),
-            *(
-                getattr(place, name, None)
-                for place in (cause, getattr(cause, "response", None))
-                for name in ("status_code", "status", "code")
-            ),
-        )
-    )
-    status = next((number for known in statuses if (number := _http_status(known)) is not None), None)
+    statuses = map(_http_status, _attributes(causes, "status_code", "status", "code"))
+    status = next((number for number in statuses if number is not None), None)
     if status is not None and status >= 300:
         return status
     inside = [number for code in codes if (number := _http_status(code)) is not None]
@@ -275,12 +271,8 @@ def _status(causes: list[BaseException], errors: list[dict[str, Any]], codes: se
 
 
 def _headers(causes: list[BaseException]) -> dict[str, str]:
-    for cause in causes:
-        places = [getattr(place, "headers", None) for place in (cause, getattr(cause, "response", None))]
-        for headers in (*places, _aws(cause, "ResponseMetadata").get("HTTPHeaders")):
-            if headers is not None and hasattr(headers, "items"):
-                return {str(name).lower(): str(value) for name, value in headers.items()}
-    return {}
+    headers: Any = next((known for known in _attributes(causes, "headers") if hasattr(known, "items")), {})
+    return {str(name).lower(): str(value) for name, value in headers.items()}
 
 
 def _http_status(code: object) -> int | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-from tenacity.wait import wait_random_exponential
 
 from ...state.errors import ModelCallError, TransientCallError
 from .call import Call, Reply, Send
@@ -50,6 +48,80 @@ class RetryPolicy:
 
 DEFAULT_RETRY_POLICY = RetryPolicy()
 
+
+async def call_with_retry(
+    call: Call, send: Send, retry_policy: RetryPolicy | None = None, waits: Waits | None = None
+) -> Reply:
+    """Send a call until it succeeds, fails for good, or has had all its attempts or waited for as long as it may.
+
+    Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured as far as ``max_wait`` allows.
+
+    Args:
+        call: what is sent.
+        send: makes one attempt; ``with_timeout`` limits how long it may take.
+        retry_policy: how many attempts, and how long to wait between them.
+        waits: gets a note of each wait.
+
+    Raises:
+        ModelCallError: the error of the last attempt.
+    """
+    policy = retry_policy or DEFAULT_RETRY_POLICY
+    attempts, late, waited = 0, 0, 0.0
+    while True:
+        attempts += 1
+        try:
+            return await send(call)
+        except ModelCallError as error:
+            if not error.retryable:
+                raise
+            late += isinstance(error, NoReplyInTimeError)
+            if attempts >= policy.attempts or late >= policy.timeouts or waited >= policy.max_wait:
+                spent = f" and {waited:,.0f} s of waiting" if waited >= 1 else ""
+                raise TransientCallError(
+                    f"{error} (given up after {attempts} attempts{spent})",
+                    rate_limited=error.rate_limited,
+                    may_be_billed=error.may_be_billed,
+                ) from error
+            pause = min(_pause(policy, attempts, error.retry_after), policy.max_wait - waited)
+            noted = {"model": call.model.label, "attempt": attempts, "wait_seconds": round(pause, 3)}
+            log.info("another attempt", extra={**noted, "reason": str(error)})
+        with (waits or Waits()).noted(call.model.label, "next attempt", pause):
+            await asyncio.sleep(pause)
+        waited += pause
+
+
+def _pause(policy: RetryPolicy, attempts: int, retry_after: float | None) -> float:
+    """Return how many seconds to wait when so many attempts have failed, of which the last named a time or none."""
+    # The exponent is bounded, since a policy may have thousands of attempts.
+    backoff = random.uniform(0.0, min(policy.first_wait * 2.0 ** min(attempts - 1, 60), policy.longest_wait))
+    if retry_after is None:
+        return backoff
+    # Some jitter on top of the time that the provider named, or all waiting calls would come back at once.
+    return max(0.0, min(retry_after, policy.longest_retry_after)) + 0.1 * backoff
+
+
+class NoReplyInTimeError(TransientCallError):
+    """Raised where an attempt took longer than it may; its reply may come to be billed all the same."""
+
+
+def with_timeout(send: Send, seconds: float) -> Send:
+    """Limit an attempt to so many seconds; when they are over it fails like a lost connection, which is retried."""
+
+    async def in_time(call: Call) -> Reply:
+        try:
+            async with asyncio.timeout(seconds):
+                return await send(call)
+        except TimeoutError as error:
+            problem = (
+                f"{call.model.label}: no reply within {seconds:g} seconds (if the model is slow, raise --timeout; "
+                "if it does not come to an end, lower max_tokens; the provider may bill what it wrote)"
+            )
+            raise NoReplyInTimeError(problem, may_be_billed=True) from error
+
+    return in_time
+
+
+# What a run waits for, and until when, so that a display can tell the person in front of it.
 
 SHOWN_FROM = 5.0
 """Seconds: a shorter wait is over before anybody has read of it."""
@@ -139,126 +211,3 @@ class Waits:
 def _time_of_day(seconds: float) -> str:
     """Write a time as the clock on the wall shows it: who reads it sits before the screen."""
     return time.strftime("%H:%M:%S", time.localtime(seconds))
-
-
-async def call_with_retry(
-    call: Call, send: Send, retry_policy: RetryPolicy | None = None, waits: Waits | None = None
-) -> Reply:
-    """Send a call until it succeeds, fails for good, or has had all its attempts or waited for as long as it may.
-
-    Waits grow exponentially, with full jitter; a ``Retry-After`` is honoured as far as ``max_wait`` allows.
-
-    Args:
-        call: what is sent.
-        send: makes one attempt; ``with_timeout`` limits how long it may take.
-        retry_policy: how many attempts, and how long to wait between them.
-        waits: gets a note of each wait.
-
-    Raises:
-        ModelCallError: the error of the last attempt.
-    """
-    retry_policy = retry_policy or DEFAULT_RETRY_POLICY
-    try:
-        return await send(call)
-    except ModelCallError as error:
-        if not error.retryable:
-            raise
-        return await _again(error, call, send, retry_policy, waits or Waits())
-
-
-async def _again(
-    error: ModelCallError, call: Call, send: Send, retry_policy: RetryPolicy, waits: Waits
-) -> Reply:
-    """Make the further attempts; apart from the first, since most calls do without tenacity's machinery."""
-    failed, late = iter([error]), 0
-
-    async def once_more() -> Reply:
-        # Tenacity begins with the attempt that has failed already, so that it is counted and waited for.
-        nonlocal late
-        try:
-            if first := next(failed, None):
-                raise first
-            return await send(call)
-        except NoReplyInTimeError:
-            late += 1
-            raise
-
-    async def pause(seconds: float) -> None:
-        with waits.noted(call.model.label, "next attempt", seconds):
-            await asyncio.sleep(seconds)
-
-    retrying = AsyncRetrying(
-        sleep=pause,
-        retry=retry_if_exception(lambda error: isinstance(error, ModelCallError) and error.retryable),
-        stop=lambda state: (
-            state.attempt_number >= retry_policy.attempts
-            or state.idle_for >= retry_policy.max_wait
-            or late >= retry_policy.timeouts
-        ),
-        wait=_pause(retry_policy),
-        before_sleep=lambda state: _log_retry(call, state),
-        retry_error_callback=_give_up,
-    )
-    reply: Reply = await retrying(once_more)
-    return reply
-
-
-def _pause(retry_policy: RetryPolicy) -> Callable[[RetryCallState], float]:
-    backoff = wait_random_exponential(multiplier=retry_policy.first_wait, max=retry_policy.longest_wait)
-
-    def seconds(state: RetryCallState) -> float:
-        asked = _error(state).retry_after
-        # Some jitter on top of the time that the provider named, or all waiting calls would come back at once.
-        longest = retry_policy.longest_retry_after
-        wanted = backoff(state) if asked is None else min(asked, longest) + 0.1 * backoff(state)
-        return max(0.0, min(wanted, retry_policy.max_wait - state.idle_for))
-
-    return seconds
-
-
-class NoReplyInTimeError(TransientCallError):
-    """Raised where an attempt took longer than it may; its reply may come to be billed all the same."""
-
-
-def with_timeout(send: Send, seconds: float) -> Send:
-    """Limit an attempt to so many seconds; when they are over it fails like a lost connection, which is retried."""
-
-    async def in_time(call: Call) -> Reply:
-        try:
-            async with asyncio.timeout(seconds):
-                return await send(call)
-        except TimeoutError as error:
-            problem = (
-                f"{call.model.label}: no reply within {seconds:g} seconds (if the model is slow, raise --timeout; "
-                "if it does not come to an end, lower max_tokens; the provider may bill what it wrote)"
-            )
-            raise NoReplyInTimeError(problem, may_be_billed=True) from error
-
-    return in_time
-
-
-def _error(state: RetryCallState) -> ModelCallError:
-    error = state.outcome.exception() if state.outcome else None
-    assert isinstance(error, ModelCallError)
-    return error
-
-
-def _log_retry(call: Call, state: RetryCallState) -> None:
-    waiting = state.next_action.sleep if state.next_action else 0.0
-    log.info(
-        "another attempt",
-        extra={
-            "model": call.model.label,
-            "attempt": state.attempt_number,
-            "wait_seconds": round(waiting, 3),
-            "reason": str(_error(state)),
-        },
-    )
-
-
-def _give_up(state: RetryCallState) -> Reply:
-    error = _error(state)
-    waited = f" and {state.idle_for:,.0f} s of waiting" if state.idle_for >= 1 else ""
-    problem = f"{error} (given up after {state.attempt_number} attempts{waited})"
-    billed = error.may_be_billed
-    raise TransientCallError(problem, rate_limited=error.rate_limited, may_be_billed=billed) from error

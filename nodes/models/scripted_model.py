@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -60,24 +59,9 @@ class ScriptedModel(BaseChatModel):
         return self | RunnableLambda(lambda message: {"raw": message, "parsed": None, "parsing_error": None})
 
     def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        return self._say(messages, (run_manager.metadata or {}) if run_manager else {})
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._say(messages, (run_manager.metadata or {}) if run_manager else {})
-
-    def _say(self, messages: list[BaseMessage], metadata: Mapping[str, Any]) -> ChatResult:
+        metadata: Mapping[str, Any] = (run_manager.metadata or {}) if run_manager else {}
         prompt = "\n\n".join(str(message.text) for message in messages)
         self._calls.append(RecordedCall(metadata, prompt))
         line = self._next_line(metadata, prompt)
@@ -87,6 +71,12 @@ class ScriptedModel(BaseChatModel):
             line = json.dumps(line)
         message = AIMessage(line) if isinstance(line, str) else line
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        # LangChain's own would take a thread for each call, in which the order of the lines may change.
+        return self._generate(messages, stop, run_manager)
 
     def _next_line(self, metadata: Mapping[str, Any], prompt: str) -> Line:
         if callable(self.script):

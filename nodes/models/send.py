@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackManager
@@ -18,7 +17,6 @@ from langchain_core.runnables import RunnableBinding, RunnableConfig, ensure_con
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ...state.errors import ModelCallError, StoppedError, TransientCallError
-from ...state.redaction import redact
 from ...state.usage import NO_USAGE
 from .call import Call, Reply, Send, UnreadResponseError, UnsupportedParameterError, is_first_of_its_kind
 from .capabilities import (
@@ -37,12 +35,9 @@ from .capabilities import (
     with_marks,
 )
 from .connections import hold_connections, request_handler
-from .loaded_model import LoadedModel
-from .model_chains import WRITER
 from .provider_errors import ProviderFault, ResponseError, shown_cause
-from .response_parsing import is_empty, replies
+from .responses import answered_by, is_empty, read_response
 from .retry import DEFAULT_RETRY_POLICY, call_with_retry, with_timeout
-from .served_model import is_another, served_name
 
 
 class CallMiddleware:
@@ -90,52 +85,28 @@ async def attempt(call: Call) -> Reply:
         UnreadResponseError: the response could not be read.
     """
     await hold_connections()
-    dropped: list[str] = []
-    before = NO_USAGE
+    model, dropped, before = call.model, list[str](), NO_USAGE
     while True:
-        choices = CHOICES in call.parameters and call.model.gives(CHOICES)
-        sent, limited = _Sent(call.model.form, call.model.bounds, choices), call.model.limits(call.parameters)
-        answered = await _reply_or_error(call, sent.form)
-        if isinstance(answered, Exception):
-            if limited and ProviderFault.of(answered).counts_reply_into_context:
+        choices = CHOICES in call.parameters and model.gives(CHOICES)
+        sent, limited = _Sent(model.form, model.bounds, choices), model.limits(call.parameters)
+        reply = await _reply_or_error(call, sent.form)
+        if isinstance(reply, Exception):
+            if limited and ProviderFault.of(reply).counts_reply_into_context:
                 # The prompt and the longest reply together are too much; the next prompt may be shorter.
                 call = replace(call, parameters={k: v for k, v in call.parameters.items() if k != LIMIT})
             else:
-                dropped.append(_parameter_to_drop(call, answered, sent, dropped))
+                dropped.append(_parameter_to_drop(call, reply, sent, dropped))
             continue
-        call.model.misformed = 0
-        if limited and answered.reasoned:
-            call.model.drop(REASONING)
+        model.misformed = 0
+        if limited and reply.reasoned:
+            model.drop(REASONING)
             dropped.append(REASONING)
-            if answered.cut_off:
-                before += answered.usage
+            if reply.cut_off:
+                before += reply.usage
                 continue
         if dropped or before.calls:
-            answered = replace(answered, dropped=tuple(dropped), usage=before + answered.usage)
-        return answered
-
-
-def read_response(
-    messages: Sequence[BaseMessage], label: str, seconds: float, tool: str | None = None
-) -> Reply:
-    """Read the response to one request; ``label`` names the model that gave it, ``seconds`` how long it took.
-
-    ``tool`` is the one that was offered to answer with.
-
-    Raises:
-        ResponseError: it holds no reply, by the provider's own word.
-        UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
-    """
-    # A fallback may have written the reply.
-    writer = messages[0].response_metadata.pop(WRITER, label)
-    try:
-        reply = replies(messages, writer, seconds, tool)
-        return reply if writer == label else replace(reply, model=writer)
-    except ResponseError:
-        raise
-    except Exception as error:
-        problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
-        raise UnreadResponseError(problem, messages, seconds, tool) from error
+            return replace(reply, dropped=tuple(dropped), usage=before + reply.usage)
+        return reply
 
 
 MISFORMED_IN_A_ROW = 3
@@ -171,7 +142,9 @@ def _parameter_to_drop(call: Call, error: Exception, sent: _Sent, dropped: list[
     # Servers refuse such a schema in words of many kinds; what else was wrong shows when the call is made without it.
     if parameter is None and sent.choices and fault.may_be_about_form:
         parameter = CHOICES
-    problem = f"{_who(call)}{model.label}: {fault.summary()}"
+    agent = call.metadata.get("agent")
+    who = f"{agent}, round {call.metadata.get('round')}: " if agent else ""
+    problem = f"{who}{model.label}: {fault.summary()}"
     # A parameter that is refused again after it was left out would be asked without for ever.
     if parameter is None or parameter in dropped or not model.drop(parameter, call.parameters):
         if not fault.retryable:
@@ -197,26 +170,13 @@ async def _reply_or_error(call: Call, form: Form) -> Reply | Exception:
         messages = await _messages(call, form)
         tool = None if call.schema is None or form == "text" else call.schema["title"]
         reply = read_response(messages, call.model.label, time.perf_counter() - started, tool)
-        more = _answered_by(call.model, messages[0].response_metadata)
+        more = answered_by(messages[0].response_metadata, call.model.asked_name)
         return replace(reply, **more) if more else reply
     # The first is of a batch's handler of requests, which ends the run: neither is a fault of the provider's.
     except (StoppedError, UnreadResponseError):
         raise
     except Exception as error:
         return error
-
-
-def _answered_by(model: LoadedModel, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a response says about who answered, by field of the reply."""
-    served, mark, asked = served_name(metadata), metadata.get("system_fingerprint"), model.asked_name
-    found = {"served": _shown(served)} if served and asked and is_another(asked, served) else {}
-    return {**found, "system_fingerprint": _shown(mark)} if isinstance(mark, str) and mark else found
-
-
-@lru_cache(maxsize=64)
-def _shown(words: str) -> str:
-    """Redact and cut the provider's words, which are the same in most of its replies."""
-    return redact(words)[:200]
 
 
 async def _messages(call: Call, form: Form) -> list[BaseMessage]:
@@ -241,8 +201,8 @@ async def _messages(call: Call, form: Form) -> list[BaseMessage]:
             return [await runnable.ainvoke(messages, config)]
         return await _generated(chat, messages, options, config)
     # Nobody observes the call, so it skips LangChain's callbacks, which take more CPU than the call itself.
-    answered: list[BaseMessage] = await complete(messages, **options)
-    return answered
+    answers: list[BaseMessage] = await complete(messages, **options)
+    return answers
 
 
 async def _generated(
@@ -255,10 +215,10 @@ async def _generated(
         metadata=config.get("metadata"),
         **options,
     )
-    found = [one.message for one in result.generations[0] if isinstance(one, ChatGeneration)]
-    if not found or (is_a(chat, "ChatGoogleGenerativeAI") and all(map(is_empty, found))):
+    answers = [choice.message for choice in result.generations[0] if isinstance(choice, ChatGeneration)]
+    if not answers or (is_a(chat, "ChatGoogleGenerativeAI") and all(map(is_empty, answers))):
         raise ResponseError("the response holds no reply", 200)
-    return found
+    return answers
 
 
 def _is_observed(chat: BaseChatModel) -> bool:
@@ -273,8 +233,3 @@ def _is_observed(chat: BaseChatModel) -> bool:
         # A graph has asked for tracers when its run began, and hands on all that it found.
         return bool(of_run.handlers)
     return bool(AsyncCallbackManager.configure(of_run, chat.callbacks, chat.verbose).handlers)
-
-
-def _who(call: Call) -> str:
-    agent = call.metadata.get("agent")
-    return f"{agent}, round {call.metadata.get('round')}: " if agent else ""

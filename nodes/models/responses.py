@@ -1,0 +1,413 @@
+"""Read the response to a request from a chat model's messages: text, fields, how it ended, what it took, who answered.
+
+Every provider says with a word of its own, in a place of its own, how a reply ended: ``finish_reason`` (OpenAI, Gemini,
+Mistral, Groq, DeepSeek), ``stop_reason`` (Anthropic), ``stopReason`` (Bedrock), ``done_reason`` (Ollama), ``status``
+with ``incomplete_details`` (OpenAI's Responses API).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from ...state.redaction import redact
+from ...state.usage import Usage
+from ..replies.reasoning import without_reasoning
+from ..replies.whose_words import whole_object
+from . import prices
+from .call import Reply, UnreadResponseError
+from .model_chains import WRITER
+from .provider_errors import ResponseError
+
+
+def read_response(
+    messages: Sequence[BaseMessage], label: str, seconds: float, tool: str | None = None
+) -> Reply:
+    """Read the messages of one request; the first is returned with the usage, the others are attached to it.
+
+    Args:
+        messages: the replies to the request.
+        label: the name of the model that was asked; a fallback may have written the reply.
+        seconds: how long the request took.
+        tool: the tool that was offered to answer with; calls of any other one are no reply.
+
+    Raises:
+        ResponseError: it holds no reply, by the provider's own word.
+        UnreadResponseError: it could not be read; the error has the response, so that a run can keep it.
+    """
+    writer = messages[0].response_metadata.pop(WRITER, label)
+    try:
+        first, *others = [_reply(message, writer, seconds, tool) for message in messages]
+    except ResponseError:
+        raise
+    except Exception as error:
+        problem = f"{label}: the response came, but could not be read: {redact(repr(error))}"
+        raise UnreadResponseError(problem, messages, seconds, tool) from error
+    if others:
+        first = replace(first, others=tuple(reply.without_usage() for reply in others))
+    return first if writer == label else replace(first, model=writer)
+
+
+def is_empty(message: BaseMessage) -> bool:
+    """Return whether a message has no text, no arguments and no reason for that."""
+    # Gemini's client makes such a message of any JSON without a reply in it, an error page of a proxy among them.
+    about = message.response_metadata or getattr(message, "usage_metadata", None)
+    return not (about or message.text or _called(message))
+
+
+def _reply(message: BaseMessage, label: str, seconds: float, tool: str | None) -> Reply:
+    usage, words, arguments = _usage(message, label, seconds), _words(message), _arguments(message, tool)
+    answer = without_reasoning(words)
+    reasoned = usage.reasoning_tokens > 0 or answer != words or _has_reasoning(message)
+    ending = ending_of(message, answer or arguments, reasoned=reasoned)
+    if ending.how == "failed":
+        raise ResponseError(ending.problem, 200)
+    return Reply(
+        # OpenAI sends a refusal beside an empty text; a reply by function call has no text either. Reasoning stays in
+        # the text: only who knows the prompt can tell the model's own tags from quoted ones.
+        text=replace_surrogates(refusal_of(message) or words or arguments),
+        fields=replace_surrogates(_fields(message, words, tool)),
+        cut_off=ending.how == "cut_off",
+        refused=ending.how in ("refused", "filtered"),
+        usage=usage,
+        tokens=_tokens(message),
+        filtered=ending.how == "filtered",
+        problem=ending.problem or _strange_call(message, words or arguments),
+        reasoned=reasoned,
+    )
+
+
+def _words(message: BaseMessage) -> str:
+    """Return the text of a message; reasoning in blocks of its own, and what was said on the way, do not count."""
+    final = [block.get("text") or "" for block in _blocks(message) if block.get("phase") == "final_answer"]
+    return "".join(final) or str(message.text)
+
+
+def _tokens(message: BaseMessage) -> Sequence[Mapping[str, Any]] | None:
+    logprobs = message.response_metadata.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    return tokens if isinstance(tokens, list) and tokens else None
+
+
+def _called(message: BaseMessage) -> list[tuple[str, str]]:
+    """Return name and arguments of each function call, as JSON text, unreadable ones as they came."""
+    if not isinstance(message, AIMessage):
+        return []
+    broken = [(str(call["name"]), str(call["args"])) for call in message.invalid_tool_calls]
+    return [*((call["name"], json.dumps(call["args"])) for call in message.tool_calls), *broken]
+
+
+def _arguments(message: BaseMessage, tool: str | None) -> str:
+    return "\n".join(arguments for name, arguments in _called(message) if name == tool)
+
+
+def _strange_call(message: BaseMessage, text: str) -> str:
+    """Return what is wrong with a reply that says nothing and calls a tool that was not offered, else nothing."""
+    for name, arguments in () if text else _called(message):
+        return f"The reply calls a tool that was not offered: {name}({arguments[:300]})."
+    return ""
+
+
+def _fields(message: BaseMessage, text: str, tool: str | None) -> dict[str, Any] | None:
+    """Return the arguments of the tool that was offered, or the JSON object that a reply is; else None.
+
+    An object among other words is a statement like any other, and left to the readers, which know the texts.
+    """
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    called = next((dict(call["args"]) for call in calls if call["name"] == tool), None)
+    return whole_object(text) if called is None else called
+
+
+_REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
+
+
+def _has_reasoning(message: BaseMessage) -> bool:
+    """Tell whether a message has reasoning apart from its text."""
+    # Servers of open models say ``reasoning`` or ``reasoning_content`` beside the text, others use blocks.
+    beside = _REASONING & {name for name, value in message.additional_kwargs.items() if value}
+    return bool(beside) or any(block.get("type") in _REASONING for block in _blocks(message))
+
+
+def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
+    if isinstance(message.content, str):
+        return []
+    return [block for block in message.content if isinstance(block, dict)]
+
+
+def replace_surrogates(value: Any) -> Any:
+    """Return JSON with the replacement character in place of each half of a surrogate pair.
+
+    Models write such halves, and neither files nor databases take them.
+
+    >>> replace_surrogates({"said": ["fine", chr(0xD83D)]}) == {"said": ["fine", chr(0xFFFD)]}
+    True
+    """
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        return {_text(str(name)): replace_surrogates(inner) for name, inner in value.items()}
+    return [replace_surrogates(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Through UTF-16, where two halves side by side become the character that they stand for.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+# What a request took
+
+
+def _usage(message: BaseMessage, label: str, seconds: float) -> Usage:
+    """Read what the request took; where the provider does not say, or says what cannot be, its cost is unknown."""
+    counts = getattr(message, "usage_metadata", None) or {}
+    details = counts.get("input_token_details") or {}
+    # Under a service tier of OpenAI's, the name has the tier in front. What is cached may be left out; what is said of
+    # it and cannot be makes the cost unknown.
+    from_cache = next((details[name] for name in details if name.endswith("cache_read")), None)
+    cached = 0 if from_cache is None else token_count(from_cache)
+    # Claude's clients tell apart how long a prompt is kept, and leave the plain count at zero then.
+    kept = sum(token_count(details.get(name)) or 0 for name in _WRITTEN_TO_CACHE)
+    sent, written = token_count(counts.get("input_tokens")), token_count(counts.get("output_tokens"))
+    # No prompt is empty: clients make a zero of what the provider left out. The same goes for words that took no token.
+    possible = sent and cached is not None and cached + kept <= sent
+    known = bool(possible and written is not None and (written or not message.text))
+    tokens = (sent or 0, (cached or 0) if known else 0, written or 0)
+    return Usage(
+        calls=1,
+        input_tokens=tokens[0],
+        cached_input_tokens=tokens[1],
+        output_tokens=tokens[2],
+        reasoning_tokens=token_count((counts.get("output_token_details") or {}).get("reasoning")) or 0,
+        cost_usd=prices.cost_usd(label, *tokens, kept) if known or label in prices.FREE else None,
+        seconds=seconds,
+    )
+
+
+_WRITTEN_TO_CACHE = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+
+MOST_TOKENS = 10**9
+"""More tokens than any request has; a larger number is a mistake of the provider's."""
+
+
+def token_count(value: object) -> int | None:
+    """Return a number of tokens; None for what is none: text, fractions, negative and endless numbers.
+
+    >>> token_count(12), token_count(12.0), token_count("12"), token_count(-1), token_count(1e30), token_count(None)
+    (12, 12, 12, None, None, None)
+    """
+    if type(value) is int and 0 <= value <= MOST_TOKENS:
+        return value
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
+
+
+# How a reply ended
+
+How = Literal["complete", "cut_off", "refused", "filtered", "failed"]
+
+
+class Ending(NamedTuple):
+    """Say how a reply ended, and in one sentence why a reply that is not complete is not, with the remedy if any.
+
+    ``failed``: the provider broke it off for a reason of its own, and the same call may succeed later.
+    """
+
+    how: How
+    problem: str = ""
+
+
+def ending_of(message: BaseMessage, text: str, *, reasoned: bool) -> Ending:
+    """Return how a reply ended.
+
+    A word that is not known here is not taken for complete where the text looks as if it broke off.
+
+    Args:
+        message: the message, with all that the provider said of it.
+        text: what counts of its words: no reasoning.
+        reasoned: whether the model is known to have reasoned before it answered.
+    """
+    metadata = message.response_metadata
+    if refusal_of(message):
+        return Ending("refused", "The reply is a refusal.")
+    if word := _blocked_prompt(metadata):
+        return Ending("filtered", f"The provider's filter refused the prompt ({word}).")
+    words = list(_ending_words(metadata))
+    known = {how: word for word in words if (how := _how(word)) is not None}
+    worst = next((how for how in _WORST_FIRST if how in known), None)
+    if worst is not None:
+        return Ending(worst, _problem(worst, known[worst], reasoned=reasoned and not text.strip()))
+    if _is_open(text) or (words and _stops_midway(text)):
+        source = f" (the provider says {words[0]!r} of it)" if words else ""
+        return Ending("cut_off", f"The reply breaks off{source}.")
+    return Ending("complete")
+
+
+def refusal_of(message: BaseMessage) -> str:
+    """Return the words of a refusal that a provider sends in a place of its own, else nothing."""
+    refusals = [
+        message.additional_kwargs.get("refusal"),
+        *(block.get("refusal") for block in _blocks(message)),
+    ]
+    return next((str(refusal) for refusal in refusals if refusal), "")
+
+
+_WORST_FIRST: tuple[How, ...] = ("filtered", "refused", "failed", "cut_off", "complete")
+
+_WORDS: Mapping[How, str] = {
+    "complete": "stop end_turn stop_sequence eos eos_token end finish finished complete completed normal"
+    " tool_use tool_calls tool_call function_call finish_reason_stop",
+    "cut_off": "length max_tokens max_output_tokens max_length model_length token_limit limit error_limit"
+    " time_limit model_context_window_exceeded context_length_exceeded incomplete not_finished pause_turn"
+    " finish_reason_max_tokens malformed_model_output malformed_function_call malformed_tool_use"
+    " unexpected_tool_call other",
+    "refused": "refusal",
+    "filtered": "content_filter content_filtered guardrail_intervened guardrails safety recitation blocklist"
+    " prohibited_content spii image_safety language sensitive input_sensitive output_sensitive error_toxic"
+    " model_armor",
+    "failed": "error network_error insufficient_system_resource abort aborted timeout cancelled canceled"
+    " user_cancel failed in_progress queued overloaded",
+}
+"""The words of providers and of the servers that speak as they do, in one spelling."""
+_KNOWN: Mapping[str, How] = {word: how for how, words in _WORDS.items() for word in words.split()}
+
+_PLACES = ("finish_reason", "stop_reason", "stopReason", "done_reason", "completion_reason")
+
+
+def _ending_words(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield all that the provider says of the ending."""
+    for place in _PLACES:
+        if isinstance(word := metadata.get(place), str) and word:
+            yield word
+    details = metadata.get("incomplete_details")
+    if isinstance(details, Mapping) and isinstance(reason := details.get("reason"), str):
+        yield reason
+    # Other APIs than the Responses one have their status of HTTP, or none, under this name.
+    if isinstance(status := metadata.get("status"), str) and not status.isdecimal():
+        yield status
+
+
+@lru_cache(maxsize=256)
+def _how(word: str) -> How | None:
+    """Return what a word means; of a word that is not known, what the known one inside of it means, if that is bad.
+
+    A streamed reply has the words of all its parts in a row: ``MAX_TOKENSMAX_TOKENS``.
+    """
+    # Bedrock and others write words together, Cohere and Gemini in capitals.
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word.strip())
+    spelled = re.sub(r"[^a-z]+", "_", snake.lower()).strip("_")
+    inside = (
+        how for known, how in _KNOWN.items() if how != "complete" and len(known) > 5 and known in spelled
+    )
+    return _KNOWN.get(spelled) or next(inside, None)
+
+
+def _blocked_prompt(metadata: Mapping[str, Any]) -> str:
+    """Return why Gemini refused the prompt, in which case its response has no candidate at all; else nothing."""
+    feedback = metadata.get("prompt_feedback")
+    reason = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
+    return str(getattr(reason, "name", reason)) if reason else ""
+
+
+def _problem(how: How, word: str, *, reasoned: bool) -> str:
+    if how != "cut_off":
+        return _SENTENCES[how].format(word=word)
+    if "context" in word.lower():
+        return "The reply was cut off, since the model's context is full: take shorter texts or a larger context."
+    if reasoned:
+        return (
+            "The model spent all its tokens on reasoning and did not come to its answer: "
+            "raise max_tokens (a setting, or ?max_tokens= behind the model's name), or lower the reasoning effort."
+        )
+    if re.search(r"length|max|limit|incomplete", word, re.IGNORECASE):
+        return (
+            "The reply was cut off by the length limit: raise max_tokens (a setting, or ?max_tokens= behind the "
+            "model's name), or have the model say less."
+        )
+    return f"The provider ended the reply too early ({word})."
+
+
+_SENTENCES = {
+    "complete": "",
+    "refused": "The reply is a refusal.",
+    "filtered": "The provider's filter withheld the reply ({word}).",
+    "failed": "the provider broke the reply off ({word})",
+}
+
+
+def _is_open(text: str) -> bool:
+    """Tell whether a text ends inside of a JSON object or a code fence, or with a sign that something follows."""
+    text = text.strip()
+    if text.startswith(("{", "```")) and text.count("{") > text.count("}"):
+        return True
+    return text.endswith((",", ";", "(", "[", " -")) or text.count("```") % 2 == 1
+
+
+def _stops_midway(text: str) -> bool:
+    """Tell whether the last line is longer than a label or title and has no end."""
+    last = text.strip().rpartition("\n")[2].strip()
+    return len(last.split()) > 6 and last[-1:].isalpha()
+
+
+# Who answered
+
+
+def answered_by(metadata: Mapping[str, Any], asked: str | None) -> dict[str, Any]:
+    """Return what a response says about who answered, by field of the reply; ``asked``: the model's name as sent."""
+    # As LangChain's clients keep it.
+    served = metadata.get("model_name") or metadata.get("model") or metadata.get("model_id")
+    facts: dict[str, Any] = {}
+    if isinstance(served, str) and asked and is_another(asked, served):
+        facts["served"] = _shown(served)
+    mark = metadata.get("system_fingerprint")
+    if isinstance(mark, str) and mark:
+        facts["system_fingerprint"] = _shown(mark)
+    return facts
+
+
+@lru_cache(maxsize=64)
+def _shown(words: str) -> str:
+    """Redact and cut the provider's words, which are the same in most of its replies."""
+    return redact(words)[:200]
+
+
+def is_another(asked: str, served: str) -> bool:
+    """Tell whether a provider answered with another model; a dated version or an alias of one is the same.
+
+    >>> is_another("gpt-4o-mini", "gpt-4o-mini-2024-07-18"), is_another("gpt-4o", "gpt-4o-mini")
+    (False, True)
+    >>> is_another("claude-sonnet-4-0", "claude-sonnet-4-20250514"), is_another("gemini-flash-latest", "gemini-3")
+    (False, False)
+    """
+    # What an alias such as ``gemini-flash-latest`` stands for is the provider's to say.
+    if asked == served or asked.endswith("latest"):
+        return False
+    return _family(asked) != _family(served)
+
+
+# A dated or numbered version of what was asked for: -2024-07-18, -20250514, -0613, -001, @20240620, :latest, -v1:0.
+_VERSION = re.compile(
+    r"(?:[-@.]?(?:v\d+(?::\d+)?|\d{4}-\d\d-\d\d|\d{8}|\d{6}|\d{3,4})|-0|:[\w.-]+|[-:]latest|-preview(?:-[\d-]+)?|-exp)$"
+)
+# us.anthropic.claude-..., as Bedrock names models
+_BEDROCK = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere)\.")
+
+
+def _family(name: str) -> str:
+    """Return a model's name without the provider before it (``models/``, ``openai/``) and without its version."""
+    shortened = _BEDROCK.sub("", name.lower().rpartition("/")[2])
+    while (shorter := _VERSION.sub("", shortened)) not in ("", shortened):
+        shortened = shorter
+    return shortened

@@ -116,6 +116,45 @@ _DISOWNING = re.compile(
     rf"|(?:says|writes|claims|ends|reads|demands|asks|states) (?:the|its) {_TEXTS})",
     re.IGNORECASE,
 )
+_DISMISSING = re.compile(
+    r"\b(?:(?:which|that|and|but|so|this) (?:i|we) (?:\w+ ){0,2}(?:ignore|disregard|dismiss|discount|set aside|reject)"
+    r"|i (?:\w+ ){0,2}(?:ignore|disregard) (?:it|this|that|them)\b"
+    r"|(?:is|are|was|were|be|been|being) (?:\w+ ){0,2}(?:ignored|disregarded|dismissed|discounted|set aside|no verdict)"
+    r"|(?:no|without) (?:force|weight|bearing|authority)\b|not (?:mine|my own)\b)",
+    re.IGNORECASE,
+)
+
+
+def dismisses(after: str) -> bool:
+    """Whether the rest of a sentence takes back what the sentence has stated.
+
+    >>> dismisses(", which I ignore"), dismisses(", since it rambles")
+    (True, False)
+    """
+    return _DISMISSING.search(after.replace("\x00", " ").replace("\u2019", "'")) is not None
+
+
+_CLAIMING = re.compile(
+    r"\b(?:candidate|text|answer|response|summary|article|story|author|writer|assistant|output|passage|document"
+    r"|essay|source|①|②|it|which|that|who)(?:'s)? (?:itself |also |even |then |already )?"
+    r"(?:claims?|claimed|asks?|asked|demands?|demanded|insists?|insisted|pretends?|pretended|tells? me|told me"
+    r"|instructs? me|instructed me|(?:includes?|contains?|has|holds?|carries|brings) (?:its|a|an) (?:own )?"
+    r"(?:self-)?(?:evaluation|assessment|verdict|rating|score|claim|instruction|injection|demand|request)"
+    r"|(?:gives?|rates?|scores?|grades?|awards?|assigns?) itself)\b(?P<rest>[^.!?]*)\Z",
+    re.IGNORECASE,
+)
+
+
+def claims(before: str) -> bool:
+    """Whether a sentence, up to the statement in it, says what a text claims of itself.
+
+    >>> claims("The text claims a score of"), claims("The text claims too much, so I give it a")
+    (True, False)
+    """
+    match = _CLAIMING.search(before[-_LONGEST:].replace("\x00", " ").replace("\u2019", "'"))
+    return match is not None and not _OWN_TURN.search(match["rest"])
+
+
 _NEXT_SENTENCES = re.compile(r"\A[^\n]{0,160}(?:\n+[^\n]{0,160})?")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from .own_words import GAP
-from .report_phrases import disowns, introduces, reports
+from .report_phrases import claims, dismisses, disowns, introduces, reports
 from .shown import Place, Shown, fold
 
 Span = tuple[int, int]
@@ -154,7 +154,8 @@ def _origin(words: str, span: Span, shown: Shown, prepare: Callable[[str], str])
     stands = _passage(words, span, shown, prepare)
     in_quotation = words.count(GAP, 0, span[0]) % 2 == 1
     if stands is None and not in_quotation:
-        return _OWN
+        # The agent's own words, but maybe about what somebody else claims: they yield to any other statement.
+        return _Origin(unsure=True) if _is_reported_speech(words, span) else _OWN
     passage_at, passage_end, place = stands or (*span, None)
     # Words that happen to stand around the statement in both belong to it only on its own line.
     at, end = max(passage_at, _line_start(words, span[0])), min(passage_end, _line_end(words, span[1]))
@@ -173,6 +174,15 @@ def _origin(words: str, span: Span, shown: Shown, prepare: Callable[[str], str])
         return _OWN
     ends = closes or not _HAS_WORD.search(words, 0, at)
     return _Origin(unsure=True, place=place, line=line, ends=ends)
+
+
+def _is_reported_speech(words: str, span: Span) -> bool:
+    """Whether the sentence around a statement ascribes it to somebody else, or takes it back."""
+    after = _SENTENCE_START.split(words[span[1] : _line_end(words, span[1])][:200])[0]
+    if dismisses(after):
+        return True
+    sentence = _SENTENCE_START.split(words[_line_start(words, span[0]) : span[0]])[-1]
+    return claims(sentence)
 
 
 def _passage(
@@ -259,11 +269,14 @@ def _is_reported(words: str, at: int, known: Shown, prepare: Callable[[str], str
     a verdict of its own.
     """
     start = _line_start(words, at)
-    sentence = _SENTENCE_START.split(words[start:at])[-1]
+    # The number of a list item is no word before the statement.
+    item = _LIST_ITEM.match(words, start, at)
+    text_start = item.end() if item else start
+    sentence = _SENTENCE_START.split(words[text_start:at])[-1]
     if _HAS_WORD.search(sentence):
         label = len(_WORD.findall(sentence)) <= _LABEL_WORDS or introduces(sentence)
         return reports(sentence) or (sentence.rstrip(" \x00")[-1:] == ":" and not label)
-    above = words[start:at].strip(" \x00-•*+>") or _line_above(words, start, known, prepare)
+    above = words[text_start:at].strip(" \x00-•*+>") or _line_above(words, start, known, prepare)
     sentence = _SENTENCE_START.split(above)[-1].rstrip(" \x00*_")
     # An empty line ends what is announced, unless a colon points over it.
     if not sentence or (sentence[-1] != ":" and words.endswith("\n\n", 0, start)):

@@ -139,6 +139,64 @@ def in_this_process(*arguments: str, cwd: Path, **env: str) -> subprocess.Comple
     )
 
 
+FORKING = """
+import json, os, sys
+import jurygraph.eval.cli.run
+from jurygraph.eval.cli.app import main
+
+for line in sys.stdin:
+    request = json.loads(line)
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    for number, name in (1, "stdout"), (2, "stderr"):
+        os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT), number)
+    os.chdir(request["cwd"])
+    os.environ.update(request["environment"])
+    sys.argv = ["jurygraph", *request["arguments"]]
+    code = 70
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+"""
+
+
+class Forks:
+    """``jurygraph`` in processes of their own, forks of one that has imported it: each begins at once."""
+
+    def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
+        self._process = process
+        self._folder = folder
+
+    def __call__(self, *arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        files = {name: self._folder / name for name in ("stdout", "stderr")}
+        for file in files.values():
+            file.unlink(missing_ok=True)
+        request = {name: str(file) for name, file in files.items()}
+        assert self._process.stdin
+        assert self._process.stdout
+        asked = {**request, "cwd": str(cwd), "environment": env, "arguments": arguments}
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        code = int(self._process.stdout.readline())
+        printed, errors = (file.read_text() for file in files.values())
+        return subprocess.CompletedProcess(arguments, code, printed, errors)
+
+
+@contextmanager
+def forking(folder: Path, *path: Path) -> Iterator[Forks]:
+    """A process that forks commands, with these folders on its path; ``folder`` has what they print."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "COLUMNS": "200"}
+    command = (sys.executable, "-c", FORKING)
+    with child(*command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield Forks(process, folder)
+
+
 class Simulated:
     """A provider that answers whatever any protocol asks, and counts."""
 

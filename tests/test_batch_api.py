@@ -27,7 +27,7 @@ from jurygraph.state import UsageError
 
 from .loopback import Answer, Failure, Provider, Request, Text
 from .loopback_batches import Fate
-from .processes import HANG_GUARD, JURYGRAPH, started, until
+from .processes import HANG_GUARD, in_this_process, started, until
 
 MODEL = {"*": "openai:gpt-4o-mini"}
 
@@ -203,7 +203,10 @@ evaluate("debate", data, models={"*": "openai:gpt-4o-mini"}, out=out, batch=True
 BEFORE = "building built uploading uploaded created polling downloading downloaded reading settling settled"
 
 
-@pytest.mark.parametrize("place", BEFORE.split())
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(place, marks=[pytest.mark.slow] * (place != "created")) for place in BEFORE.split()],
+)
 def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     provider: Provider, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -514,6 +517,7 @@ def test_an_unreadable_reply_is_repaired_in_a_later_wave(provider: Provider, tmp
     assert [len(batch.lines) for batch in provider.batches.made[2:]] == [1]
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_the_command_line(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=anybody)
     data, out = scores(tmp_path), tmp_path / "out"
@@ -528,12 +532,10 @@ def test_ctrl_c_on_the_command_line(provider: Provider, tmp_path: Path) -> None:
 
 
 def test_the_estimate_is_at_half_the_price(provider: Provider, tmp_path: Path) -> None:
-    command = ["run", "single", "--data", str(scores(tmp_path, 2000)), "--model", MODEL["*"], "--dry-run"]
+    command = ["run", "single", "--data", str(scores(tmp_path, 500)), "--model", MODEL["*"], "--dry-run"]
     costs = []
     for more in ([], ["--batch"]):
-        told = subprocess.run(
-            [*JURYGRAPH, *command, *more], capture_output=True, text=True, check=True
-        ).stdout
+        told = in_this_process(*command, *more, cwd=tmp_path).stdout
         costs.append([float(cost) for cost in re.findall(r"\$([\d.]+)", told)])
     assert costs[0]
     assert costs[1] == pytest.approx([cost / 2 for cost in costs[0]], abs=0.01)

@@ -130,6 +130,7 @@ evaluate("debate", data, models={"*": model}, out=out, batch=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["noted", "created", "collecting", "collected", "settling"])
 def test_killed_anywhere_it_goes_on_and_sends_nothing_twice(
     provider: Provider, tmp_path: Path, place: str, model: str

@@ -142,6 +142,7 @@ def test_garbage_comes_with_status_200_and_no_completion() -> None:
     assert len({str(body) for _, body in replies}) == 3
 
 
+@pytest.mark.slow
 def test_every_scenario_can_be_imported() -> None:
     names = ", ".join(f"benchmarks.{name}" for name in SCENARIOS.split(", "))
     finished = subprocess.run(

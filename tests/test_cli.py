@@ -186,7 +186,7 @@ def test_a_warning_is_one_line_before_any_call(tmp_path: Path) -> None:
     item = {"id": "a", "source": "Do fish sleep?", "candidate": "They rest.", "fact": "Fish rest."}
     (tmp_path / "own.jsonl").write_text(json.dumps(item) + "\n")
     command = ("run", "debate", "--data", "own.jsonl", "--aspect", "coherence", "--dry-run")
-    done = jurygraph(*command, cwd=tmp_path)
+    done = in_this_process(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     [line] = done.stderr.splitlines()
     assert line.startswith("Warning: ")
@@ -212,6 +212,7 @@ def test_another_runs_folder_is_refused(finished: Path) -> None:
     assert (done.returncode, "belongs to another run" in done.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
     command = ("run", "debate", "--data", "demo", "--limit", "40", "--out", "out", "--concurrency", "2")
     results = tmp_path / "out" / "results.jsonl"
@@ -313,6 +314,7 @@ def test_a_list_is_no_wider_than_its_terminal(tmp_path: Path, width: int) -> Non
         assert first.endswith("┓")
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_seen_enough_is_no_error(finished: Path) -> None:
     show = " ".join(f"'{part}'" for part in (*JURYGRAPH, "show", "out", "lighthouse-good"))
     done = subprocess.run(

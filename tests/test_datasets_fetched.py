@@ -29,9 +29,6 @@ from .loopback_hub import Hub, blob, point_to, serving
 CHAT = SOURCES["topical-chat"]
 SUMMARIES = SOURCES["summeval"]
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-"""pooch leaves the sockets of downloads that failed to the garbage collector."""
-
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:

@@ -17,6 +17,7 @@ from .journal_locations import schema
 from .processes import HANG_GUARD
 
 ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.slow
 FEW = ("--items", "8", "--concurrency", "8", "--latency-ms", "30", "--protocol", "debate")
 
 

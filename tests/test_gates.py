@@ -295,6 +295,7 @@ def workflow_steps() -> list[dict[str, Any]]:
     return steps
 
 
+@pytest.mark.slow
 def test_the_workflow_of_the_documentation_works(tmp_path: Path, provider: Provider) -> None:
     """Its shell steps, as a push to main and then as two pull requests; jurygraph is installed already."""
     steps = [step for step in workflow_steps() if "run" in step and step["name"] != "Install"]

@@ -40,7 +40,10 @@ def test_no_drawing_is_stored_for_a_protocol_that_is_gone() -> None:
     assert sorted(path.stem for path in SNAPSHOTS.glob("*.mmd")) == NAMES
 
 
-@pytest.fixture(scope="module", params=NAMES)
+DRAWN = [pytest.param(name, marks=[pytest.mark.slow] * (name not in ("debate", "single"))) for name in NAMES]
+
+
+@pytest.fixture(scope="module", params=DRAWN)
 def picture(request: pytest.FixtureRequest) -> tuple[str, ElementTree.Element]:
     pytest.importorskip("mermaidx")
     return request.param, ElementTree.fromstring(drawing(request.param))

@@ -92,6 +92,7 @@ def test_the_first_signal_lets_calls_in_flight_finish_and_says_how_to_go_on(
     assert results(whole) == results(evaluate("debate", data, models=MODEL, settings=PLAIN))
 
 
+@pytest.mark.slow
 def test_the_second_signal_ends_it_at_once(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=lambda request: Hang(3600) if "Number 9." in request.user else scorer(request))
     data, out = dataset(tmp_path, 10), tmp_path / "out"
@@ -216,6 +217,7 @@ IMPORTED = (
 )
 
 
+@pytest.mark.slow
 @SIGNALS
 @pytest.mark.parametrize("module", IMPORTED)
 def test_while_the_program_starts_a_signal_ends_it_with_a_word(
@@ -303,6 +305,7 @@ evaluate("debate", sys.argv[1], models={"*": "openai:gpt-4o-mini"}, settings={"s
 """
 
 
+@pytest.mark.slow
 def test_a_script_ends_on_ctrl_c(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=lambda request: Hang(3600) if len(provider.requests) > 10 else debater(request))
     data = dataset(tmp_path, 30)
@@ -342,6 +345,7 @@ def unplanned(evaluation: Evaluation) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL_PROTOCOLS)
 def test_whatever_the_protocol_a_killed_run_ends_as_an_undisturbed_one(
     simulated: Simulated, tmp_path: Path, kind: str

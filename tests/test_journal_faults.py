@@ -304,8 +304,18 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("kind", ["file", "shared file", "postgres"])
-@pytest.mark.parametrize("seconds", [0.05, 0.35])
+@pytest.mark.parametrize(
+    ("kind", "seconds"),
+    [
+        ("file", 0.05),
+        *(
+            pytest.param(kind, seconds, marks=pytest.mark.slow)
+            for kind in ("file", "shared file", "postgres")
+            for seconds in (0.05, 0.35)
+            if (kind, seconds) != ("file", 0.05)
+        ),
+    ],
+)
 async def test_what_was_kept_survives_kill_9(
     kind: str, seconds: float, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -65,6 +65,7 @@ def postgres(tmp_path: Path) -> Iterator[str]:
         yield where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL], ids=lambda number: number.name)
 @pytest.mark.parametrize("statement", MOMENTS.values(), ids=MOMENTS)
 async def test_a_process_that_freezes_in_a_transaction_holds_nobody_up_and_goes_on_later(
@@ -107,6 +108,7 @@ asyncio.run(main())
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL], ids=lambda number: number.name)
 async def test_a_process_that_freezes_while_it_is_granted_calls_leaves_them_to_the_others(
     postgres: str, number: signal.Signals, tmp_path: Path

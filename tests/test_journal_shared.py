@@ -56,6 +56,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield there
 
 
+@pytest.mark.slow
 async def test_identical_work_in_three_processes_makes_each_call_once(where: str, tmp_path: Path) -> None:
     log = tmp_path / "calls.txt"
     processes = [

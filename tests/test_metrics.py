@@ -212,6 +212,7 @@ PUBLISHED = {"coherence": 0.128, "consistency": 0.115, "fluency": 0.105, "releva
 """ROUGE-L's Spearman within articles, mean over all 100 (Yuan et al. 2021, Liu et al. 2023); 75 are here."""
 
 
+@pytest.mark.slow
 def test_rouge_l_on_summeval_lies_near_the_published_figures(shared_data: Path) -> None:
     data = load_dataset("summeval", shared_data / "summeval")
     done = measure("rouge-l", data)

@@ -87,24 +87,33 @@ def test_nothing_is_stored_but_words_and_code(path: Path) -> None:
     assert path.stat().st_size < 40_000
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] * (path.stem != "mixed-panel"), id=path.stem)
+        for path in NOTEBOOKS
+    ],
+)
 def test_it_runs_from_top_to_bottom(path: Path, run_once: Callable[[Path], NotebookNode]) -> None:
     code = [cell for cell in run_once(path).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     assert [output.text for cell in code for output in cell.outputs if output.get("name") == "stderr"] == []
 
 
+@pytest.mark.slow
 def test_every_cell_of_the_quickstart_has_something_to_show(quickstart: NotebookNode) -> None:
     code = [cell for cell in quickstart.cells if cell.cell_type == "code"]
     assert [cell.id for cell in code if not said(quickstart, cell.id)] == []
 
 
+@pytest.mark.slow
 def test_a_verdict_and_who_gave_it(quickstart: NotebookNode) -> None:
     assert re.search(r"score [1-5](\.\d+)? of 5; ended by \w+ after \d", said(quickstart, "verdict"))
     assert "The offline judge is no language model" in said(quickstart, "verdict")
     assert "winner: answer 1" in said(quickstart, "compare")
 
 
+@pytest.mark.slow
 def test_the_debate_is_read_aloud(quickstart: NotebookNode) -> None:
     debate = said(quickstart, "aloud")
     assert "round 0 · scorer" in debate
@@ -112,12 +121,14 @@ def test_the_debate_is_read_aloud(quickstart: NotebookNode) -> None:
     assert debate.index("round 0 · scorer") < debate.index("round 1 · critic")
 
 
+@pytest.mark.slow
 def test_the_graph_is_drawn(quickstart: NotebookNode) -> None:
     drawing = said(quickstart, "drawing")
     assert "<svg" in drawing
     assert [node for node in ("commander", "scorer", "critic", "tie_breaker") if node not in drawing] == []
 
 
+@pytest.mark.slow
 def test_personas_are_compared(quickstart: NotebookNode) -> None:
     rows = said(quickstart, "personas")
     assert re.findall("strict|moderate|weak|plain|sophisticated", rows) == [
@@ -126,12 +137,14 @@ def test_personas_are_compared(quickstart: NotebookNode) -> None:
     assert len(re.findall("no_issue|max_rounds", rows)) == 5
 
 
+@pytest.mark.slow
 def test_who_decides_where_they_do_not_agree(quickstart: NotebookNode) -> None:
     assert re.search(r"tie_breaker gives [1-5]", said(quickstart, "tie"))
     assert re.search(r"(?s)do not agree.*Scores so far: \[[1-5]", said(quickstart, "human"))
     assert "score 2, decided by: human" in said(quickstart, "resumed")
 
 
+@pytest.mark.slow
 def test_a_batch_and_its_agreement(quickstart: NotebookNode) -> None:
     batch = said(quickstart, "batch")
     assert re.search(r"12 judged, 0 failed, \d\d+ calls", batch)
@@ -139,10 +152,12 @@ def test_a_batch_and_its_agreement(quickstart: NotebookNode) -> None:
     assert re.search(r"debate\W+consistency\W+12\W+-?[01]\.\d{3}", batch)
 
 
+@pytest.mark.slow
 def test_where_a_real_model_goes(quickstart: NotebookNode) -> None:
     assert "Set OPENAI_API_KEY and GOOGLE_API_KEY" in said(quickstart, "models")
 
 
+@pytest.mark.slow
 def test_the_judge_inside_a_bigger_graph(quickstart: NotebookNode) -> None:
     pipeline = said(quickstart, "pipeline")
     assert re.search(r"not good enough: .* opened in 1923 .*published: .* opened in 1932", pipeline)
@@ -153,15 +168,18 @@ def trust(run_once: Callable[[Path], NotebookNode]) -> NotebookNode:
     return run_once(FOLDER / "trust.ipynb")
 
 
+@pytest.mark.slow
 def test_agreement_comes_with_its_interval(trust: NotebookNode) -> None:
     assert len(re.findall(r"rho 0\.\d\d, 95 % interval -?0\.\d\d to 0\.\d\d", said(trust, "agreement"))) == 3
 
 
+@pytest.mark.slow
 def test_judges_are_compared_fairly(trust: NotebookNode) -> None:
     assert re.search(r"debate vs\. single: [+-]0\.\d\d, p = [01]\.\d\d", said(trust, "fair"))
     assert re.search(r"debate vs\. ensemble, [2-9] of 9, which costs no more", said(trust, "fair"))
 
 
+@pytest.mark.slow
 def test_what_debates_did_and_what_rounds_are_worth(trust: NotebookNode) -> None:
     assert re.search(r"\d+ of 54 scores changed", said(trust, "debate"))
     assert len(re.findall(r"round \d: rho", said(trust, "debate"))) == 5
@@ -169,10 +187,12 @@ def test_what_debates_did_and_what_rounds_are_worth(trust: NotebookNode) -> None
     assert made < alone / 2
 
 
+@pytest.mark.slow
 def test_a_replay_calls_nobody(trust: NotebookNode) -> None:
     assert said(trust, "replay").startswith("0 calls,")
 
 
+@pytest.mark.slow
 def test_the_tour_shows_every_protocol_and_draws(run_once: Callable[[Path], NotebookNode]) -> None:
     tour = run_once(FOLDER / "protocols.ipynb")
     told = said(tour, "rate") + said(tour, "compare")
@@ -194,6 +214,7 @@ def test_the_tour_shows_every_protocol_and_draws(run_once: Callable[[Path], Note
     assert "juror" in said(tour, "samre")
 
 
+@pytest.mark.slow
 def test_a_text_is_refined(run_once: Callable[[Path], NotebookNode]) -> None:
     refinement = run_once(FOLDER / "refinement.ipynb")
     assert re.search(r"told: The score is .*good_enough -> .*opened in 1932", said(refinement, "refined"))

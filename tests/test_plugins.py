@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import shutil
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any
 import pytest
 from jurygraph.graphs.registry import protocols
 
-from .processes import JURYGRAPH
+from .processes import Forks, forking
 
 PLUGIN = Path(__file__).parent / "plugin"
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,17 +43,6 @@ def install(project: Mapping[str, Any], packages: Path, folder: Path) -> Path:
     return folder
 
 
-def process(path: Path, *arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*JURYGRAPH, *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(path), "COLUMNS": "200", **environment},
-        text=True,
-        capture_output=True,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = tomllib.loads((PLUGIN / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -68,15 +55,17 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def jurygraph(installed: Path, work: Path) -> Run:
+def jurygraph(installed: Path, work: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Run a command to its end in the common folder; gives what it says."""
 
-    def run(*arguments: str, code: int = 0, **environment: str) -> str:
-        done = process(installed, *arguments, cwd=work, **environment)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
+    with forking(tmp_path_factory.mktemp("printed"), installed) as forks:
 
-    return run
+        def run(*arguments: str, code: int = 0, **environment: str) -> str:
+            done = forks(*arguments, cwd=work, **environment)
+            assert done.returncode == code, done.stdout + done.stderr
+            return done.stdout + done.stderr
+
+        yield run
 
 
 @pytest.fixture(scope="module")
@@ -226,12 +215,14 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
     packages = tmp_path_factory.mktemp("broken")
     module = "TEXT = 'no plugin'\n\n\ndef make_text(spec):\n    return TEXT\n"
     (packages / "broken_plugin.py").write_text(module, encoding="utf-8")
     project = {"name": "broken-plugin", "version": "1", "entry-points": BROKEN}
-    yield install(project, packages, tmp_path_factory.mktemp("site"))
+    site = install(project, packages, tmp_path_factory.mktemp("site"))
+    with forking(tmp_path_factory.mktemp("printed"), site) as forks:
+        yield forks
 
 
 @pytest.mark.parametrize(
@@ -248,9 +239,9 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ids=["protocol", "metric", "dataset", "provider"],
 )
 def test_what_is_registered_and_is_none_is_told(
-    broken: Path, tmp_path: Path, arguments: list[str], said: str
+    broken: Forks, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
-    done = process(broken, *arguments, cwd=tmp_path)
+    done = broken(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in " ".join((done.stdout + done.stderr).split())
 
@@ -259,14 +250,8 @@ def test_two_packages_with_one_name_are_told_apart(installed: Path, tmp_path: Pa
     other = {"name": "other", "version": "1", "entry-points": {"jurygraph.metrics": {"brevity": "math:sqrt"}}}
     (tmp_path / "nothing").mkdir()
     install(other, tmp_path / "nothing", tmp_path / "site")
-    done = process(
-        Path(f"{installed}{os.pathsep}{tmp_path / 'site'}"),
-        "measure",
-        "brevity",
-        "--data",
-        "demo",
-        cwd=tmp_path,
-    )
+    with forking(tmp_path, installed, tmp_path / "site") as forks:
+        done = forks("measure", "brevity", "--data", "demo", cwd=tmp_path)
     assert done.returncode == 2
     assert "two packages register 'brevity'" in " ".join((done.stdout + done.stderr).split())
 

@@ -9,6 +9,8 @@ import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import pytest
+
 from .loopback import Provider
 from .processes import HANG_GUARD
 
@@ -89,6 +91,7 @@ def test_a_failed_test_prints_score_explanation_and_debate_and_a_rerun_makes_no_
     assert len(provider.requests) == asked == 3
 
 
+@pytest.mark.slow
 def test_workers_share_the_journal(tmp_path: Path, provider: Provider) -> None:
     judging(provider)
     code = """
@@ -105,6 +108,7 @@ def test_good(judge, n):
     assert (tmp_path / "calls.sqlite").exists()
 
 
+@pytest.mark.slow
 def test_options_may_stand_in_the_ini_file_and_the_budget_holds(tmp_path: Path, provider: Provider) -> None:
     judging(provider)
     (tmp_path / "pytest.ini").write_text(
@@ -142,6 +146,7 @@ def test_graph(judge):
     assert len(provider.requests) == 1
 
 
+@pytest.mark.slow
 def test_a_reply_that_cannot_be_read_fails_the_test_and_is_asked_for_again(
     tmp_path: Path, provider: Provider
 ) -> None:
@@ -153,6 +158,7 @@ def test_a_reply_that_cannot_be_read_fails_the_test_and_is_asked_for_again(
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_feedback_is_logged_where_langsmith_tests_and_no_model_or_cache_is_needed(tmp_path: Path) -> None:
     code = """
 import langsmith.testing as t
@@ -169,6 +175,7 @@ def test_good(judge, monkeypatch):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_it_costs_nothing_where_it_is_not_used(tmp_path: Path) -> None:
     code = """
 import sys

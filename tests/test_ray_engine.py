@@ -111,6 +111,7 @@ def runs(address: str, provider: Simulated, journal: str, tmp_path: Path) -> Run
     return Runs(provider, journal, tmp_path)
 
 
+@pytest.mark.slow
 @needs_ray
 def test_workers_judge_as_one_process_does(address: str, journal: str, tmp_path: Path) -> None:
     evaluate(["debate", "geval"], **RUN, out=tmp_path / "one")
@@ -132,6 +133,7 @@ def test_workers_judge_as_one_process_does(address: str, journal: str, tmp_path:
     assert sorted(again.manifest["steps"], key=str) == sorted(done.manifest["steps"], key=str)
 
 
+@pytest.mark.slow
 @needs_ray
 def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
     import psycopg
@@ -161,6 +163,7 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
     assert f"{runs.calls} calls" in done.stdout
 
 
+@pytest.mark.slow
 @needs_ray
 def test_a_run_that_is_interrupted_or_whose_driver_is_killed_goes_on(runs: Runs, address: str) -> None:
     one = runs.in_one_process()
@@ -180,6 +183,7 @@ def test_a_run_that_is_interrupted_or_whose_driver_is_killed_goes_on(runs: Runs,
     assert runs.calls <= runs.requests() <= runs.calls + 2 * IN_FLIGHT
 
 
+@pytest.mark.slow
 @needs_ray
 def test_a_budget_is_never_passed(runs: Runs) -> None:
     one = runs.in_one_process()
@@ -192,6 +196,7 @@ def test_a_budget_is_never_passed(runs: Runs) -> None:
     assert [result for result in one if result in kept] == kept
 
 
+@pytest.mark.slow
 @needs_ray
 def test_a_worker_without_the_key_is_refused_before_any_call(
     runs: Runs, monkeypatch: pytest.MonkeyPatch

@@ -267,6 +267,7 @@ def _raw_url(home: GitHub, name: str) -> str:
 def _download(url: str, path: Path) -> None:
     """Fetch a file unless it is there; a file is there as a whole or not at all."""
     import pooch
+    import requests
 
     # With no known hash, pooch logs each download and its hash: the caller checks the content, and we log below.
     pooch.get_logger().setLevel("WARNING")
@@ -280,7 +281,13 @@ def _download(url: str, path: Path) -> None:
         reraise=True,
     ):
         with attempt:
-            pooch.retrieve(url, known_hash=None, fname=path.name, path=path.parent, downloader=client)
+            try:
+                pooch.retrieve(url, known_hash=None, fname=path.name, path=path.parent, downloader=client)
+            except requests.RequestException as error:
+                # Of a response whose status is an error, pooch does not close the connection.
+                if error.response is not None:
+                    error.response.close()
+                raise
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,9 +20,32 @@ from ..run.results import FILE, ResultsFile
 from ..tables.formats import to_lines
 from ..tables.grid import printable
 from ..tables.result_tables import as_json, grids, listed, nothing_counts
-from .runtime import console
+from .option_sets import flag, option, takes_options
+from .runtime import check_confidence, console
 
 
+@dataclass(frozen=True, kw_only=True)
+class AgreeOptions:
+    """Which rows count, how ties and votes do, and how the intervals are computed."""
+
+    as_text: bool = flag("Print JSON instead of tables.", name="--json")
+    protocol: str | None = option("Use only the rows of this protocol.", "NAME")
+    without_flagged: bool = flag(
+        "Leave out items of which a text states a verdict itself, for all protocols alike."
+    )
+    ties: Literal["class", "left_out", "half"] = option(
+        "In comparisons, count a human tie as a class, leave it out, or as half right for any verdict.",
+        default="class",
+    )
+    votes: Literal["majority", "each"] = option(
+        "In comparisons, compare with the majority of annotators or with each vote.", default="majority"
+    )
+    resamples: int = option("Bootstrap resamples; 0 for no intervals.", "N", min=0, default=1000)
+    confidence: float = option("Confidence level of the intervals, between 0 and 1.", "P", default=0.95)
+    seed: int = option("Random seed of the bootstrap.", "N", min=0, default=0)
+
+
+@takes_options()
 def agree(
     file: Annotated[
         Path,
@@ -31,34 +55,7 @@ def agree(
             "and score or winner, and may have group, aspect, protocol, repeat and status.",
         ),
     ],
-    as_text: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Use only the rows of this protocol.")
-    ] = None,
-    without_flagged: Annotated[
-        bool,
-        typer.Option(
-            "--without-flagged",
-            help="Leave out items of which a text states a verdict itself, for all protocols alike.",
-        ),
-    ] = False,
-    ties: Annotated[
-        Literal["class", "left_out", "half"],
-        typer.Option(
-            help="In comparisons, count a human tie as a class, leave it out, or as half right for any verdict."
-        ),
-    ] = "class",
-    votes: Annotated[
-        Literal["majority", "each"],
-        typer.Option(help="In comparisons, compare with the majority of annotators or with each vote."),
-    ] = "majority",
-    resamples: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Bootstrap resamples; 0 for no intervals.")
-    ] = 1000,
-    confidence: Annotated[
-        float, typer.Option(metavar="P", help="Confidence level of the intervals, between 0 and 1.")
-    ] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random seed of the bootstrap.")] = 0,
+    chosen: AgreeOptions,
 ) -> None:
     """Compute how well scores or preferences agree with those of humans.
 
@@ -68,21 +65,21 @@ def agree(
 
     JSON has an entry for each aspect (for comparisons: preference), below each protocol if there are several.
     """
-    if not 0 < confidence < 1:
-        raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
-    how = Resampling(resamples, confidence, seed)
-    flagged = _flagged_items(file) if without_flagged else None
+    check_confidence(chosen.confidence)
+    protocol = chosen.protocol
+    how = Resampling(chosen.resamples, chosen.confidence, chosen.seed)
+    flagged = _flagged_items(file) if chosen.without_flagged else None
     gathered = _gathered(file, protocol, flagged)
-    rules: dict[str, Any] = {"ties": ties, "votes": votes}
-    found = {name: rows.agreement(how, **rules) for name, rows in gathered.items()}
+    rules: dict[str, Any] = {"ties": chosen.ties, "votes": chosen.votes}
+    results = {name: rows.agreement(how, **rules) for name, rows in gathered.items()}
     repeats = {name: rows.over_repeats(**rules) for name, rows in gathered.items()}
-    _check(file, [one for aspects in found.values() for one in aspects.values()])
-    if as_text:
-        plain = {name: as_json(aspects, repeats[name]) for name, aspects in found.items()}
+    _check(file, [result for aspects in results.values() for result in aspects.values()])
+    if chosen.as_text:
+        plain = {name: as_json(aspects, repeats[name]) for name, aspects in results.items()}
         typer.echo(json.dumps(plain if len(plain) > 1 else next(iter(plain.values())), indent=2))
         return
     out = console()
-    for grid in grids(found, repeats, f"{file.name}, {protocol}" if protocol else file.name):
+    for grid in grids(results, repeats, f"{file.name}, {protocol}" if protocol else file.name):
         out.print(to_lines(grid, out.width))
     if flagged:
         out.print(printable(str(flagged.note())), soft_wrap=True, markup=False)

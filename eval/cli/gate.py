@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -15,71 +16,67 @@ from ..gates import Gates, read_run
 from ..junit import write_junit
 from ..run.evaluation import Evaluation
 from ..tables.grid import printable
+from .option_sets import option, takes_options
 from .runtime import ALL_JUDGED, GATE_NOT_MET, GATES, console, exit_code, key_and_value, program
 
-option = partial(typer.Option, rich_help_panel=GATES)
-FailUnder = Annotated[
-    list[str] | None,
-    option(
-        metavar="ASPECT=SCORE",
-        help="Exit with code 5 where a protocol's mean score is lower; for comparisons answer_1=SHARE or "
-        "answer_2=SHARE, of the wins; repeatable.",
-    ),
-]
-Baseline = Annotated[
-    Path | None,
-    option(
-        metavar="DIR",
-        help="Folder of an earlier run of the same judges: exit with code 5 where a mean is lower than there, "
-        "beyond what chance explains.",
-    ),
-]
-MaxDrop = Annotated[
-    float | None,
-    option(metavar="SCORE", min=0, help="How much lower than in the baseline a mean may be. Default: 0."),
-]
-Junit = Annotated[Path | None, option(metavar="FILE", help="Write judgements and gates as JUnit XML.")]
+gate_option = partial(option, panel=GATES)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GateOptions:
+    """What a run must reach."""
+
+    fail_under: list[str] | None = gate_option(
+        "Exit with code 5 where a protocol's mean score is lower; for comparisons answer_1=SHARE or answer_2=SHARE, "
+        "of the wins; repeatable.",
+        "ASPECT=SCORE",
+    )
+    baseline: Path | None = gate_option(
+        "Folder of an earlier run of the same judges: exit with code 5 where a mean is lower than there, beyond what "
+        "chance explains.",
+        "DIR",
+    )
+    max_drop: float | None = gate_option(
+        "How much lower than in the baseline a mean may be. Default: 0.", "SCORE", min=0
+    )
+    junit: Path | None = gate_option("Write judgements and gates as JUnit XML.", "FILE")
+
+    def gates(self) -> Gates:
+        """Make gates of the options.
+
+        Raises:
+            UsageError: an option that is not of its form, or that means nothing without another.
+        """
+        if self.max_drop is not None and self.baseline is None:
+            raise UsageError(
+                "--max-drop is measured from an earlier run: name its folder with --baseline DIR"
+            )
+        if self.junit is not None and self.junit.is_dir():
+            raise UsageError(f"{self.junit} is a folder: --junit takes a file")
+        limits: dict[str, float] = {}
+        for text in self.fail_under or []:
+            name, value = key_and_value(text, "--fail-under ASPECT=SCORE")
+            if name in limits:
+                raise UsageError(f"--fail-under {text}: {name} has a limit already, {limits[name]:g}")
+            try:
+                limits[name] = float(value)
+            except ValueError:
+                raise UsageError(f"--fail-under {text}: {value!r} is no number") from None
+        return Gates(limits, self.baseline, self.max_drop or 0.0)
+
+
+@takes_options()
 def gate(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
-    fail_under: FailUnder = None,
-    baseline: Baseline = None,
-    max_drop: MaxDrop = None,
-    junit: Junit = None,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")], chosen: GateOptions
 ) -> None:
     """Check a finished run: mean scores against limits, and against an earlier run; nothing is judged.
 
     Exit codes: 0 all gates met, 2 bad input, 3 items without a verdict, 5 a gate is not met.
     """
-    gates = gates_of(fail_under, baseline, max_drop, junit)
-    if not gates and junit is None:
+    gates = chosen.gates()
+    if not gates and chosen.junit is None:
         raise UsageError("no gate was named: give --fail-under ASPECT=SCORE or --baseline DIR")
-    end_with_gates(console(), gates, read_run(folder), junit)
-
-
-def gates_of(
-    fail_under: list[str] | None, baseline: Path | None, max_drop: float | None, junit: Path | None
-) -> Gates:
-    """Make gates of the options.
-
-    Raises:
-        UsageError: an option that is not of its form, or that means nothing without another.
-    """
-    if max_drop is not None and baseline is None:
-        raise UsageError("--max-drop is measured from an earlier run: name its folder with --baseline DIR")
-    if junit is not None and junit.is_dir():
-        raise UsageError(f"{junit} is a folder: --junit takes a file")
-    limits: dict[str, float] = {}
-    for text in fail_under or []:
-        name, value = key_and_value(text, "--fail-under ASPECT=SCORE")
-        if name in limits:
-            raise UsageError(f"--fail-under {text}: {name} has a limit already, {limits[name]:g}")
-        try:
-            limits[name] = float(value)
-        except ValueError:
-            raise UsageError(f"--fail-under {text}: {value!r} is no number") from None
-    return Gates(limits, baseline, max_drop or 0.0)
+    end_with_gates(console(), gates, read_run(folder), chosen.junit)
 
 
 def end_with_gates(out: Console, gates: Gates, run: Evaluation, junit: Path | None) -> NoReturn:

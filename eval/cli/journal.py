@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,47 +16,48 @@ from ...state.errors import UsageError
 from ...state.usage import Usage
 from ..journal import JournalSummary, prune, summarize
 from ..tables.grid import money
+from .option_sets import flag, option, takes_options
 from .runtime import console
 
 FILE = "journal.sqlite"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which replies are to be deleted, and that they are."""
+
+    older_than: float | None = option("Select replies older than this many days.", "DAYS", min=0)
+    run: str | None = option("Select replies that this run paid for.", "ID")
+    invalidated: bool = flag("Select replies that could not be used.", old_name="disowned")
+    delete: bool = flag("Delete the replies that match all of these options.", name="--prune")
+
+
+@takes_options()
 def journal(
     target: Annotated[
         str,
         typer.Argument(metavar="DIR|FILE|URL", help="The folder of a run, an SQLite file or a Postgres URL."),
     ],
-    older_than: Annotated[
-        float | None, typer.Option(metavar="DAYS", min=0, help="Select replies older than this many days.")
-    ] = None,
-    run: Annotated[
-        str | None, typer.Option(metavar="ID", help="Select replies that this run paid for.")
-    ] = None,
-    invalidated: Annotated[
-        bool, typer.Option("--invalidated", help="Select replies that could not be used.")
-    ] = False,
-    disowned: Annotated[bool, typer.Option("--disowned", hidden=True)] = False,
-    delete: Annotated[
-        bool, typer.Option("--prune", help="Delete the replies that match all of these options.")
-    ] = False,
+    chosen: Selection,
 ) -> None:
     """Show what a journal of calls holds and what the calls cost.
 
     With --prune, delete the selected replies; their cost stays counted.
     """
     where = str(Path(target) / FILE) if Path(target).is_dir() else target
-    invalidated = invalidated or disowned
-    selected = older_than is not None or run is not None or invalidated
+    selected = chosen.older_than is not None or chosen.run is not None or chosen.invalidated
     # Deleting takes both: what to delete, and to say so. Neither of them alone may delete, or look as if it had.
-    if selected != delete:
+    if selected != chosen.delete:
         raise UsageError(
             "--older-than, --run and --invalidated select what to delete: add --prune to delete it"
             if selected
             else "--prune needs to know what to delete: give --older-than DAYS, --run ID or --invalidated"
         )
     output = console()
-    if delete:
-        pruned = prune(where, older_than_days=older_than, run=run, invalidated=invalidated)
+    if chosen.delete:
+        pruned = prune(
+            where, older_than_days=chosen.older_than, run=chosen.run, invalidated=chosen.invalidated
+        )
         output.print(f"deleted {pruned:,} {'reply' if pruned == 1 else 'replies'}; their cost stays counted")
     for part in _view(summarize(where)):
         output.print(part)

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..datasets.dataset import MAX_CHARACTERS
 from ..metrics import measure as measure_all
-from .data_options import Columns, SampleSize, Seed, load_data
+from .option_sets import flag, option, takes_options
+from .plan_options import DATA, PlanOptions
 from .run import default_out, print_evaluation
-from .runtime import ALL_JUDGED, SOME_FAILED, Aspects, DataDir, MaxChars, console
+from .runtime import ALL_JUDGED, SOME_FAILED, console
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions(PlanOptions):
+    """What is to be measured: data are always named, and the results are no run's that could be resumed."""
+
+    data: str = option(f"{DATA}.", "NAME|FILE", default=MISSING)
+    limit: int | None = option("Measure only the first N items.", "N", min=1)
+    out: Path | None = option("Folder for the results.", "DIR")
+    overwrite: bool = flag("Rename the results that the folder holds and start anew.", old_name="replace")
+
+
+@takes_options(without=("replies", "model", "role_model", "settings", "repeats", "shard"))
 def measure(
     metrics: Annotated[
         str,
@@ -24,26 +36,7 @@ def measure(
             "unieval, gptscore, one that another package registers, or your own function as module:function.",
         ),
     ],
-    data: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE", help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file."
-        ),
-    ],
-    aspect: Aspects = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Measure only the first N items.")
-    ] = None,
-    sample: SampleSize = None,
-    seed: Seed = None,
-    columns: Columns = None,
-    data_dir: DataDir = None,
-    max_chars: MaxChars = MAX_CHARACTERS,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the results.")] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Rename the results that the folder holds and start anew.")
-    ] = False,
-    replace: Annotated[bool, typer.Option("--replace", hidden=True)] = False,
+    chosen: MeasureOptions,
 ) -> None:
     """Compute reference metrics over a dataset; no model is called.
 
@@ -54,16 +47,17 @@ def measure(
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     sys.path.append(str(Path.cwd()))  # where the user's own module may be
     out_console = console()
-    dataset = load_data(data, data_dir, max_chars, columns, sample, seed)
+    dataset = chosen.dataset()
     assert dataset is not None  # data were named
     # Without a folder given, its name is made of the metrics', without their parameters after "?" and without colons.
     evaluation = measure_all(
         names,
         dataset,
-        aspects=aspect or [],
-        limit=limit,
-        out=out or default_out([name.partition("?")[0].replace(":", ".") for name in names], data),
-        replace=overwrite or replace,
+        aspects=chosen.aspect or [],
+        limit=chosen.limit,
+        out=chosen.out
+        or default_out([name.partition("?")[0].replace(":", ".") for name in names], chosen.data),
+        replace=chosen.overwrite,
     )
     print_evaluation(out_console, evaluation)
     for name, reasons in evaluation.manifest["left_out"].items():

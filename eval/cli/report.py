@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,101 +17,104 @@ from rich.text import Text
 
 from ...state.errors import UsageError
 from ..tables import Grid, to_lines
-from .runtime import console
+from .option_sets import flag, option, takes_options
+from .runtime import check_confidence, console
 
 if TYPE_CHECKING:
     from ..analysis import Study
     from ..report.charts import Picture
 
-output = partial(typer.Option, rich_help_panel="Output")
-statistics = partial(typer.Option, rich_help_panel="Statistics")
-humans = partial(typer.Option, rich_help_panel="Human annotation, for comparison")
+output, output_flag = partial(option, panel="Output"), partial(flag, panel="Output")
+statistics = partial(option, panel="Statistics")
+humans = partial(option, panel="Human annotation, for comparison")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """What is written, by which statistics, and what people are compared as."""
+
+    html: Path | None = output("Write an HTML page with all tables, charts and debates.", "FILE")
+    open_page: bool = output_flag("Open the page in a browser.", name="--open")
+    debates: int | None = output(
+        "Put the debates of N verdicts on the page, those worth reading first. "
+        "Default: 5000, or fewer that keep it below 10 MB.",
+        "N",
+        min=0,
+    )
+    markdown: Path | None = output("Write all tables as Markdown.", "FILE")
+    csv: Path | None = output("Write each table to a CSV file in this folder.", "DIR")
+    latex: Path | None = output("Write all tables as LaTeX (booktabs).", "FILE")
+    figures: Path | None = output("Write the charts as SVG and PDF.", "DIR")
+    tables: str | None = output(
+        "Print and write only these tables in full, such as leaderboard,comparison; a wrong name lists all.",
+        "NAMES",
+        name="--table",
+    )
+    everything: bool = output_flag("Print all tables in full, not only the summary.", name="--all")
+    base: str | None = statistics(
+        "Compare the other judges with this one. Default: single, else baseline, else the first.", "JUDGE"
+    )
+    metric: str | None = statistics(
+        "What judges are ranked by: spearman, pearson, kendall, the same within groups (group_spearman, ...), "
+        "accuracy or kappa. Default: what belongs to the data.",
+        "NAME",
+    )
+    resamples: int = statistics("Bootstrap resamples.", "N", min=1, default=1000)
+    confidence: float = statistics("Confidence level of intervals.", "P", default=0.95)
+    seed: int = statistics("Random seed of the bootstrap.", "N", min=0, default=0)
+    ties: str | None = statistics(
+        "In comparisons, count a human tie as a class, left_out or half right. Default: the dataset's rule.",
+        "RULE",
+    )
+    votes: str | None = statistics(
+        "In comparisons, compare with the majority of annotators or with each vote. Default: the dataset's rule.",
+        "RULE",
+    )
+    without_flagged: bool = flag(
+        "Leave out items of which a text states a verdict itself, for all judges alike.", panel="Statistics"
+    )
+    human_price: float | None = humans(
+        "Cost of one human judgement; adds a row for humans to the cost table.", "USD", min=0
+    )
+    human_minutes: float | None = humans("Time of one human judgement.", "MINUTES", min=0)
+    annotators: int = humans("Annotators who judge each item.", "N", min=1, default=1)
+
+    def check(self) -> None:
+        """Refuse what cannot be, before anything is computed or written."""
+        from ..statistics.metrics import METRICS
+
+        if self.metric not in (None, *METRICS):
+            raise UsageError(f"--metric {self.metric!r} is unknown; it is one of {', '.join(METRICS)}")
+        check_confidence(self.confidence)
+        if self.open_page and self.html is None:
+            raise UsageError("--open needs a page to open: write one with --html FILE")
+        if self.figures is not None and find_spec("matplotlib") is None:
+            raise UsageError('--figures needs matplotlib: pip install "jurygraph[report]"')
+        for name, path in (("--html", self.html), ("--markdown", self.markdown), ("--latex", self.latex)):
+            _check_file(name, path)
+
+    def study(self, folders: Sequence[Path]) -> Study:
+        """Analyse the runs."""
+        from ..analysis import People, Study
+        from ..statistics.resampling import Resampling
+
+        asked = self.human_price is not None or self.human_minutes is not None
+        return Study.of(
+            folders,
+            base=self.base,
+            resampling=Resampling(resamples=self.resamples, confidence=self.confidence, seed=self.seed),
+            people=People(self.human_price, self.human_minutes, self.annotators) if asked else None,
+            without_flagged=self.without_flagged,
+            metric=self.metric,
+            ties=self.ties,
+            votes=self.votes,
+        )
+
+
+@takes_options()
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of runs.")],
-    html: Annotated[
-        Path | None, output(metavar="FILE", help="Write an HTML page with all tables, charts and debates.")
-    ] = None,
-    open_page: Annotated[bool, output("--open", help="Open the page in a browser.")] = False,
-    debates: Annotated[
-        int | None,
-        output(
-            min=0,
-            metavar="N",
-            help="Put the debates of N verdicts on the page, those worth reading first. "
-            "Default: 5000, or fewer that keep it below 10 MB.",
-        ),
-    ] = None,
-    markdown: Annotated[Path | None, output(metavar="FILE", help="Write all tables as Markdown.")] = None,
-    csv: Annotated[
-        Path | None, output(metavar="DIR", help="Write each table to a CSV file in this folder.")
-    ] = None,
-    latex: Annotated[
-        Path | None, output(metavar="FILE", help="Write all tables as LaTeX (booktabs).")
-    ] = None,
-    figures: Annotated[Path | None, output(metavar="DIR", help="Write the charts as SVG and PDF.")] = None,
-    tables: Annotated[
-        str | None,
-        output(
-            "--table",
-            metavar="NAMES",
-            help="Print and write only these tables in full, such as leaderboard,comparison; a wrong name lists all.",
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, output("--all", help="Print all tables in full, not only the summary.")
-    ] = False,
-    base: Annotated[
-        str | None,
-        statistics(
-            metavar="JUDGE",
-            help="Compare the other judges with this one. Default: single, else baseline, else the first.",
-        ),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        statistics(
-            metavar="NAME",
-            help="What judges are ranked by: spearman, pearson, kendall, the same within groups (group_spearman, ...), "
-            "accuracy or kappa. Default: what belongs to the data.",
-        ),
-    ] = None,
-    resamples: Annotated[int, statistics(min=1, metavar="N", help="Bootstrap resamples.")] = 1000,
-    confidence: Annotated[float, statistics(metavar="P", help="Confidence level of intervals.")] = 0.95,
-    seed: Annotated[int, statistics(min=0, metavar="N", help="Random seed of the bootstrap.")] = 0,
-    ties: Annotated[
-        str | None,
-        statistics(
-            metavar="RULE",
-            help="In comparisons, count a human tie as a class, left_out or half right. Default: the dataset's rule.",
-        ),
-    ] = None,
-    votes: Annotated[
-        str | None,
-        statistics(
-            metavar="RULE",
-            help="In comparisons, compare with the majority of annotators or with each vote. "
-            "Default: the dataset's rule.",
-        ),
-    ] = None,
-    without_flagged: Annotated[
-        bool,
-        statistics(
-            "--without-flagged",
-            help="Leave out items of which a text states a verdict itself, for all judges alike.",
-        ),
-    ] = False,
-    human_price: Annotated[
-        float | None,
-        humans(
-            metavar="USD", min=0, help="Cost of one human judgement; adds a row for humans to the cost table."
-        ),
-    ] = None,
-    human_minutes: Annotated[
-        float | None, humans(metavar="MINUTES", min=0, help="Time of one human judgement.")
-    ] = None,
-    annotators: Annotated[int, humans(min=1, metavar="N", help="Annotators who judge each item.")] = 1,
+    chosen: ReportOptions,
 ) -> None:
     """Compare the judges of one or more runs: agreement with humans, cost, debate diagnostics.
 
@@ -119,46 +123,27 @@ def report(
     --html writes one file that opens without a network, with debates to search and read: all of them, or the
     5000 that are most worth reading.
     """
-    from ..analysis import People, Study
     from ..report.sections import names_of_tables
-    from ..statistics.metrics import METRICS
-    from ..statistics.resampling import Resampling
 
-    if metric not in (None, *METRICS):
-        raise UsageError(f"--metric {metric!r} is unknown; it is one of {', '.join(METRICS)}")
-    if not 0 < confidence < 1:
-        raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
-    if open_page and html is None:
-        raise UsageError("--open needs a page to open: write one with --html FILE")
-    if figures is not None and find_spec("matplotlib") is None:
-        raise UsageError('--figures needs matplotlib: pip install "jurygraph[report]"')
-    names = () if tables is None else names_of_tables(tables)
-    for option, path in (("--html", html), ("--markdown", markdown), ("--latex", latex)):
-        _check_file(option, path)
-    chosen = list(dict.fromkeys(folders))  # a folder that was named twice counts once
-    asked = human_price is not None or human_minutes is not None
-    study = Study.of(
-        chosen,
-        base=base,
-        resampling=Resampling(resamples=resamples, confidence=confidence, seed=seed),
-        people=People(human_price, human_minutes, annotators) if asked else None,
-        without_flagged=without_flagged,
-        metric=metric,
-        ties=ties,
-        votes=votes,
-    )
-    writing = _Writing(study, metric, names)
-    writing.check_folders(csv, figures)
-    wanted = {writing.markdown: markdown, writing.csv: csv, writing.latex: latex, writing.figures: figures}
-    for write, path in wanted.items():
+    chosen.check()
+    names = () if chosen.tables is None else names_of_tables(chosen.tables)
+    runs = list(dict.fromkeys(folders))  # a folder that was named twice counts once
+    writing = _Writing(chosen.study(runs), chosen.metric, names)
+    writing.check_folders(chosen.csv, chosen.figures)
+    for write, path in (
+        (writing.markdown, chosen.markdown),
+        (writing.csv, chosen.csv),
+        (writing.latex, chosen.latex),
+        (writing.figures, chosen.figures),
+    ):
         if path is not None:
             write(path)
-    if html is not None:
-        writing.html(html, chosen, debates)
+    if chosen.html is not None:
+        writing.html(chosen.html, runs, chosen.debates)
     # Printed last, since a reader that closes our output (``| head``) ends the command.
-    writing.show(console(), everything)
-    if open_page and html is not None:
-        webbrowser.open(html.resolve().as_uri())
+    writing.show(console(), chosen.everything)
+    if chosen.open_page and chosen.html is not None:
+        webbrowser.open(chosen.html.resolve().as_uri())
 
 
 class _Writing:
@@ -240,9 +225,9 @@ class _Writing:
         """
         from ..report.sections import TABLES
 
-        for option, folder, suffix in (("--csv", csv, ".csv"), ("--figures", figures, ".svg")):
+        for name, folder, suffix in (("--csv", csv, ".csv"), ("--figures", figures, ".svg")):
             if folder is not None:
-                _check_folder(option, folder, suffix)
+                _check_folder(name, folder, suffix)
         there = {path.name for path in csv.glob("*.csv")} if csv else set()
         known = {name for name in there if name.startswith(tuple(TABLES))}
         if others := sorted(known - self._csv_files().keys()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import sys
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +36,7 @@ from ..review_queue import (
     write_queue,
 )
 from ..run.results import FILE
+from .option_sets import flag, option, takes_options
 from .runtime import ALL_JUDGED, INTERRUPTED, SOME_FAILED, console, interruptible, program
 from .show import item_view, shown_value, speaker
 
@@ -44,31 +45,59 @@ LAST_TURNS, LONGEST_TURN = 6, 1200
 
 
 _NAMED = "verdicts of which a rule holds: unresolved, orders_differ, split, gap<x, wide>x, always."
-rules_option = partial(typer.Option, metavar="RULE[,RULE...]")
-file_option = partial(typer.Option, metavar="FILE")
-Rules = Annotated[str | None, rules_option("--review", help=f"Afterwards ask a person about {_NAMED}")]
-Queue = Annotated[
-    Path | None,
-    file_option("--review-queue", help="Write the questions of --review to a CSV or JSONL file instead."),
-]
+RULES = "RULE[,RULE...]"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReviewOptions:
+    """Which verdicts of a run people are asked about when it has ended, and where."""
+
+    review: str | None = option(f"Afterwards ask a person about {_NAMED}", RULES)
+    review_queue: Path | None = option(
+        "Write the questions of --review to a CSV or JSONL file instead.", "FILE"
+    )
+
+    def rules(self, prepared: Plan, dry: bool) -> list[Rule]:
+        """Read and check the rules before a run; none where there is no review.
+
+        Raises:
+            UsageError: a rule that does not exist or that no judge of the run can meet, no terminal, a file in the way.
+        """
+        if self.review is None:
+            if self.review_queue:
+                raise UsageError("--review-queue needs the rules: --review RULE[,RULE...]")
+            return []
+        for rule in (rules := rules_of(self.review)):
+            problems = []
+            for graph in prepared.graphs.values():
+                try:
+                    check_rules([rule], graph, prepared.dataset.kind, prepared.repeats)
+                except UsageError as error:
+                    problems.append(error)
+            if len(problems) == len(prepared.graphs):
+                raise problems[0]
+        if self.review_queue:
+            check_new_queue(self.review_queue)
+        elif not dry:
+            check_terminal("--review-queue")
+        return rules
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerOptions:
+    """Which verdicts people are asked about, where, and what their answers come to."""
+
+    when: str = option(f"Ask about {_NAMED}", RULES, default=",".join(IN_DOUBT))
+    queue: Path | None = option("Write the questions to a CSV or JSONL file to fill in.", "FILE")
+    blind: bool = flag("In the file leave out the verdict, the debate and the reasons.")
+    answers: list[Path] | None = option("Read a file that was filled in; repeatable.", "FILE")
+    name: str = option("Who answers; in a file, where a row has no name.", "NAME", default="")
+    decide: Decide = option("What several people's scores come to.", default="mean")
+
+
+@takes_options()
 def review(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
-    when: Annotated[str, rules_option(help=f"Ask about {_NAMED}")] = ",".join(IN_DOUBT),
-    queue: Annotated[
-        Path | None, file_option(help="Write the questions to a CSV or JSONL file to fill in.")
-    ] = None,
-    blind: Annotated[
-        bool, typer.Option("--blind", help="In the file leave out the verdict, the debate and the reasons.")
-    ] = False,
-    answers: Annotated[
-        list[Path] | None, file_option(help="Read a file that was filled in; repeatable.")
-    ] = None,
-    name: Annotated[
-        str, typer.Option(metavar="NAME", help="Who answers; in a file, where a row has no name.")
-    ] = "",
-    decide: Annotated[Decide, typer.Option(help="What several people's scores come to.")] = "mean",
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")], chosen: AnswerOptions
 ) -> None:
     """Have people review the verdicts of a run: in the terminal, or by a file to fill in.
 
@@ -76,44 +105,18 @@ def review(
 
     Exit codes: 0 done, 2 bad input, 3 some rows of a file could not be read (each is named), 130 interrupted.
     """
-    rules = rules_of(when)
+    rules = rules_of(chosen.when)
     if not (folder / FILE).is_file():
         raise UsageError(f"{folder}: not the folder of a run, since it has no {FILE}")
-    if answers:
-        if queue:
+    if chosen.answers:
+        if chosen.queue:
             raise UsageError("--queue writes a file and --answers reads them: give one of the two")
-        raise typer.Exit(_import(folder, answers, name, decide))
-    if queue is None:
+        raise typer.Exit(_import(folder, chosen.answers, chosen.name, chosen.decide))
+    if chosen.queue is None:
         check_terminal("--queue")
-    if blind and queue is None:
+    if chosen.blind and chosen.queue is None:
         raise UsageError("--blind is for a file: give --queue FILE")
-    raise typer.Exit(export_or_ask(folder, rules, queue, blind, name, decide))
-
-
-def rules_for_run(text: str | None, queue: Path | None, prepared: Plan, dry: bool) -> list[Rule]:
-    """Read and check --review and --review-queue before a run; no rules where there is no review.
-
-    Raises:
-        UsageError: a rule that does not exist or that no judge of the run can meet, no terminal, a file in the way.
-    """
-    if text is None:
-        if queue:
-            raise UsageError("--review-queue needs the rules: --review RULE[,RULE...]")
-        return []
-    for rule in (rules := rules_of(text)):
-        problems = []
-        for graph in prepared.graphs.values():
-            try:
-                check_rules([rule], graph, prepared.dataset.kind, prepared.repeats)
-            except UsageError as error:
-                problems.append(error)
-        if len(problems) == len(prepared.graphs):
-            raise problems[0]
-    if queue:
-        check_new_queue(queue)
-    elif not dry:
-        check_terminal("--review-queue")
-    return rules
+    raise typer.Exit(export_or_ask(folder, rules, chosen.queue, chosen.blind, chosen.name, chosen.decide))
 
 
 def rules_of(text: str) -> list[Rule]:

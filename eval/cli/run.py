@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from ..batch_api.request_file import BATCH_DISCOUNT
-from ..datasets.dataset import MAX_CHARACTERS
-from ..engines.ray_engine import Ray
-from ..estimate import Estimate, estimate, estimate_table
+from ..estimate import estimate, estimate_table
 from ..pipelines import check_run
 from ..plan import Plan, count_judged, plan
 from ..run.config import RunConfig
@@ -26,78 +24,30 @@ from ..run.shutdown import StopSignal, signals_stop
 from ..run.tracing import traces_sent
 from ..runner import execute
 from ..tables.result_tables import agreement_tables, money, overview_table
-from .data_options import Columns, SampleSize, Seed, load_data
-from .engine_options import EngineAddress, EngineName, PartsOption, Workers, engine_of
-from .gate import Baseline, FailUnder, Junit, MaxDrop, end_with_gates, gates_of
+from .gate import GateOptions, end_with_gates
+from .option_sets import takes_options
+from .plan_options import EngineOptions, PlanOptions
 from .progress import LiveProgress
-from .review import Queue, Rules, export_or_ask, rules_for_run
-from .run_options import takes_run_config
-from .runtime import (
-    ALL_JUDGED,
-    RESUMES,
-    Aspects,
-    DataDir,
-    DryRun,
-    Limit,
-    MaxChars,
-    Model,
-    Out,
-    Pairs,
-    Repeats,
-    Replies,
-    RoleModels,
-    ShardOption,
-    Verbose,
-    console,
-    interruptible,
-    models_of,
-    program,
-    run_async,
-    settings_of,
-)
+from .review import ReviewOptions, export_or_ask
+from .runtime import ALL_JUDGED, RESUMES, DryRun, Verbose, console, interruptible, program, run_async
 from .show import head
 
 SHOWN_FAILURES = 10
 
 
-@takes_run_config()
+T = TypeVar("T")
+
+
+@takes_options()
 def run(
     protocols: Annotated[
         str, typer.Argument(metavar="PROTOCOL[,PROTOCOL...]", help="One protocol, or several.")
     ],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file; optional with --replies.",
-        ),
-    ] = None,
-    replies: Replies = None,
-    aspect: Aspects = None,
-    model: Model = None,
-    role_model: RoleModels = None,
-    settings: Pairs = None,
-    limit: Limit = None,
-    repeats: Repeats = 1,
-    shard: ShardOption = None,
-    sample: SampleSize = None,
-    seed: Seed = None,
-    columns: Columns = None,
-    data_dir: DataDir = None,
-    max_chars: MaxChars = MAX_CHARACTERS,
-    out: Out = None,
-    fail_under: FailUnder = None,
-    baseline: Baseline = None,
-    max_drop: MaxDrop = None,
-    junit: Junit = None,
-    review: Rules = None,
-    review_queue: Queue = None,
-    *,
+    chosen: PlanOptions,
+    required: GateOptions,
+    reviewed: ReviewOptions,
     config: RunConfig,
-    engine: EngineName = None,
-    engine_address: EngineAddress = None,
-    workers: Workers = None,
-    parts: PartsOption = None,
+    engine: EngineOptions,
     verbose: Verbose = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -112,116 +62,113 @@ def run(
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 5 a gate is not met,
     130 interrupted.
     """
-    gates = gates_of(fail_under, baseline, max_drop, junit)
-    spread = engine_of(engine, engine_address, workers, parts)
+    gates, spread = required.gates(), engine.chosen()
     names = [name.strip() for name in protocols.split(",") if name.strip()]
-    folder = out or default_out(names, data or replies or "")
+    folder = chosen.out or default_out(names, chosen.data or chosen.replies or "")
+    out = console()
     with interruptible("interrupted before the first call; nothing was started"):
-        prepared = plan(
-            names,
-            load_data(data, data_dir, max_chars, columns, sample, seed),
-            aspects=aspect or [],
-            settings=settings_of(settings or []),
-            models=models_of(model, role_model or []),
-            limit=limit,
-            repeats=repeats,
-            shard=shard,
-            out=folder,
-            replies=replies,
-        )
+        prepared = plan(names, chosen.dataset(), **chosen.of_plan(folder))
         check_run(prepared, config)
         if spread is not None:
             spread.check(prepared, config)
         if gates:
             gates.check(prepared.manifest, {(item.group, item.id) for item in prepared.dataset})
-        rules = rules_for_run(review, review_queue, prepared, dry_run)
-        running = _Running(prepared, config, spread, console())
-        running.announce(dry_run)
+        rules = reviewed.rules(prepared, dry_run)
+        _announce(out, prepared, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
+    counts, stop = ProgressCounters(), StopSignal()
     with interruptible(
         f"interrupted; finished results are saved. The same command with --out {folder} resumes."
     ):
-        evaluation = running.until_the_end(verbose)
+        evaluation = carry_out(
+            prepared.folder, verbose, counts, stop, lambda: execute(prepared, config, counts, stop, spread)
+        )
+        print_evaluation(out, evaluation)
+        # A shard has a folder of its own inside the one that the command names.
+        saved = evaluation.folder
+        print_ending(
+            out,
+            saved.parent if saved and "shard" in evaluation.manifest else saved,
+            evaluation.stopped,
+            len(evaluation.failed),
+            counts,
+            stop,
+        )
         if (
             rules
             and not evaluation.stopped
-            and (left := export_or_ask(evaluation.folder or folder, rules, review_queue))
+            and (left := export_or_ask(saved or folder, rules, reviewed.review_queue))
         ):
             raise typer.Exit(left)
-        end_with_gates(console(), gates, evaluation, junit)
+        end_with_gates(out, gates, evaluation, required.junit)
 
 
-class _Running:
-    """Carries out one call of ``jurygraph run``: prints what will be done, does it, and prints the results."""
+def _announce(out: Console, prepared: Plan, config: RunConfig, dry: bool) -> None:
+    """Print what will be judged and, if that costs money or is a dry run, an estimate of calls and cost.
 
-    def __init__(self, prepared: Plan, config: RunConfig, engine: Ray | None, out: Console) -> None:
-        self._prepared = prepared
-        self._config = config
-        self._engine = engine
-        self._out = out
+    Raises:
+        UsageError: the folder holds another run.
+    """
+    # First of all, since it refuses a folder with another run's results: nothing is announced that cannot begin.
+    judged = count_judged(prepared, config)
+    for part in head(prepared.manifest):
+        out.print(part)
+    left = len(prepared) - sum(judged.values())
+    if prepared.recording is not None:
+        if dry:
+            out.print(f"{left:,} verdicts to judge, no model call")
+        return
+    if not dry and not (prepared.costs_money and left):
+        return
+    expected = estimate(prepared, judged)
+    if config.batch:
+        expected = expected.discounted(BATCH_DISCOUNT)
+    out.print(estimate_table(expected))
+    if expected.exceeds(max_calls=config.max_calls, max_cost=config.max_cost, max_tokens=config.max_tokens):
+        out.print("[yellow]the budget may be too small: the run will stop when it is reached[/]")
 
-    def announce(self, dry: bool) -> None:
-        """Print what will be judged and, if that costs money or is a dry run, an estimate of calls and cost.
 
-        Raises:
-            UsageError: the folder holds another run.
-        """
-        # First of all, since it refuses a folder with another run's results: nothing is announced that cannot begin.
-        there = count_judged(self._prepared, self._config)
-        for part in head(self._prepared.manifest):
-            self._out.print(part)
-        if self._prepared.recording is not None:
-            if dry:
-                self._out.print(
-                    f"{len(self._prepared) - sum(there.values()):,} verdicts to judge, no model call"
-                )
-        elif dry or (self._prepared.costs_money and sum(there.values()) < len(self._prepared)):
-            self._show(estimate(self._prepared, there))
+def carry_out(
+    folder: Path | None,
+    verbose: bool,
+    counts: ProgressCounters,
+    stop: StopSignal,
+    work: Callable[[], Coroutine[Any, Any, T]],
+) -> T:
+    """Carry out a run or a sweep with its log in the folder and its progress on the screen, until a signal stops it."""
 
-    def until_the_end(self, verbose: bool) -> Evaluation:
-        """Carry out the run and print its results."""
-        counts, stop = ProgressCounters(), StopSignal()
-        errors = Console(stderr=True)
-        with (
-            logging_to(self._prepared.folder, errors if verbose else None),
-            traces_sent(),  # after the log, so that a failing exporter is logged
-            LiveProgress(errors, counts, stop),
-        ):
-            evaluation = run_async(lambda: self._carry_out(counts, stop))
-        print_evaluation(self._out, evaluation)
-        self._out.print(total_usage(counts), soft_wrap=True)
-        for line in _ending(evaluation, counts, stop):
-            self._out.print(Text(line), soft_wrap=True)
-        return evaluation
-
-    async def _carry_out(self, counts: ProgressCounters, stop: StopSignal) -> Evaluation:
+    async def until_stopped() -> T:
         with signals_stop(stop):
-            return await execute(self._prepared, self._config, counts, stop, self._engine)
+            return await work()
 
-    def _show(self, expected: Estimate) -> None:
-        if self._config.batch:
-            expected = expected.discounted(BATCH_DISCOUNT)
-        self._out.print(estimate_table(expected))
-        limits = self._config
-        if expected.exceeds(
-            max_calls=limits.max_calls, max_cost=limits.max_cost, max_tokens=limits.max_tokens
-        ):
-            self._out.print("[yellow]the budget may be too small: the run will stop when it is reached[/]")
+    errors = Console(stderr=True)
+    with (
+        logging_to(folder, errors if verbose else None),
+        traces_sent(),  # after the log, so that a failing exporter is logged
+        LiveProgress(errors, counts, stop),
+    ):
+        return run_async(until_stopped)
 
 
-def _ending(evaluation: Evaluation, counts: ProgressCounters, stop: StopSignal) -> Iterator[str]:
-    """Yield lines that say why a run ended early and how to resume it; none if it is complete."""
-    folder = evaluation.folder
-    # A shard has a folder of its own inside the one that the command names.
-    given = folder.parent if folder and "shard" in evaluation.manifest else folder
-    again = f"The same command with --out {given}"
-    if evaluation.stopped:
-        yield stop.explanation
-        how = RESUMES.get(evaluation.stopped, "resumes")
-        yield f"{counts.judged:,} of {counts.wanted:,} verdicts are done and saved. {again} {how}."
-    elif evaluation.failed:
-        yield f"{again} retries what failed."
+def print_ending(
+    out: Console,
+    folder: Path | None,
+    stopped: str | None,
+    failed: int,
+    counts: ProgressCounters,
+    stop: StopSignal,
+) -> None:
+    """Print what a run or a sweep took; if it is not complete, also why it ended and how it is resumed."""
+    lines = [total_usage(counts)]
+    again = f"The same command with --out {folder}"
+    if stopped:
+        done = f"{counts.judged:,} of {counts.wanted:,} verdicts are done and saved."
+        lines += [stop.explanation, f"{done} {again} {RESUMES.get(stopped, 'resumes')}."]
+    elif failed:
+        lines.append(f"{again} retries what failed.")
+    for line in lines:
+        out.print(Text(line), soft_wrap=True)
 
 
 def total_usage(counts: ProgressCounters) -> str:

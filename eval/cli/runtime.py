@@ -1,4 +1,4 @@
-"""Provide what all commands share: options, console, event loop, Ctrl-C and exit codes."""
+"""Provide what all commands share: console, event loop, Ctrl-C and exit codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -87,6 +86,12 @@ def key_and_value(text: str, form: str) -> tuple[str, str]:
     return key.strip(), value
 
 
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence level that is none, such as per cent."""
+    if not 0 < confidence < 1:
+        raise UsageError(f"--confidence must be between 0 and 1 (0.95 for 95 %), got {confidence:g}")
+
+
 T = TypeVar("T")
 RESUMES = {
     "budget": "resumes with a higher limit",
@@ -136,54 +141,6 @@ def exit_code(stopped: str | None, failed: int) -> int:
 
 
 SPEED, LIMITS, KEPT, GATES = "Concurrency and limits", "Budget", "Output and cache", "Gates"
-Aspects = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="An aspect's name, or a YAML file that defines one; repeatable. Default: all aspects with labels.",
-    ),
-]
-Model = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The model of all roles, such as openai:gpt-4o-mini.")
-]
-RoleModels = Annotated[
-    list[str] | None, typer.Option(metavar="ROLE=NAME", help="The model of one role; repeatable.")
-]
-Pairs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="A setting of all protocols, or with PROTOCOL.KEY=VALUE of one; a list as JSON; repeatable.",
-    ),
-]
-Replies = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|DIR",
-        help="Score recorded replies, or the folder of a past run, again without calling a model.",
-    ),
-]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Judge only the first N items.")]
-Repeats = Annotated[int, typer.Option(min=1, metavar="N", help="Judge everything N times.")]
-ShardOption = Annotated[
-    str | None,
-    typer.Option(
-        "--shard",
-        metavar="I/N",
-        help="Judge only part I of N, in a folder of its own below --out; `merge` puts them together.",
-    ),
-]
-DataDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with a published dataset's files.")]
-MaxChars = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Refuse items with a text of more than N characters.")
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="Folder for the results; a run in the same folder resumes.", rich_help_panel=KEPT
-    ),
-]
 Verbose = Annotated[
     bool, typer.Option("--verbose", help="Print log events to standard error.", rich_help_panel=KEPT)
 ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, NoReturn
+from functools import partial
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich import box
@@ -15,12 +17,8 @@ from ...graphs.registry import DEFAULT
 from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange
 from ...state.errors import UsageError
-from ..datasets.dataset import MAX_CHARACTERS
-from ..plan import Options
 from ..run.config import RunConfig
-from ..run.run_log import logging_to
-from ..run.shutdown import StopSignal, signals_stop
-from ..run.tracing import traces_sent
+from ..run.shutdown import StopSignal
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
@@ -29,81 +27,34 @@ from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
 from ..tables import to_lines
 from ..tables.result_tables import money
-from .data_options import Columns, SampleSize, Seed, load_data
-from .progress import LiveProgress
-from .run import default_out, total_usage
-from .run_options import takes_run_config
-from .runtime import (
-    ALL_JUDGED,
-    RESUMES,
-    Aspects,
-    DataDir,
-    DryRun,
-    Limit,
-    MaxChars,
-    Model,
-    Out,
-    Pairs,
-    Repeats,
-    Replies,
-    RoleModels,
-    Verbose,
-    console,
-    exit_code,
-    interruptible,
-    models_of,
-    program,
-    run_async,
-    settings_of,
-)
+from .option_sets import takes_options
+from .plan_options import PlanOptions
+from .run import carry_out, default_out, print_ending
+from .runtime import ALL_JUDGED, DryRun, Verbose, console, exit_code, interruptible, program
 
-PLAN = "What varies"
+variation = partial(typer.Option, rich_help_panel="What varies")
 SHOWN_CELLS = 30
 SHOWN_FAILURES = 10
 
 
-@takes_run_config(without=SWEEP_WITHOUT)
+@takes_options(without=("shard", *SWEEP_WITHOUT))
 def sweep(
     protocol: Annotated[
         str | None,
         typer.Argument(metavar="PROTOCOL", help="The protocol to vary; a ready-made plan has its own."),
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="A dataset's name (see `datasets`), or a JSONL, CSV or Parquet file; optional with --replies.",
-        ),
-    ] = None,
-    replies: Replies = None,
     axis: Annotated[
         list[str] | None,
-        typer.Option(
+        variation(
             metavar="KEY=V1,V2,...",
             help="A setting, `protocol`, `model` or `model.ROLE`, and its values; KEY=[...] takes a JSON list; "
             "repeatable.",
-            rich_help_panel=PLAN,
         ),
     ] = None,
-    plan: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Run a ready-made plan.", rich_help_panel=PLAN)
-    ] = None,
-    plans: Annotated[
-        bool, typer.Option("--plans", help="List the ready-made plans and exit.", rich_help_panel=PLAN)
-    ] = False,
-    aspect: Aspects = None,
-    model: Model = None,
-    role_model: RoleModels = None,
-    settings: Pairs = None,
-    limit: Limit = None,
-    repeats: Repeats = 1,
-    sample: SampleSize = None,
-    seed: Seed = None,
-    columns: Columns = None,
-    data_dir: DataDir = None,
-    max_chars: MaxChars = MAX_CHARACTERS,
-    out: Out = None,
+    plan: Annotated[str | None, variation(metavar="NAME", help="Run a ready-made plan.")] = None,
+    plans: Annotated[bool, variation("--plans", help="List the ready-made plans and exit.")] = False,
     *,
+    chosen: PlanOptions,
     config: RunConfig,
     verbose: Verbose = False,
     dry_run: DryRun = False,
@@ -116,26 +67,17 @@ def sweep(
 
     Exit codes: 0 all judged, 2 bad input (no call made), 3 something failed, 4 budget reached, 130 interrupted.
     """
-    out_to = console()
+    out = console()
     if plans:
-        out_to.print(plans_table())
+        out.print(plans_table())
         raise typer.Exit(ALL_JUDGED)
     if protocol in {*ablations(), FAIR}:
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
-    if data is None and replies is None:
+    if chosen.data is None and chosen.replies is None:
         raise UsageError("nothing to judge: give a dataset with --data, or recorded replies with --replies")
-    folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
+    folder = chosen.out or default_out(["sweep", plan or protocol or ""], chosen.data or chosen.replies or "")
     with interruptible("interrupted before the first call; nothing was started"):
-        dataset = load_data(data, data_dir, max_chars, columns, sample, seed)
-        options: Options = {
-            "aspects": aspect or [],
-            "settings": settings_of(settings or []),
-            "models": models_of(model, role_model or []),
-            "limit": limit,
-            "repeats": repeats,
-            "out": folder,
-            "replies": replies,
-        }
+        dataset, options = chosen.dataset(), chosen.of_plan(folder)
         axes = [Axis.parse(text) for text in axis or ()]
         ablation: SweepPreset | None = None
         if plan is not None:
@@ -146,121 +88,82 @@ def sweep(
             )
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
-        sweeping = _Sweeping(planned, ablation, planned.config(config), out_to)
-        sweeping.announce(dry_run)
+        config = planned.config(config)
+        _announce(out, planned, ablation, config, dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
+    counts, stop = SweepCounts(), StopSignal()
     with interruptible(
         f"interrupted; finished results are saved. The same command with --out {folder} resumes."
     ):
-        sweeping.until_the_end(verbose)
-
-
-class _Sweeping:
-    """Carries out one call of ``jurygraph sweep``: prints what will be done, does it, and prints the results."""
-
-    def __init__(
-        self, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, out: Console
-    ) -> None:
-        self._planned = planned
-        self._ablation = ablation
-        self._config = config
-        self._out = out
-
-    def announce(self, dry: bool) -> None:
-        """Print what will be judged, and an estimate of the calls it takes.
-
-        Raises:
-            UsageError: a cell's folder holds another run; a limit that cannot be kept.
-        """
-        planned = self._planned
-        self._config.check_prices(planned.models.values())
-        done = planned.done(self._config)
-        if note := planned.cells[0].plan.manifest.get("note"):
-            self._out.print(Text(f"Warning: {note}", style="yellow"))
-        if self._ablation:
-            self._out.print(
-                Text(f"{self._ablation.name}: {self._ablation.question} ({self._ablation.source})")
-            )
-        if planned.is_replay:
-            self._out.print(
-                f"{len(planned.cells)} cells, {len(planned) - sum(done):,} verdicts to judge, no model call"
-            )
-            return
-        # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.
-        known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
-        if sum(done) < len(planned):
-            self._out.print(plan_table(planned, known))
-            for line in _in_words(known):
-                self._out.print(line, soft_wrap=True)
-            if (most := self._config.max_calls) is not None and known.bounds.least > most:
-                self._out.print("[yellow]the budget is too small: the sweep will stop when it is reached[/]")
-
-    def until_the_end(self, verbose: bool) -> NoReturn:
-        """Carry out the sweep, print its results and exit with its code."""
-        counts, stop = SweepCounts(), StopSignal()
-        errors = Console(stderr=True)
-        with (
-            logging_to(self._planned.folder, errors if verbose else None),
-            traces_sent(),
-            LiveProgress(errors, counts, stop),
-        ):
-            done = run_async(lambda: self._carry_out(counts, stop))
-        self._show(done)
-        for line in self._ending(done, counts, stop):
-            self._out.print(Text(line), soft_wrap=True)
+        done = carry_out(
+            planned.folder, verbose, counts, stop, lambda: carry_out_sweep(planned, config, counts, stop)
+        )
+        _print_results(out, done, ablation, folder)
+        print_ending(out, done.folder, done.stopped, done.failed, counts, stop)
         raise typer.Exit(exit_code(done.stopped, done.failed))
 
-    async def _carry_out(self, counts: SweepCounts, stop: StopSignal) -> Sweep:
-        with signals_stop(stop):
-            return await carry_out_sweep(self._planned, self._config, counts, stop)
 
-    def _show(self, done: Sweep) -> None:
-        from ..sweeps.sweep_result import grids, write_figures, write_tables
+def _announce(
+    out: Console, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, dry: bool
+) -> None:
+    """Print what will be judged, and an estimate of the calls it takes.
 
-        folder = self._planned.folder
-        assert folder is not None
-        # Tables of one sweep share most notes: each is printed below the first table that has it.
-        told: set[str] = set()
-        for grid in grids(done, self._ablation).values():
-            fresh = replace(grid, notes=tuple(note for note in grid.notes if note not in told))
-            self._out.print(to_lines(fresh, self._out.width))
-            told.update(grid.notes)
-        for one in [one for one in done.cells if one.failed][:SHOWN_FAILURES]:
-            failed = one.evaluation.failed[0]
-            more = f" and {one.failed - 1:,} more" if one.failed > 1 else ""
-            what = f"failed: {one.cell.title}: {failed.item}{more}: "
-            self._out.print(Text.assemble((what, "red"), (failed.error or "")[:600]), soft_wrap=True)
-        write_tables(done, folder, self._ablation)
-        self._out.print(f"tables: {folder}/tables", soft_wrap=True)
-        try:
-            if write_figures(done, folder, self._ablation):
-                self._out.print(f"figures: {folder}/figures", soft_wrap=True)
-        # Without matplotlib there are no figures; the sweep and its tables are complete all the same.
-        except UsageError as error:
-            self._out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
-        self._out.print(
-            f"to compare all cells on a page: {program()} report {folder}/cells/* --html FILE", soft_wrap=True
-        )
-        for one in reversed(done.cells):
-            reading = one.evaluation.most_worth_reading()
-            if reading and reading.status == "ok":
-                where = f"show '{one.evaluation.folder}' {reading.item}"
-                self._out.print(f"to read a transcript: {program()} {where}", soft_wrap=True)
-                break
+    Raises:
+        UsageError: a cell's folder holds another run; a limit that cannot be kept.
+    """
+    config.check_prices(planned.models.values())
+    done = planned.done(config)
+    if note := planned.cells[0].plan.manifest.get("note"):
+        out.print(Text(f"Warning: {note}", style="yellow"))
+    if ablation:
+        out.print(Text(f"{ablation.name}: {ablation.question} ({ablation.source})"))
+    left = len(planned) - sum(done)
+    if planned.is_replay:
+        out.print(f"{len(planned.cells)} cells, {left:,} verdicts to judge, no model call")
+        return
+    # Expected calls take dry runs of some items, which a sweep that costs nothing should not wait for.
+    known = run_blocking((expected_calls if dry or planned.costs_money else bounds)(planned, done))
+    if left:
+        out.print(plan_table(planned, known))
+        for line in _in_words(known):
+            out.print(line, soft_wrap=True)
+        if (most := config.max_calls) is not None and known.bounds.least > most:
+            out.print("[yellow]the budget is too small: the sweep will stop when it is reached[/]")
 
-    def _ending(self, done: Sweep, counts: SweepCounts, stop: StopSignal) -> list[str]:
-        lines = [total_usage(counts)]
-        again = f"The same command with --out {done.folder}"
-        if done.stopped:
-            lines.append(stop.explanation)
-            how = RESUMES.get(done.stopped, "resumes")
-            lines.append(
-                f"{counts.judged:,} of {counts.wanted:,} verdicts are done and saved. {again} {how}."
-            )
-        elif done.failed:
-            lines.append(f"{again} retries what failed.")
-        return lines
+
+def _print_results(out: Console, done: Sweep, ablation: SweepPreset | None, folder: Path) -> None:
+    """Print and write the tables of a sweep, draw its figures, and name the failures and a debate to read."""
+    from ..sweeps.sweep_result import grids, write_figures, write_tables
+
+    # Tables of one sweep share most notes: each is printed below the first table that has it.
+    printed: set[str] = set()
+    for grid in grids(done, ablation).values():
+        fresh = replace(grid, notes=tuple(note for note in grid.notes if note not in printed))
+        out.print(to_lines(fresh, out.width))
+        printed.update(grid.notes)
+    for cell in [cell for cell in done.cells if cell.failed][:SHOWN_FAILURES]:
+        failed = cell.evaluation.failed[0]
+        more = f" and {cell.failed - 1:,} more" if cell.failed > 1 else ""
+        what = f"failed: {cell.cell.title}: {failed.item}{more}: "
+        out.print(Text.assemble((what, "red"), (failed.error or "")[:600]), soft_wrap=True)
+    write_tables(done, folder, ablation)
+    out.print(f"tables: {folder}/tables", soft_wrap=True)
+    try:
+        if write_figures(done, folder, ablation):
+            out.print(f"figures: {folder}/figures", soft_wrap=True)
+    # Without matplotlib there are no figures; the sweep and its tables are complete all the same.
+    except UsageError as error:
+        out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
+    out.print(
+        f"to compare all cells on a page: {program()} report {folder}/cells/* --html FILE", soft_wrap=True
+    )
+    for cell in reversed(done.cells):
+        reading = cell.evaluation.most_worth_reading()
+        if reading and reading.status == "ok":
+            where = f"show '{cell.evaluation.folder}' {reading.item}"
+            out.print(f"to read a transcript: {program()} {where}", soft_wrap=True)
+            break
 
 
 def plans_table() -> Table:

@@ -18,14 +18,16 @@ Group = Literal["speed", "budget", "storage"]
 
 
 def _help(
-    group: Group, description: str, *, may_be_zero: bool = False, metavar: str | None = None
+    group: Group,
+    description: str,
+    *,
+    may_be_zero: bool = False,
+    metavar: str | None = None,
+    old_name: str | None = None,
 ) -> dict[str, Any]:
     """Make the metadata of a field: its place and words in the command line's help, and whether 0 is allowed."""
-    return {"group": group, "description": description, "may_be_zero": may_be_zero, "metavar": metavar}
-
-
-OLD_NAMES = {"replace": "overwrite"}
-"""Maps earlier names of fields to the present ones; ``from_options`` and the command line take both."""
+    about = {"group": group, "description": description, "may_be_zero": may_be_zero, "metavar": metavar}
+    return about if old_name is None else {**about, "old_name": old_name}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +111,9 @@ class RunConfig:
     overwrite: bool = field(
         default=False,
         metadata=_help(
-            "storage", "Start a new run in a folder that holds another; the old results are renamed."
+            "storage",
+            "Start a new run in a folder that holds another; the old results are renamed.",
+            old_name="replace",
         ),
     )
 
@@ -165,6 +169,12 @@ class RunConfig:
                 f"limit calls or tokens instead (--max-calls, --max-tokens), or give it in US$ for a million tokens: "
                 f"{unpriced[0]}?price_in=...&price_out=..."
             )
+
+
+OLD_NAMES: Mapping[str, str] = {
+    one.metadata["old_name"]: one.name for one in fields(RunConfig) if "old_name" in one.metadata
+}
+"""Maps earlier names of fields to the present ones; ``from_options`` and the command line take both."""
 
 
 class RunLimits(TypedDict, total=False):

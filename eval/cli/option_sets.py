@@ -1,0 +1,126 @@
+"""Make a command's options of sets: dataclasses whose fields say what the help says, each option declared once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from functools import partial, wraps
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_type_hints
+
+import typer
+
+from .runtime import KEPT, LIMITS, SPEED
+
+Command = Callable[..., None]
+
+
+def option(description: str, metavar: str | None = None, *, default: Any = None, **about: Any) -> Any:
+    """Make a field of a set: what the help says of the option, its placeholder, and its value where it is not given.
+
+    Args:
+        description: the help.
+        metavar: what stands for the value in the help; none for a flag.
+        default: the value; ``MISSING`` where the option has to be given.
+        **about: ``name``, where it is not the field's; ``old_name``, which stays valid and is not shown; ``panel`` of
+            the help; ``min``.
+    """
+    return field(default=default, metadata={"description": description, "metavar": metavar, **about})
+
+
+flag = partial(option, default=False)
+
+
+def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
+    """Give a command one option for each field of the sets among its parameters.
+
+    Args:
+        without: fields that this command has no option for; they keep their defaults.
+
+    >>> from jurygraph.eval.run.config import RunConfig
+    >>> @takes_options(without=["batch"])
+    ... def command(name: str, config: RunConfig) -> None:
+    ...     print(name, config.concurrency)
+    >>> command(name="one", concurrency=4)
+    one 4
+    """
+
+    def decorate(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True).parameters
+        sets = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
+        options = {name: list(_options(kind, without)) for name, kind in sets.items()}
+        # Typer reads the signature, so the options must stand there as if they had been written out.
+        parameters = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, of_command in own.items()
+            for parameter in options.get(name, [of_command])
+        ]
+
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            values = {
+                name: {one.name: given.pop(one.name) for one in options[name] if one.name in given}
+                for name in sets
+            }
+            command(**given, **{name: _made(kind, values[name]) for name, kind in sets.items()})
+
+        # Typer takes parameters from the signature and their types from the annotations: both have to agree.
+        with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+        return with_options
+
+    return decorate
+
+
+def _options(kind: Any, without: Collection[str]) -> Iterator[inspect.Parameter]:
+    """Yield the options of a set in the order of its fields, each followed by its old name."""
+    hints = get_type_hints(kind)
+    for one in fields(kind):
+        if one.name not in without:
+            for name in filter(None, (one.name, one.metadata.get("old_name"))):
+                yield inspect.Parameter(
+                    name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=inspect.Parameter.empty if one.default is MISSING else one.default,
+                    annotation=Annotated[_kind(hints[one.name]), _declared(name, one, hints[one.name])],
+                )
+
+
+def _declared(name: str, one: Field[Any], kind: Any) -> Any:
+    about, takes_value, is_old = one.metadata, kind is not bool, name != one.name
+    lowest = about.get("min")
+    # Numbers of ``RunConfig`` are above 0, where they may not be 0; "above 0" can be said of whole numbers alone.
+    if "may_be_zero" in about:
+        lowest = 0 if about["may_be_zero"] else 1 if kind in (int, int | None) else None
+    names = [about["name"]] if "name" in about and not is_old else []
+    # With its name given, a flag gets no "--no-..." beside it.
+    return typer.Option(
+        *(names if takes_value or names else [f"--{name.replace('_', '-')}"]),
+        help=about["description"],
+        min=lowest,
+        # A flag takes no value; numbers of ``RunConfig`` have no placeholder of their own.
+        metavar=about["metavar"] or ("N" if takes_value and "may_be_zero" in about else None),
+        rich_help_panel=_PANELS.get(about.get("group"), about.get("panel")),
+        hidden=is_old,
+    )
+
+
+_PANELS: Mapping[str | None, str] = {"speed": SPEED, "budget": LIMITS, "storage": KEPT}
+
+
+def _kind(kind: Any) -> Any:
+    """Return a field's type for Typer, which takes no union but that with ``None``; a path or text becomes text."""
+    if isinstance(kind, UnionType) and str in get_args(kind):
+        return Union[tuple(part for part in get_args(kind) if part is not Path)]  # noqa: UP007
+    return kind
+
+
+def _made(kind: Any, values: Mapping[str, Any]) -> Any:
+    """Make the set of the values; one that was given by its option's old name counts."""
+    given = dict(values)
+    for one in fields(kind):
+        if (old := one.metadata.get("old_name")) in given and (value := given.pop(old)) != one.default:
+            given[one.name] = value
+    return kind(**given)

@@ -21,7 +21,7 @@ from ..state.task_inputs import JudgeInput
 from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
 from ..state.transcript import Score, Turn, merge_turns
 from ..state.verdict import Verdict
-from .judge_graph import SyncFunction
+from .base import SyncFunction
 from .nested import (
     AnyGraph,
     JudgeSlot,

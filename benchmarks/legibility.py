@@ -256,10 +256,10 @@ def main() -> None:
         f"\na debate of four calls: {len(path.files)} files, {path.changes} changes of file, {functions} functions"
     )
     for file in path.files:
-        inside = {name: times for (where, name), times in path.entered.items() if where == file}
-        print(f"  {sum(inside.values()):4} {file}")
+        entered = {name: times for (where, name), times in path.entered.items() if where == file}
+        print(f"  {sum(entered.values()):4} {file}")
         if options.functions:
-            print("".join(f"       {times:4} {name}\n" for name, times in inside.items()), end="")
+            print("".join(f"       {times:4} {name}\n" for name, times in entered.items()), end="")
 
 
 if __name__ == "__main__":

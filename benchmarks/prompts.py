@@ -30,7 +30,7 @@ from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, keep_steps_in
 from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.scripted_model import Line, ScriptedModel
 from jurygraph.nodes.models.send import CallMiddleware, call_middleware
-from jurygraph.nodes.prompt_templates import Prompt
+from jurygraph.nodes.prompt_context import Prompt
 from jurygraph.state.settings import Layout
 from langchain_core.language_models import BaseChatModel
 from rich.console import Console

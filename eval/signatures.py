@@ -19,7 +19,7 @@ from ..nodes.models.capabilities import is_limited_by_default
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.models.model_chains import identity_of_name
 from ..nodes.offline import DISCLOSURE
-from ..nodes.prompt_templates import Prompts
+from ..nodes.prompt_context import Prompts
 from ..state.aspects import ASPECTS, Aspect
 from ..state.redaction import redact_all
 from ..state.settings import REPLY_LIMITS, ModelSpec

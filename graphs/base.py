@@ -12,24 +12,36 @@ A protocol wires its nodes and names its outcomes::
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from contextlib import nullcontext
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, cast
 
-from langgraph.graph import START, StateGraph
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import patch_config, var_child_runnable_config
+from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Send
 
 from ..nodes.agent_runtime import AgentRuntime, TurnIds
 from ..nodes.bound_judge import BoundJudge, Models, begun_with, split_models
-from ..nodes.verdicts import as_shown, score_of, scores_of_roles
+from ..nodes.sync_bridge import run_blocking
+from ..nodes.verdicts import as_shown, orders_shown, score_of, scores_of_roles
 from ..state.errors import UsageError
 from ..state.graph_state import AgentState, JudgeOutput, JudgeState
 from ..state.settings import SettingsT, make_settings
 from ..state.tasks import input_schema_of
 from ..state.transcript import Score, merge_turns
-from .judge_graph import AsyncNode, JudgeGraph, SyncFunction, lighten, publisher, side_by_side
+from .judge_graph import (
+    JudgeGraph,
+    is_observed,
+    lighten,
+    publisher,
+    side_by_side,
+    threads_side_by_side,
+)
 from .protocol_record import Protocol
 
 SIDE_BY_SIDE = 64
@@ -166,6 +178,19 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         ends: dict[Hashable, str] = {labels[outcome]: node for outcome, node in nodes.items()}
         self.add_conditional_edges(source, SyncFunction(router.__name__, choose), ends)
 
+    def ask_once(self, name: str, agents: Callable[[JudgeState, Any], Sequence[str]]) -> None:
+        """Wire a panel: from ``prepare`` to agents who are asked once, in every order of the answers, to ``conclude``.
+
+        Args:
+            name: the agents' node, added before as ``prepare`` and ``conclude`` are.
+            agents: returns their names, from the state and the settings.
+        """
+        asked = each(name, agents)
+        self.add_edge(START, "prepare")
+        self.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
+        self.add_edge(name, "conclude")
+        self.add_edge("conclude", END)
+
     def compile(self, *args: Any, **kwargs: Any) -> Graph:
         """Compile as LangGraph does, with room for all agents who are asked side by side in a sync run, too."""
         graph = super().compile(*args, **kwargs)
@@ -218,3 +243,60 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             "scores": scores,
             "round": max([current["round"], update.get("round") or 0, *rounds]),
         }
+
+
+class AsyncNode(Runnable[Any, Any]):
+    """An async function as a node of a graph that may also be run with ``.invoke()``.
+
+    Args:
+        name: of the node.
+        body: the function.
+        one_of_several: whether it runs for several agents at once, of whom one may fail.
+    """
+
+    def __init__(
+        self, name: str, body: Callable[[Any], Coroutine[Any, Any, Any]], one_of_several: bool = False
+    ) -> None:
+        self.name = name
+        self._body = body
+        self._one_of_several = one_of_several
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        # Those who are asked side by side are known by their tasks.
+        return await (asyncio.create_task(self._body(input)) if self._one_of_several else self._body(input))
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():
+            return run_blocking(self.ainvoke(input))
+
+
+class SyncFunction(Runnable[Any, Any]):
+    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
+
+    Args:
+        name: what traces and drawings call it.
+        work: the function.
+        traced: whether it is a run of its own in traces, with its outcome, where somebody traces.
+    """
+
+    def __init__(self, name: str, work: Callable[[Any], Any], traced: bool = False) -> None:
+        self.name = name
+        self._work = work
+        self._traced = traced
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        # A function inside another one runs in its config.
+        config = var_child_runnable_config.get() if config is None else config
+        if config is None:
+            return self._work(input)
+        if self._traced and is_observed(config):
+            return self._call_with_config(self._work, input, patch_config(config, run_name=self.name))
+        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
+        token = var_child_runnable_config.set(config)
+        try:
+            return self._work(input)
+        finally:
+            var_child_runnable_config.reset(token)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self.invoke(input, config)

@@ -26,7 +26,7 @@ from ..state.settings import CascadeSettings, Reason, WrapperSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Turn, usage_of_turns
 from ..state.verdict import Verdict
-from .judge_graph import SyncFunction
+from .base import SyncFunction
 from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
 from .protocol_record import Protocol
 from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, gathered, marked_outcome, verdict_in

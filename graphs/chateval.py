@@ -90,7 +90,7 @@ def turn_is_over(state: JudgeState) -> bool:
 
 
 def summary_is_due(state: JudgeState, settings: ChatEvalSettings) -> bool:
-    """Tell whether a turn that is over is to be summed up: somebody will read that, or the settings ask for it."""
+    """Whether to summarise now: another referee will read the summary, or ``summarize_last`` is set."""
     held = turns_held(state)
     wanted = held if held < settings.turns or settings.summarize_last else held - 1
     return settings.strategy == "summarizer" and len(turns_of(state, "summarizer")) < wanted

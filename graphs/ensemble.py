@@ -15,19 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.graph import END, START
-
 from ..nodes.bound_judge import Models
 from ..nodes.personas import with_roles
 from ..nodes.referee import independent_referee, referees, roles_of_referees
-from ..nodes.verdicts import average, conclude, number_of_orders, orders_shown, prepare, scores_over_orders
+from ..nodes.verdicts import average, conclude, number_of_orders, prepare, scores_over_orders
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.graph_state import JudgeOutput
 from ..state.settings import EnsembleSettings, make_settings
 from ..state.settings.referee_settings import GROUPS, SAME
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import ProtocolGraph, each
+from .base import ProtocolGraph
 from .position_calibration import weigh_orders
 from .protocol_record import Ensemble, Protocol, Replay
 
@@ -81,11 +79,7 @@ def build(
     graph.agent("prepare", prepare(protocol, roles_of_referees))
     graph.agents("referee", independent_referee)
     graph.agent("conclude", conclude(protocol, decide=average, weigh=weigh_referees))
-    graph.add_edge(START, "prepare")
-    asked = each("referee", referees)
-    graph.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
-    graph.add_edge("referee", "conclude")
-    graph.add_edge("conclude", END)
+    graph.ask_once("referee", referees)
     return graph
 
 

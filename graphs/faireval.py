@@ -17,18 +17,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.graph import END, START
-
 from ..nodes.bound_judge import Models
 from ..nodes.faireval_scorer import mean_of_samples, pairs_in, scorer
 from ..nodes.models.capabilities import SEVERAL
-from ..nodes.verdicts import conclude, lone_scorer, number_of_orders, orders_shown, prepare
+from ..nodes.verdicts import conclude, lone_scorer, number_of_orders, prepare
 from ..state.call_counts import CallsByRole, Can, sampled
 from ..state.graph_state import JudgeOutput
 from ..state.settings import FairEvalSettings
 from ..state.tasks import TaskKind
 from ..state.verdict import Verdict
-from .base import ProtocolGraph, each
+from .base import ProtocolGraph
 from .position_calibration import weigh_orders
 from .protocol_record import Protocol, Replay
 
@@ -78,11 +76,7 @@ def build(
     graph.agent("prepare", prepare(protocol))
     graph.agents("scorer", scorer)
     graph.agent("conclude", conclude(protocol, decide=mean_of_samples, weigh=weigh))
-    graph.add_edge(START, "prepare")
-    asked = each("scorer", lone_scorer)
-    graph.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
-    graph.add_edge("scorer", "conclude")
-    graph.add_edge("conclude", END)
+    graph.ask_once("scorer", lone_scorer)
     return graph
 
 

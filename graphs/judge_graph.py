@@ -1,8 +1,8 @@
-"""Run a compiled graph of ours: LangGraph's own, with nodes from one async body, fair to agents who are asked at once.
+"""Run a compiled graph of ours: LangGraph's own, whose steps take less time, fair to agents who are asked at once.
 
-In this order: the compiled graph, whose state is updated as by the node that ran last; its nodes and routers; what
-their steps leave out where nobody watches; agents side by side, of whom one that fails waits for the others; the
-streams that turns go to. What is done here with parts of LangGraph that are not public falls back to its own way where
+In this order: the compiled graph, whose state is updated as by the node that ran last; what its steps leave out where
+nobody watches; agents side by side, of whom one that fails waits for the others; the streams that turns go to. What is
+done here with parts of LangGraph that are not public falls back to its own way where
 they are not as expected.
 """
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import patch_config, set_config_context, var_child_runnable_config
+from langchain_core.runnables.config import set_config_context, var_child_runnable_config
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START
@@ -27,7 +27,6 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import StateSnapshot
 
 from ..nodes.human import marks_of_wrappers
-from ..nodes.sync_bridge import run_blocking
 from ..state.transcript import Turn
 
 
@@ -81,63 +80,6 @@ def _only_node(before: StateSnapshot) -> str | None:
     """Return the node whose tasks led from this snapshot to the next one; None where LangGraph has to find out."""
     nodes = {task.name for task in before.tasks} - {START}
     return nodes.pop() if len(nodes) == 1 else None
-
-
-class AsyncNode(Runnable[Any, Any]):
-    """An async function as a node of a graph that may also be run with ``.invoke()``.
-
-    Args:
-        name: of the node.
-        body: the function.
-        one_of_several: whether it runs for several agents at once, of whom one may fail.
-    """
-
-    def __init__(
-        self, name: str, body: Callable[[Any], Coroutine[Any, Any, Any]], one_of_several: bool = False
-    ) -> None:
-        self.name = name
-        self._body = body
-        self._one_of_several = one_of_several
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        # Those who are asked side by side are known by their tasks.
-        return await (asyncio.create_task(self._body(input)) if self._one_of_several else self._body(input))
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        with threads_side_by_side(get_runtime()) if self._one_of_several else nullcontext():
-            return run_blocking(self.ainvoke(input))
-
-
-class SyncFunction(Runnable[Any, Any]):
-    """A pure function as a conditional edge or a node. Async graphs run it in place, not in a thread.
-
-    Args:
-        name: what traces and drawings call it.
-        work: the function.
-        traced: whether it is a run of its own in traces, with its outcome, where somebody traces.
-    """
-
-    def __init__(self, name: str, work: Callable[[Any], Any], traced: bool = False) -> None:
-        self.name = name
-        self._work = work
-        self._traced = traced
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        # A function inside another one runs in its config.
-        config = var_child_runnable_config.get() if config is None else config
-        if config is None:
-            return self._work(input)
-        if self._traced and is_observed(config):
-            return self._call_with_config(self._work, input, patch_config(config, run_name=self.name))
-        # ``get_runtime`` looks here. LangChain's own way makes a context and asks for tracers, each time.
-        token = var_child_runnable_config.set(config)
-        try:
-            return self._work(input)
-        finally:
-            var_child_runnable_config.reset(token)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return self.invoke(input, config)
 
 
 def is_observed(config: RunnableConfig) -> bool:

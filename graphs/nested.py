@@ -23,7 +23,7 @@ from langgraph.runtime import Runtime, get_runtime
 from ..nodes.bound_judge import BoundJudge, Models, split_models
 from ..nodes.models.loaded_model import LoadedModel
 from ..nodes.models.resolver import OwnModel
-from ..nodes.prompt_templates import Prompts
+from ..nodes.prompt_context import Prompts
 from ..state.call_counts import CallsByRole, Can
 from ..state.checked import shortened
 from ..state.errors import InputError, UsageError

@@ -29,7 +29,7 @@ from ..nodes.agent_runtime import TurnIds
 from ..nodes.bound_judge import BoundJudge, split_models
 from ..nodes.models.model_chains import check_chain
 from ..nodes.models.resolver import OFFLINE
-from ..nodes.prompt_templates import Prompts
+from ..nodes.prompt_context import Prompts
 from ..nodes.writer import writer as ask_writer
 from ..nodes.writer import writer_prompt
 from ..state.aspects import Aspect
@@ -39,7 +39,8 @@ from ..state.graph_state import JudgeOutput, as_json
 from ..state.settings import Settings
 from ..state.tasks import ScoreTask, parse_task
 from ..state.transcript import Turn, append, turn_without_model, usage_of_turns
-from .judge_graph import AsyncNode, SyncFunction, publisher
+from .base import AsyncNode, SyncFunction
+from .judge_graph import publisher
 from .message_text import refuse_unseen
 from .nested import AnyGraph, JudgeSlot, kinds_of, nested_judge_node
 from .registry import find_protocol, role_kinds

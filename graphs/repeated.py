@@ -28,7 +28,7 @@ from ..state.settings import RepeatedSettings
 from ..state.tasks import TaskKind
 from ..state.transcript import Score, Turn, append, usage_of_turns
 from ..state.verdict import Verdict
-from .judge_graph import SyncFunction
+from .base import SyncFunction
 from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, roles_of
 from .protocol_record import Protocol
 from .wrapper import GivenJudges, Judges, Wrapper, WrapperState, marked_outcome

@@ -5,7 +5,7 @@
                   +--a rule holds--> human -+
 
 ``review(graph, when=...)`` puts it around any graph; the registered protocol ``review`` around the one that the setting
-``of`` names. ``state/review_rules.py`` has the rules, ``nodes/human_answers.py`` reads what the person answers. The
+``of`` names. ``state/review_rules.py`` has the rules, ``nodes/human.py`` reads what the person answers. The
 pause is LangGraph's ``interrupt``: it needs a checkpointer, and is resumed with ``Command(resume=...)``.
 
 Model calls: those of the protocol inside.
@@ -22,8 +22,7 @@ from langgraph.runtime import get_runtime
 
 from ..nodes.agent_runtime import TurnIds
 from ..nodes.bound_judge import Models
-from ..nodes.human import ask_person, decided
-from ..nodes.human_answers import HumanAnswer
+from ..nodes.human import HumanAnswer, ask_person, decided
 from ..nodes.prompt_context import score_schema
 from ..nodes.verdicts import number_of_orders
 from ..state.errors import UsageError
@@ -34,9 +33,9 @@ from ..state.settings.base_settings import explicitly_set
 from ..state.tasks import CompareTask, ScoreTask, TaskKind, parse_task
 from ..state.transcript import Score, turn_without_model
 from ..state.verdict import Verdict, outcome_fields
-from .base import ProtocolGraph
+from .base import ProtocolGraph, SyncFunction
 from .calibrated import BothOrders
-from .judge_graph import SyncFunction, publisher
+from .judge_graph import publisher
 from .nested import TEMPLATES, AnyGraph, NestedJudges, calls_of, calls_once_of, context_of_run, roles_of
 from .protocol_record import Protocol
 from .registry import role_kinds

@@ -15,15 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.graph import END, START
-
 from ..nodes.bound_judge import Models
 from ..nodes.referee import single_scorer
-from ..nodes.verdicts import conclude, lone_scorer, number_of_orders, orders_shown, prepare
+from ..nodes.verdicts import conclude, lone_scorer, number_of_orders, prepare
 from ..state.call_counts import CallsByRole, Can, exactly
 from ..state.settings import SingleSettings
 from ..state.tasks import TaskKind
-from .base import ProtocolGraph, each
+from .base import ProtocolGraph
 from .position_calibration import weigh_orders
 from .protocol_record import Protocol
 
@@ -61,11 +59,7 @@ def build(
     graph.agent("prepare", prepare(protocol))
     graph.agents("scorer", single_scorer)
     graph.agent("conclude", conclude(protocol, weigh=weigh_orders))
-    graph.add_edge(START, "prepare")
-    asked = each("scorer", lone_scorer)
-    graph.route("prepare", orders_shown, {"one_order": asked, "both_orders": asked})
-    graph.add_edge("scorer", "conclude")
-    graph.add_edge("conclude", END)
+    graph.ask_once("scorer", lone_scorer)
     return graph
 
 

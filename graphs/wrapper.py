@@ -20,7 +20,7 @@ from ..state.settings import Settings
 from ..state.tasks import CompareTask, JudgeInput, ScoreTask, TaskKind, parse_task
 from ..state.transcript import Score, Turn, merge_turns
 from ..state.verdict import Verdict
-from .judge_graph import SyncFunction
+from .base import SyncFunction
 from .nested import (
     AnyGraph,
     JudgeSlot,

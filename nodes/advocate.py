@@ -19,7 +19,7 @@ from .courtroom import (
     turns_of_round,
 )
 from .output_schemas import TextSchema
-from .prompt_templates import Instruction, Prompt
+from .prompt_context import Instruction, Prompt
 
 
 async def lone_advocate(state: AgentState, runtime: AgentRuntime[SamreSettings]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ makes the turn. ``sample`` does this for several replies to one question.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple
@@ -24,7 +25,7 @@ from .models.capabilities import SEVERAL
 from .models.loaded_model import LoadedModel
 from .models.send import invalidate, send
 from .output_schemas import OutputSchema, TextSchema, Value
-from .prompt_templates import Prompt, Prompts
+from .prompt_context import Prompt, Prompts
 from .repairs import copy_warning, repair_conversation, value_alone
 from .replies import LONGEST_READ_WHOLE, Shown
 from .replies.reasoning import without_reasoning
@@ -94,17 +95,24 @@ class Samples:
         return len(self.turns) - len(self.read)
 
 
+@dataclass
 class TurnIds:
-    """Number the turns of each agent, behind those that a transcript holds of it already."""
+    """Number the turns of each agent, behind those that a transcript holds of it already.
 
-    def __init__(self, transcript: Iterable[Turn] = (), order: int | None = None) -> None:
-        self.order = order
-        self._said = [turn["agent"] for turn in transcript]
+    Attributes:
+        transcript: the turns so far.
+        order: the order in which the answers are shown, where there are two.
+    """
+
+    transcript: Sequence[Turn] = ()
+    order: int | None = None
+    _new: Counter[str] = field(default_factory=Counter)
 
     def next(self, agent: str) -> str:
         """Return the id of the agent's next turn."""
-        self._said.append(agent)
-        return turn_id(agent, self._said.count(agent), self.order)
+        self._new[agent] += 1
+        earlier = sum(turn["agent"] == agent for turn in self.transcript)
+        return turn_id(agent, earlier + self._new[agent], self.order)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from .agent_runtime import AgentRuntime, TurnIds
 from .models import prices, resolver
 from .models.loaded_model import LoadedModel
 from .models.resolver import OwnModel
-from .prompt_templates import Prompts
+from .prompt_context import Prompts
 from .server_rules import check_caller
 
 DEFAULT_TEMPERATURE = 0.0

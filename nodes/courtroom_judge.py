@@ -13,6 +13,7 @@ from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
     Points,
+    TotalsSchema,
     court_details,
     court_prompt,
     presented_defences,
@@ -22,9 +23,8 @@ from .courtroom import (
     totals_so_far,
     turns_of_round,
 )
-from .courtroom_schemas import TotalsSchema
 from .output_schemas import TextSchema
-from .prompt_templates import Instruction
+from .prompt_context import Instruction
 from .verdicts import Decision, nearest
 
 

@@ -9,8 +9,7 @@ from ..state.settings import DebateSettings
 from ..state.settings.debate_settings import PERSONAS
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import CritiqueSchema
-from .prompt_context import build_prompt, call_metadata, commander_message, debate_turns, task_of
-from .prompt_templates import Instruction
+from .prompt_context import Instruction, build_prompt, call_metadata, commander_message, debate_turns, task_of
 
 
 async def critic(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:

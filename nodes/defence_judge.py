@@ -14,6 +14,7 @@ from .courtroom import (
     HIGHEST_TOTAL,
     LOWEST_TOTAL,
     SIDES,
+    TotalSchema,
     best_rulings,
     court_details,
     court_prompt,
@@ -26,7 +27,6 @@ from .courtroom import (
     totals_so_far,
     turns_of_round,
 )
-from .courtroom_schemas import TotalSchema
 
 
 async def defence_judge(state: AgentState, runtime: AgentRuntime[MoreSettings]) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from .models.call import UnsupportedParameterError
 from .models.capabilities import CHOICES, LOGPROBS
 from .output_schemas import RatingSchema
 from .planner import rubric
-from .prompt_context import call_metadata, task_of
-from .prompt_templates import Prompt
+from .prompt_context import Prompt, call_metadata, task_of
 from .verdicts import Decision, nearest
 
 TOP_LOGPROBS = 20

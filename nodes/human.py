@@ -1,10 +1,16 @@
-"""Ask a person: the graph pauses with LangGraph's ``interrupt``, shows the debate, and goes on with the answer."""
+"""Ask a person for a verdict, and read what they answer: a score, a vote, a pair of scores, or "let it stand".
+
+An answer is a number, a text or an object; the object may hold a reason and a name. All that ask people read here: a
+debate that pauses, the wrapper ``review``, the dialogue in the terminal and the queue file.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from langgraph.types import interrupt
 
@@ -14,9 +20,9 @@ from ..state.tasks import CompareTask, ScoreTask
 from ..state.transcript import Score, Turn, turn_without_model
 from ..state.verdict import Winner
 from .agent_runtime import AgentRuntime
-from .human_answers import HumanAnswer, read_answer, wanted
+from .output_schemas import ScoreSchema, describe
 from .prompt_context import debate_turns, score_schema, task_of
-from .replies import ReplyError
+from .replies import ReplyError, read_pair, read_score, read_vote
 
 Mark = Callable[[Turn], Turn]
 marks_of_wrappers: ContextVar[tuple[Mark, ...]] = ContextVar("marks_of_wrappers", default=())
@@ -26,7 +32,7 @@ marks_of_wrappers: ContextVar[tuple[Mark, ...]] = ContextVar("marks_of_wrappers"
 async def human(state: JudgeState, runtime: AgentRuntime[DebateSettings]) -> dict[str, Any]:
     """Pause an unresolved debate until somebody resumes the graph with ``Command(resume=...)``.
 
-    The answer is read by ``human_answers.py``. One that cannot be read, or is off the scale, is asked for again.
+    The answer is read by ``read_answer``. One that cannot be read, or is off the scale, is asked for again.
     """
     task = task_of(state)
     why = ["unresolved: Scorer and Critic do not agree"]
@@ -96,3 +102,124 @@ def place_of_pause() -> dict[str, Any]:
     elif marks.get("order") == 2:
         words.append("order 2, answers swapped: answer 1 here is the task's answer 2")
     return {"id": marked["id"], **marks, "where": ", ".join(words)}
+
+
+_VALUES = ("answer", "score", "winner", "scores", "score_1", "score_2", "stands")
+_WORDS = ("reason", "name")
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_STANDS = r"(?:let (?:it|the verdict) stand|it stands|stands?)"
+# A person writes "4 because ..." or "tie: ..."; the readers of models' replies take no words right behind a number.
+_LEADING = re.compile(
+    rf"\s*(?P<value>{_STANDS}|tie|[\[(]?{_NUMBER}\s*[,;/:]\s*{_NUMBER}[\])]?|{_NUMBER})\s*[.!]?"
+    r"(?:\s*\Z|\s*(?::|;|\n|\s[-\u2013\u2014])\s*|,?\s+(?=because\b|since\b))(?P<reason>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class HumanAnswer(NamedTuple):
+    """What a person said.
+
+    Attributes:
+        value: a score, a pair of scores, or ``1``, ``2`` or ``tie``; None where the judge's verdict is to stand.
+        reason: the person's words, empty without any.
+        name: who it was, empty where not said.
+    """
+
+    value: Score | Winner | None
+    reason: str = ""
+    name: str = ""
+
+    @property
+    def words(self) -> str:
+        """The content of the person's turn: the reason; without one, what was decided."""
+        if self.value is None:
+            return f"Let it stand: {self.reason}" if self.reason else "Let it stand."
+        return self.reason or (describe(self.value) if not isinstance(self.value, str) else self.value)
+
+
+def wanted(task: ScoreTask | CompareTask) -> str:
+    """Say what a person can answer.
+
+    >>> wanted(CompareTask(question="Why?", answer_1="Rain.", answer_2="Snow."))
+    '1, 2, tie, two scores from 1 to 10 such as 10, 1, or let it stand'
+    """
+    form = score_schema(task)
+    scale = f"from {form.low:g} to {form.high:g}"
+    if isinstance(task, CompareTask):
+        return f"1, 2, tie, two scores {scale} such as {form.high:g}, {form.low:g}, or let it stand"
+    return f"a score {scale}, or let it stand"
+
+
+def read_answer(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
+    """Read a person's answer.
+
+    Args:
+        reply: a number, a list of two, a text, or an object with ``answer`` (or ``score``, ``winner``, ``scores``,
+            ``score_1`` and ``score_2``, ``stands``), ``reason`` and ``name``.
+        task: what was asked about; it gives the kind and the scale.
+
+    Raises:
+        ReplyError: nothing that can be read, or off the scale; ``problem`` says so in a sentence.
+
+    >>> task = CompareTask(question="Why?", answer_1="Rain.", answer_2="Snow.")
+    >>> read_answer({"answer": "tie", "reason": "Both are short.", "name": "Ann"}, task)
+    HumanAnswer(value='tie', reason='Both are short.', name='Ann')
+    >>> read_answer("let it stand: well argued", task)
+    HumanAnswer(value=None, reason='well argued', name='')
+    """
+    if not isinstance(reply, Mapping):
+        return _read(reply, task)
+    given = {key: value for key, value in reply.items() if value is not None and value != ""}
+    if strange := [str(key) for key in given if key not in (*_VALUES, *_WORDS)]:
+        raise ReplyError(
+            f"The answer has no {strange[0]!r}; it takes {', '.join((*_VALUES, *_WORDS))}.", str(reply)
+        )
+    values = {key: given[key] for key in _VALUES if key in given}
+    if {"score_1", "score_2"} <= values.keys():
+        values["scores"] = [values.pop("score_1"), values.pop("score_2")]
+    if values.get("stands") is False:
+        del values["stands"]
+    if len(values) != 1:
+        many = f"gives {' and '.join(values)}: one of them" if values else "is missing"
+        raise ReplyError(f"The answer {many}; please give {wanted(task)}.", str(reply), "contradictory")
+    read = HumanAnswer(None) if values.get("stands") is True else _read(next(iter(values.values())), task)
+    words = {key: str(given.get(key, "")).strip() for key in _WORDS}
+    return read._replace(reason=words["reason"] or read.reason, name=words["name"])
+
+
+def _read(reply: Any, task: ScoreTask | CompareTask) -> HumanAnswer:
+    form = score_schema(task)
+    if isinstance(reply, list | tuple) and len(reply) == 2:
+        reply = f"{reply[0]}, {reply[1]}"
+    if isinstance(reply, bool) or not isinstance(reply, int | float | str):
+        raise ReplyError(f"{str(reply)[:80]} is no answer; please give {wanted(task)}.", str(reply))
+    text = reply if isinstance(reply, str) else f"{reply:g}" if math.isfinite(reply) else str(reply)
+    led = _LEADING.fullmatch(text)
+    value, reason = (led["value"], led["reason"].strip()) if led else (text, text.strip())
+    if re.fullmatch(_STANDS, value, re.IGNORECASE):
+        return HumanAnswer(None, reason)
+    if isinstance(task, CompareTask) and led and len(pair := re.findall(_NUMBER, value)) == 2:
+        value = ", ".join(pair)
+    return HumanAnswer(_value(value, form, task), reason)
+
+
+def _value(text: str, form: ScoreSchema, task: ScoreTask | CompareTask) -> Score | Winner:
+    try:
+        if isinstance(task, ScoreTask):
+            return read_score(text, form.low, form.high)
+        plain = text.strip().lower()
+        if plain in ("1", "2", "tie", "1.0", "2.0"):
+            return cast("Winner", plain.removesuffix(".0"))
+        return _pair_or_vote(text, form)
+    except ReplyError as error:
+        problem = f"{error.problem.replace('The reply', 'The answer')} Please give {wanted(task)}."
+        raise ReplyError(problem, error.reply, error.fault) from None
+
+
+def _pair_or_vote(text: str, form: ScoreSchema) -> Score | Winner:
+    try:
+        return list(read_pair(text, form.low, form.high))
+    except ReplyError as error:
+        if error.fault != "missing":
+            raise
+        return read_vote(text)

@@ -2,7 +2,7 @@
 
 A schema has a JSON schema for models that take one, a template that asks for the same as plain text, and a reader for
 each. Scores and pairs come first, then critiques and plain text, then votes, then G-Eval's steps and ratings; the
-courtroom's totals are in ``courtroom_schemas.py``.
+courtroom's totals are in ``courtroom.py``.
 
 JSON schemas are bounded. On a scale with whole ends they ask for whole numbers (``whole_numbers``), which decoders can
 be held to; fractions cannot. Readers take what lies on the scale, also a fraction: a model that is not held to

@@ -16,7 +16,7 @@ from ..state.errors import InputError, UsageError
 from ..state.settings import RefereeSettings, Role
 from ..state.settings.referee_settings import GROUPS, ROLE_FILES, SAME, RefereeSettingsT
 from ..state.tasks import CompareTask, ScoreTask
-from .prompt_templates import Prompts
+from .prompt_context import Prompts
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from ..state.tasks import ScoreTask
 from .agent_runtime import AgentRuntime, Answer, Question
 from .evaluation_steps import EvaluationStepsCache, PlannedSteps, open_cache
 from .output_schemas import StepsSchema, read_steps
-from .prompt_context import call_metadata, task_of
-from .prompt_templates import Prompt, Prompts
+from .prompt_context import Prompt, Prompts, call_metadata, task_of
 
 
 async def planner(state: JudgeState, runtime: AgentRuntime[GEvalSettings]) -> dict[str, Any]:

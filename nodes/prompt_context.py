@@ -1,19 +1,29 @@
-"""Build what an agent is shown: the task, the discussion so far, its own instruction."""
+"""Build what an agent is shown: the task, the discussion so far, its own instruction, filled into prompt templates.
+
+Every file under ``prompts/`` is a Jinja template, read once. A file of the same name in a folder of one's own replaces
+it; the others stay.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
+import jinja2
 import orjson
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from ..state.errors import UsageError
 from ..state.graph_state import JudgeState
-from ..state.tasks import CompareTask, ScoreTask, parse_task
+from ..state.settings import Layout
+from ..state.tasks import CompareTask, ScoreTask, is_ready_made, parse_task
 from ..state.transcript import Turn
 from .delimiters import fence
 from .output_schemas import PairSchema, ScoreSchema
-from .prompt_templates import Instruction, Prompt, Prompts
 
 
 def task_of(state: JudgeState) -> ScoreTask | CompareTask:
@@ -99,3 +109,235 @@ def commander_message(state: JudgeState) -> str:
         return turn["content"]
     label = f"commander, round {turn['round']}"
     return f"The Commander's message:\n{fence(label, turn['content'])}"
+
+
+_HOME = Path(__file__).parent / "prompts"
+FILLED = 512
+"""How many filled-in templates are kept: a few for each debate that is under way."""
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """Hold what a prompt says to one agent alone.
+
+    Attributes:
+        text: all of it, in the template's order.
+        role: who the agent is: the template's block of that name; empty where there is none.
+        request: what it is asked now: the rest of the text.
+    """
+
+    text: str
+    role: str
+    request: str
+
+    def after(self, message: str) -> Instruction:
+        """Return the instruction with a message before it, which is a part of the request.
+
+        >>> Instruction("You are the Critic. Object.", "You are the Critic.", "Object.").after("Read this.").request
+        'Read this.\\nObject.'
+        """
+        return Instruction(f"{message}\n{self.text}", self.role, f"{message}\n{self.request}".rstrip())
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Hold what one agent is shown.
+
+    Attributes:
+        system: the rules for all.
+        shared: the material and the log.
+        own: what is said to the agent alone.
+        repeated: where in ``shared`` those parts end that later calls of the same item repeat from the beginning on.
+    """
+
+    system: str
+    shared: str
+    own: Instruction | str
+    repeated: tuple[int, ...] = ()
+
+    @classmethod
+    def of_discussion(
+        cls, system: str, shared: Sequence[str], own: Instruction | str, *, alone: bool
+    ) -> Prompt:
+        """Return a prompt of material and log; nothing of it is repeated where the agent is alone.
+
+        >>> Prompt.of_discussion("Rules.", ["Material.", "Log."], "Answer.", alone=False).repeated
+        (9, 15)
+        """
+        text = "\n\n".join(shared)
+        return cls(system, text, own, () if alone else (len(shared[0]), len(text)))
+
+    def messages(self, form: str, layout: Layout) -> tuple[str, str]:
+        """Return the system message and the user message; the latter ends with the form of the reply.
+
+        With ``shared_prefix`` what all agents share comes first, so that a provider's prefix cache pays for most of a
+        debate. With ``papers`` the agent's role heads the system message.
+        """
+        if layout == "shared_prefix" or isinstance(self.own, str):
+            text = self.own if isinstance(self.own, str) else self.own.text
+            return self.system, f"{self.shared}\n\n{text}\n{form}"
+        system = "\n\n".join(filter(None, (self.own.role, self.system)))
+        return system, f"{self.shared}\n\n" + "\n".join(filter(None, (self.own.request, form)))
+
+
+class Prompts:
+    """Hold a set of templates by name, such as ``debate/scorer_first``, and fill them in.
+
+    >>> Prompts.bundled().render("debate/scorer_first", wanted="one score")[:20]
+    'You are the Scorer: '
+    """
+
+    def __init__(self, sources: dict[str, str]) -> None:
+        self.sources = sources
+        # Sandboxed, since a folder of templates may come from somebody else: they reach only what they get.
+        self._jinja = ImmutableSandboxedEnvironment(
+            # No escaping, for prompts are no HTML; a name that is not given is an error, not an empty text.
+            loader=jinja2.DictLoader(sources),
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,
+        )
+        self._jinja.globals["fence"] = fence
+        # What a task brings along of its own is fenced, as everything from outside.
+        self._jinja.tests["ready_made"] = is_ready_made
+        self._templates: dict[str, jinja2.Template] = {}
+        # Agents of one debate are shown the same task. ``typed``: 1 and 1.0 are equal, and read differently.
+        self._filled = lru_cache(maxsize=FILLED, typed=True)(self._fill)
+        self._instructed = lru_cache(maxsize=FILLED, typed=True)(self._instruction)
+
+    @classmethod
+    def bundled(cls, templates: Path | None = None) -> Prompts:
+        """Return the templates that come with the package, with those of another package's protocol beside them.
+
+        Args:
+            templates: the folder that holds the protocol's own (``Protocol.templates``). Reads it once: blocking.
+
+        Raises:
+            UsageError: no such folder, a template that cannot be read, or one that has a bundled template's name.
+        """
+        return _BUNDLED if templates is None else _with_templates(templates)
+
+    @classmethod
+    def load(cls, folder: str | None, templates: Path | None = None) -> Prompts:
+        """Return the templates, with those of ``folder`` in place of their namesakes. Reads files: blocking.
+
+        Args:
+            folder: the folder of the replacing templates; ``None`` replaces nothing.
+            templates: as for ``bundled``.
+
+        Raises:
+            UsageError: no such folder, a file that replaces nothing, or a template that cannot be read.
+        """
+        base = cls.bundled(templates)
+        if folder is None:
+            return base
+        own = _read(Path(folder))
+        unknown = sorted(own.keys() - base.sources.keys())
+        if unknown or not own:
+            # Of files that are no templates at all, not even the names are told: the folder may be somebody else's.
+            folders = {name.partition("/")[0] for name in base.sources}
+            told = [name for name in unknown if name.partition("/")[0] in folders]
+            others = "it holds *.md files that are no templates" if own else "no *.md file in it"
+            problem = f"no template is called {', '.join(told)}" if told else others
+            known = ", ".join(base.sources)
+            raise UsageError(f"prompts={folder!r}: {problem}; templates that can be replaced are {known}")
+        prompts = cls({**base.sources, **own})
+        prompts.check()
+        return prompts
+
+    def check(self) -> None:
+        """Compile all templates, so that a fault in one is found before any model is called.
+
+        Raises:
+            UsageError: a template that cannot be read.
+        """
+        for name in self.sources:
+            self._template(name)
+
+    def render(self, name: str, **values: Any) -> str:
+        """Fill in a template.
+
+        Raises:
+            UsageError: a replaced template uses a name that it is not given.
+        """
+        try:
+            return self._filled(name, **values)
+        except TypeError:
+            # Some values, such as turns, cannot be looked up by.
+            return self._fill(name, **values)
+
+    def _fill(self, name: str, **values: Any) -> str:
+        try:
+            template = self._template(name)
+            # As ``template.render`` does, which copies the environment's globals by a slow way.
+            context = template.new_context({**self._jinja.globals, **values}, shared=True)
+            return self._jinja.concat(template.root_render_func(context)).strip()
+        except jinja2.TemplateError as error:
+            raise UsageError(
+                f"template {name}.md: {error.message}; it is given {', '.join(sorted(values))}"
+            ) from error
+
+    def instruction(self, name: str, **values: Any) -> Instruction:
+        """Fill in the template of an agent's own instruction; its block ``role`` says who the agent is.
+
+        Raises:
+            UsageError: as ``render``.
+
+        >>> Prompts.bundled().instruction("courtroom/judge", round=1, rounds=4, most="", totals="").role
+        'You are the critical, impartial judge of a debate with much at stake.'
+        """
+        try:
+            return self._instructed(name, **values)
+        except TypeError:
+            return self._instruction(name, **values)
+
+    def _instruction(self, name: str, **values: Any) -> Instruction:
+        text, template = self._fill(name, **values), self._template(name)
+        if "role" not in template.blocks:
+            return Instruction(text, "", text)
+        role = "".join(template.blocks["role"](template.new_context(values))).strip()
+        return Instruction(text, role, text.replace(role, "", 1).strip())
+
+    def digest(self, *folders: str) -> str:
+        """Return a short hash of the templates in these folders."""
+        names = sorted(name for name in self.sources if name.partition("/")[0] in folders)
+        text = "\n".join(f"{name}\n{self.sources[name]}" for name in names)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def _template(self, name: str) -> jinja2.Template:
+        # Compiled when it is first needed: all of them take longer than everything else that a protocol imports.
+        if (kept := self._templates.get(name)) is not None:
+            return kept
+        try:
+            compiled = self._templates[name] = self._jinja.get_template(name)
+            return compiled
+        except jinja2.TemplateSyntaxError as error:
+            raise UsageError(f"template {name}.md, line {error.lineno}: {error.message}") from error
+
+
+def _read(folder: Path) -> dict[str, str]:
+    if not folder.is_dir():
+        raise UsageError(f"prompts={str(folder)!r}: no such folder")
+    return {
+        path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*.md"))
+    }
+
+
+@cache
+def _with_templates(templates: Path) -> Prompts:
+    try:
+        own = _read(templates)
+    except UsageError as error:
+        raise UsageError(f"a protocol's templates cannot be read: there is no folder {templates}") from error
+    # Replacing a bundled template is a user's choice (``prompts=DIR``); a protocol brings its own.
+    if taken := sorted(own.keys() & _BUNDLED.sources.keys()):
+        raise UsageError(
+            f"{templates}: the template {taken[0]} has the name of a bundled one; put it in a folder of the "
+            "protocol's own name"
+        )
+    prompts = Prompts({**_BUNDLED.sources, **own})
+    prompts.check()
+    return prompts
+
+
+_BUNDLED = Prompts(_read(_HOME))

@@ -15,8 +15,7 @@ from ..state.transcript import Turn, last_turn
 from .agent_runtime import AgentRuntime, Question
 from .output_schemas import TextSchema
 from .personas import Referee, load_referees
-from .prompt_context import build_prompt, call_metadata, requested_output, score_schema, task_of
-from .prompt_templates import Instruction
+from .prompt_context import Instruction, build_prompt, call_metadata, requested_output, score_schema, task_of
 
 
 async def roles_of_referees(settings: RefereeSettings) -> dict[str, Any]:

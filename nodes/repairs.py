@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from ..state.errors import ReplyError
-from .prompt_templates import Prompts
+from .prompt_context import Prompts
 
 
 def repair_conversation(

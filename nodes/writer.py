@@ -6,7 +6,7 @@ from ..state.settings import Settings
 from ..state.tasks import ScoreTask
 from .agent_runtime import AgentRuntime, Answer, Question
 from .output_schemas import TextSchema
-from .prompt_templates import Prompt, Prompts
+from .prompt_context import Prompt, Prompts
 
 
 async def writer(

@@ -13,7 +13,7 @@ from jurygraph.eval import evaluate
 from jurygraph.graphs import chateval, ensemble, single
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.offline import DISCLOSURE
-from jurygraph.nodes.prompt_templates import Prompts
+from jurygraph.nodes.prompt_context import Prompts
 from jurygraph.state import ReplyError, UsageError, Verdict
 from jurygraph.state.settings.referee_settings import GROUPS, ROLES, ChatEvalSettings, EnsembleSettings
 from langgraph.checkpoint.memory import InMemorySaver

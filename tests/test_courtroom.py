@@ -13,8 +13,13 @@ import pytest
 from jurygraph.eval import load_dataset
 from jurygraph.graphs import baseline, more, samre
 from jurygraph.nodes.advocate import leading_criteria
-from jurygraph.nodes.courtroom import CRITERIA, CRITERIA_WITHOUT_OPPONENT, read_points
-from jurygraph.nodes.courtroom_schemas import TotalSchema, TotalsSchema
+from jurygraph.nodes.courtroom import (
+    CRITERIA,
+    CRITERIA_WITHOUT_OPPONENT,
+    TotalSchema,
+    TotalsSchema,
+    read_points,
+)
 from jurygraph.nodes.defence_judge import softmax
 from jurygraph.nodes.delimiters import fenced_sections
 from jurygraph.nodes.models.scripted_model import ScriptedModel

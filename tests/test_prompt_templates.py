@@ -9,7 +9,7 @@ import pytest
 from jurygraph.graphs import debate
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.scripted_model import ScriptedModel
-from jurygraph.nodes.prompt_templates import Prompt, Prompts
+from jurygraph.nodes.prompt_context import Prompt, Prompts
 from jurygraph.state import UsageError
 
 TASK = {"kind": "score", "source": "Es regnete.", "candidate": "Es regnete nicht.", "aspect": "consistency"}

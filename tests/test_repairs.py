@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from jurygraph.graphs import baseline, chateval, debate, ensemble, geval, more, samre, single
-from jurygraph.nodes.courtroom_schemas import TotalSchema, TotalsSchema
+from jurygraph.nodes.courtroom import TotalSchema, TotalsSchema
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import ReplyError, Verdict
 from langchain_core.messages import AIMessage

@@ -20,7 +20,7 @@ from jurygraph.nodes.models.loaded_model import LoadedModel
 from jurygraph.nodes.models.provider_errors import ProviderFault
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.output_schemas import ScoreSchema
-from jurygraph.nodes.prompt_templates import Prompt, Prompts
+from jurygraph.nodes.prompt_context import Prompt, Prompts
 from jurygraph.nodes.replies import read_score
 from jurygraph.nodes.sync_bridge import run_blocking
 from jurygraph.state import ModelCallError, ModelSpec, ReplyError

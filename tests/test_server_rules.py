@@ -9,7 +9,7 @@ import pytest
 from jurygraph.graphs import chateval, debate, single
 from jurygraph.graphs.calibrated import graph as calibrated_graph
 from jurygraph.graphs.cascade import graph as cascade_graph
-from jurygraph.nodes.prompt_templates import Prompts
+from jurygraph.nodes.prompt_context import Prompts
 from jurygraph.nodes.server_rules import VARIABLE
 from jurygraph.state import UsageError
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from ...state.errors import UsageError
-from ..datasets.column_names import parse_columns
+from ..datasets.selection import parse_columns
 from ..datasets.dataset import MAX_CHARACTERS, Dataset, load_dataset
 from ..engines.ray_engine import Ray
 from ..plan import Options

@@ -38,7 +38,7 @@ PartsOption = Annotated[
     str | None,
     typer.Option(
         metavar="DIR|URL",
-        help="Where the processes write results, such as s3://..., if the hosts share no folder. Default: in --out.",
+        help="Has no effect any more: results come back to this process.",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -74,7 +74,7 @@ def _annotators(draw: random.Random, truth: float) -> list[int]:
 def _windows(planned: Plan) -> Iterator[list[tuple[Key, Any]]]:
     """Yield what is to be judged, some thousand at a time: a run finishes in about the order of its items."""
     window: list[tuple[Key, Any]] = []
-    for key, item, _ in planned.units():
+    for key, item, _ in planned.jobs():
         window.append((key, item))
         if len(window) == _WINDOW:
             yield window

@@ -28,6 +28,9 @@ from .run.results import FILE as RESULTS
 from .run.results import Key, ResultsFile
 from .signatures import describe_run
 
+Job = tuple[Key, Item, Aspect | None]
+"""Names one verdict to make: what its result will be stored as, the item, and the aspect that a text is scored for."""
+
 
 class Options(TypedDict, total=False):
     """Says how a dataset is to be judged.
@@ -82,7 +85,7 @@ class Plan:
         """The number of verdicts to make."""
         if self.as_recorded:
             # A recording may lack some aspects of some items, so that nothing can be multiplied.
-            return sum(1 for _ in self.units())
+            return sum(1 for _ in self.jobs())
         return len(self.dataset) * max(len(self.aspects), 1) * len(self.graphs) * self.repeats
 
     def models(self) -> dict[str, str]:
@@ -98,7 +101,7 @@ class Plan:
         """Whether any model but the offline judge is called."""
         return self.recording is None and any(label != "offline" for label in self.models().values())
 
-    def units(self) -> Iterator[tuple[Key, Item, Aspect | None]]:
+    def jobs(self) -> Iterator[Job]:
         """Yield everything that is to be judged, item by item."""
         for item in self.dataset:
             for aspect in self.aspects or (None,):
@@ -296,4 +299,4 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
         raise DataError(
             f"{error}. Take that line out: its calls are kept, and make it again for nothing"
         ) from error
-    return Counter(key.protocol for key, *_ in prepared.units() if key in there)
+    return Counter(key.protocol for key, *_ in prepared.jobs() if key in there)

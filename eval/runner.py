@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Unpack, cast
+from typing import Any, Protocol, Unpack, cast
 
 from ..graphs.base import Graph
 from ..nodes.evaluation_steps import keep_steps_in
@@ -15,10 +15,9 @@ from ..nodes.sync_bridge import run_blocking
 from ..state.aspects import Aspect
 from .datasets.dataset import Data
 from .datasets.items import Item
-from .engines.ray_engine import Ray
 from .given_graphs import Protocols
 from .pipelines import check_run, make_pipeline
-from .plan import Options, Plan, plan
+from .plan import Job, Options, Plan, plan
 from .run.call_pipeline import CallPipeline
 from .run.config import RunConfig, RunLimits
 from .run.evaluation import Evaluation
@@ -32,6 +31,27 @@ from .run.tracing import traced
 log = logging.getLogger("jurygraph.run")
 
 
+class Engine(Protocol):
+    """Has the open verdicts of a run made by other processes than this one."""
+
+    def check_judges(self, protocols: Protocols) -> None:
+        """Check that these judges can be sent to other processes.
+
+        Raises:
+            UsageError: one cannot.
+        """
+
+    def check(self, planned: Plan, config: RunConfig) -> None:
+        """Check that a plan can be carried out by several processes; nothing is called or written.
+
+        Raises:
+            UsageError: it cannot; says what to do.
+        """
+
+    async def judge(self, run: Run) -> None:
+        """Have every open verdict made and kept, or as many as can be until the run is to end."""
+
+
 class RunOptions(Options, RunLimits, total=False):
     """Names all options of a run: those of what is judged, and those of how the run is carried out.
 
@@ -39,7 +59,7 @@ class RunOptions(Options, RunLimits, total=False):
         engine: spreads the run over several processes; ``None`` is this process alone.
     """
 
-    engine: Ray | None
+    engine: Engine | None
 
 
 def evaluate(protocols: Protocols, data: Data | None = None, **options: Unpack[RunOptions]) -> Evaluation:
@@ -84,7 +104,7 @@ async def execute(
     config: RunConfig | None = None,
     counts: ProgressCounters | None = None,
     stop: StopSignal | None = None,
-    engine: Ray | None = None,
+    engine: Engine | None = None,
 ) -> Evaluation:
     """Carry out a plan.
 
@@ -101,136 +121,140 @@ async def execute(
     config, counts, stop = config or RunConfig(), counts or ProgressCounters(), stop or StopSignal()
     check_run(planned, config)
     if engine is not None:
-        return await engine.carry_out(planned, config, counts, stop)
+        engine.check(planned, config)
     async with run_folder(planned.folder, planned.manifest, config, counts.waits) as folder:
         pipeline = make_pipeline(planned, folder, config, counts, stop)
         await pipeline.open()
-        run = _Run(planned, folder, pipeline, config, counts, stop)
-        await run.carry_out()
+        run = Run(planned, folder, config, counts, stop)
+        log.info("run started", extra=run.description())
+        await (run.judge(pipeline) if engine is None else engine.judge(run))
+        log.info("run ended", extra={"stopped": stop.reason, **counts.summary()})
         return run.evaluation()
 
 
-class _Run:
-    """Carries out a run: workers judge the items that have no result yet."""
+class Run:
+    """Holds a run that is carried out, and keeps its results.
+
+    Attributes:
+        plan: what is to be judged.
+        folder: where results and calls are kept.
+        config: the limits.
+        counts: how far the run has come.
+        stop: ends the run early when it is asked to.
+    """
 
     def __init__(
-        self,
-        planned: Plan,
-        folder: RunFolder,
-        pipeline: CallPipeline,
-        config: RunConfig,
-        counts: ProgressCounters,
-        stop: StopSignal,
+        self, planned: Plan, folder: RunFolder, config: RunConfig, counts: ProgressCounters, stop: StopSignal
     ) -> None:
-        self._plan = planned
-        self._folder = folder
-        self._pipeline = pipeline
-        self._config = config
-        self._counts = counts
-        self._stop = stop
+        self.plan = planned
+        self.folder = folder
+        self.config = config
+        self.counts = counts
+        self.stop = stop
         # Results that failed in an earlier start are not among them: those items are tried again.
         self._judged_before = folder.results.ok_keys() if folder.results else frozenset[Key]()
         self._judged_now: set[Key] = set()
+        self._has_several_passes = False
         self._in_memory: dict[Key, Result] = {}
-        counts.take_up(len(planned), self._count_resumed(), folder.journal.totals())
+        resumed = sum(not self.is_open(job) for job in planned.jobs()) if self._judged_before else 0
+        counts.take_up(len(planned), resumed, folder.journal.totals())
 
-    async def carry_out(self) -> None:
-        """Judge every item that has no result yet, or as many as can be until the run is to end."""
-        log.info("run started", extra=self._description())
-        ending = asyncio.create_task(self._drain_when_stopped())
+    async def judge(self, pipeline: CallPipeline) -> None:
+        """Judge every open verdict in this process, or as many as can be until the run is to end."""
+        self._has_several_passes = pipeline.needs_several_passes
+        ending = asyncio.create_task(self._drain_when_stopped(pipeline))
+
+        async def judge(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
+            return await judge_item(graph, key, item, aspect, pipeline.repeat_mark(key))
+
         try:
             with (
-                traced(self._folder.manifest, self._counts, self._pipeline, self._judge) as (calls, judge),
+                traced(self.folder.manifest, self.counts, pipeline, judge) as (calls, traced_judge),
                 answering_calls(calls),
-                keep_steps_in(self._folder.steps),
+                keep_steps_in(self.folder.steps),
             ):
-                await self._pipeline.run_passes(lambda: self._judge_open_items(judge))
+                await pipeline.run_passes(lambda: self._judge_open_items(traced_judge))
         finally:
             ending.cancel()
             # Calls are tasks of their own and may outlive the workers; they must end before the journal is closed.
-            await self._pipeline.drain(0)
-            await self._pipeline.finish()
-        log.info("run ended", extra={"stopped": self._stop.reason, **self._counts.summary()})
+            await pipeline.drain(0)
+            await pipeline.finish()
 
     async def _judge_open_items(self, judge: JudgeItem) -> None:
         """Judge with as many workers as calls may be in flight; all draw from one iterator."""
-        open_items = (unit for unit in self._plan.units() if self._is_open(unit[0]))
+        open_jobs = filter(self.is_open, self.plan.jobs())
 
         async def worker() -> None:
-            # A plain generator can be shared by tasks: taking from it is a step without an await.
-            for key, item, aspect in open_items:
-                result = await judge(self._plan.graphs[key.protocol], key, item, aspect)
+            # Tasks can share a plain iterator: taking from it is a step without an await.
+            for key, item, aspect in open_jobs:
+                result = await judge(self.plan.graphs[key.protocol], key, item, aspect)
                 if result is not None:
-                    self._keep(result)
-                if self._stop.is_asked:
+                    self.keep(result)
+                if self.stop.is_asked:
                     return
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._config.concurrency, self._counts.wanted)):
+                for _ in range(min(self.config.concurrency, self.counts.wanted)):
                     group.create_task(worker())
         except ExceptionGroup as several:
             # All workers meet the same problem, such as a data file that was changed meanwhile: one of them will do.
             raise several.exceptions[0] from None
 
-    def _is_open(self, key: Key) -> bool:
-        return key not in self._judged_before and key not in self._judged_now
+    async def _drain_when_stopped(self, pipeline: CallPipeline) -> None:
+        await self.stop.asked()
+        log.warning("stopping", extra={"reason": self.stop.reason, "explanation": self.stop.explanation})
+        await pipeline.drain(self.config.grace)
 
-    async def _judge(self, graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-        return await judge_item(graph, key, item, aspect, self._pipeline.repeat_mark(key))
+    def is_open(self, job: Job) -> bool:
+        """Tell whether a verdict is still to be made."""
+        return job[0] not in self._judged_before and job[0] not in self._judged_now
 
-    def _keep(self, result: Result) -> None:
+    def keep(self, result: Result) -> None:
+        """Keep a result; where it cannot be written, the run is asked to end."""
         try:
-            self._folder.keep(result)
+            self.folder.keep(result)
         except OSError as error:
             # Nothing is lost: the item's calls are in the journal, and the next start judges it without paying again.
-            self._stop.ask_for(error, self._plan.folder)
+            self.stop.ask_for(error, self.plan.folder)
             return
-        if self._folder.results is None:
+        if self.folder.results is None:
             self._in_memory[result.key] = result
-        if self._pipeline.needs_several_passes:
+        if self._has_several_passes:
+            # One pass asks for nothing twice, and the keys of millions of results would fill the memory.
             self._judged_now.add(result.key)
-        self._counts.finished(result)
+        self.counts.finished(result)
         if result.status == "failed":
             log.warning("item failed", extra={**result.key._asdict(), "reason": result.error})
 
-    async def _drain_when_stopped(self) -> None:
-        await self._stop.asked()
-        log.warning("stopping", extra={"reason": self._stop.reason, "explanation": self._stop.explanation})
-        await self._pipeline.drain(self._config.grace)
-
     def evaluation(self) -> Evaluation:
         """Return what the run came to, with results in the order of the dataset."""
-        results = self._results(unit[0] for unit in self._plan.units())
-        is_complete = self._counts.judged + self._counts.failed >= self._counts.wanted
-        stopped = None if is_complete else self._stop.reason
-        return Evaluation(results, self._folder.manifest, self._plan.folder, stopped, self._counts.given_up)
+        results = self._results(key for key, *_ in self.plan.jobs())
+        is_complete = self.counts.judged + self.counts.failed >= self.counts.wanted
+        stopped = None if is_complete else self.stop.reason
+        return Evaluation(results, self.folder.manifest, self.plan.folder, stopped, self.counts.given_up)
 
     def _results(self, keys: Iterator[Key]) -> Sequence[Result]:
-        if self._folder.results is None:
+        if self.folder.results is None:
             return tuple(self._in_memory[key] for key in keys if key in self._in_memory)
         try:
-            if not self._stop.is_asked:
-                self._folder.keep_rest()
-            return self._folder.results.finish(keys)
+            if not self.stop.is_asked:
+                self.folder.keep_rest()
+            return self.folder.results.finish(keys)
         except OSError as error:
             # They stay in the order in which they were judged; the next start puts them in the dataset's.
-            self._stop.ask_for(error, self._folder.results.path)
-            return self._folder.results.read()
+            self.stop.ask_for(error, self.folder.results.path)
+            return self.folder.results.read()
 
-    def _count_resumed(self) -> int:
-        if not self._judged_before:
-            return 0
-        return sum(unit[0] in self._judged_before for unit in self._plan.units())
-
-    def _description(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
+        """Describe the run for its log."""
         return {
-            "run": self._folder.manifest["run"],
-            "protocols": ", ".join(self._plan.graphs),
-            "models": ", ".join(sorted(set(self._plan.models().values()))),
-            "concurrency": self._config.concurrency,
-            "wanted": self._counts.wanted,
-            "there": self._counts.resumed,
+            "run": self.folder.manifest["run"],
+            "protocols": ", ".join(self.plan.graphs),
+            "models": ", ".join(sorted(set(self.plan.models().values()))),
+            "concurrency": self.config.concurrency,
+            "wanted": self.counts.wanted,
+            "there": self.counts.resumed,
         }
 
 

@@ -153,7 +153,7 @@ def test_a_prompt_is_measured_as_it_will_be_sent() -> None:
     prepared = plan("baseline", PAIRS, models={"*": model}, settings={"structured": "off"})
     found = estimate(prepared)
     assert model.calls == []
-    for _, item, _ in prepared.units():
+    for _, item, _ in prepared.jobs():
         assert isinstance(item, CompareItem)
         prepared.graphs["baseline"].invoke({"task": item.task().model_dump(mode="json")})
     between_two_messages = len("\n\n")
@@ -285,7 +285,7 @@ async def run(prepared: Plan) -> tuple[int, int]:
     """The calls and prompts' tokens that carrying out a plan takes."""
     verdicts = []
     with keep_steps_in():
-        for key, item, aspect in prepared.units():
+        for key, item, aspect in prepared.jobs():
             if isinstance(item, ScoreItem):
                 assert aspect is not None
                 task = item.task(aspect).model_dump(mode="json")

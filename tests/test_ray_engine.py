@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jurygraph.eval import Ray, evaluate
-from jurygraph.eval.engines.ray_cluster import check_address, cluster, refuse_host
-from jurygraph.eval.engines.ray_worker import HostReport, versions
-from jurygraph.eval.engines.result_parts import ResultParts
-from jurygraph.eval.run.results import Result
+from jurygraph.eval.engines.ray_cluster import check_address, cluster
+from jurygraph.eval.engines.ray_worker import RunDescription, inspect_host
+from jurygraph.eval.plan import plan
+from jurygraph.eval.run.config import RunConfig
 from jurygraph.graphs import debate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.errors import UsageError
+from sqlalchemy import make_url
 
 from .journal_locations import POSTGRES, schema
 from .processes import Simulated, in_this_process, signalled, simulated_provider, started, until, when
@@ -27,6 +30,7 @@ needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="
 RUN: dict[str, Any] = {"data": "demo", "aspects": ["fluency", "relevance"], "limit": 12}
 IN_FLIGHT = 4
 """Calls that each worker has in flight."""
+PASSWORD = "a-word-that-stands-nowhere"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,8 @@ def address() -> Iterator[str]:
 @pytest.fixture
 def journal() -> Iterator[str]:
     with schema() as url:
-        yield f"{url}&application_name={url[-12:]}"
+        place = make_url(f"{url}&application_name={url[-12:]}")
+        yield place.set(password=place.password or PASSWORD).render_as_string(hide_password=False)
 
 
 @pytest.fixture
@@ -131,6 +136,12 @@ def test_workers_judge_as_one_process_does(address: str, journal: str, tmp_path:
     again = evaluate(["debate", "geval"], **more, out=tmp_path / "ray", journal=journal, engine=engine)
     assert len(again.results) == 52, "a run with more items goes on, with fewer items than workers"
     assert sorted(again.manifest["steps"], key=str) == sorted(done.manifest["steps"], key=str)
+    password = make_url(journal).password
+    session = importlib.import_module("ray._private.worker")._global_node.get_session_dir_path()
+    written = [path for place in (tmp_path, Path(session)) for path in place.rglob("*") if path.is_file()]
+    assert len(written) > 10
+    assert password
+    assert [path for path in written if password.encode() in path.read_bytes()] == []
 
 
 @pytest.mark.slow
@@ -161,6 +172,7 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
     assert runs.calls <= runs.requests() <= runs.calls + IN_FLIGHT
     assert len(logged(runs.out, "worker started")) >= 3
     assert f"{runs.calls} calls" in done.stdout
+    assert "raylet" not in done.stdout + done.stderr, "Ray's own words are not shown"
 
 
 @pytest.mark.slow
@@ -259,60 +271,14 @@ def test_engines_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch, tmp
     assert (done.returncode, 'pip install "jurygraph[ray]"' in done.stderr) == (2, True)
 
 
-def test_hosts_that_would_judge_otherwise_are_refused(tmp_path: Path) -> None:
-    parts, here = ResultParts(str(tmp_path), "run"), versions()
-    refuse_host(HostReport("a", here, True, ""), parts)
-    for package in here:
-        with pytest.raises(UsageError, match=f"a has {package} 0, and here it is {here[package]}"):
-            refuse_host(HostReport("a", {**here, package: "0"}, True, ""), parts)
-    with pytest.raises(UsageError, match=r"a does not see .* --parts s3://"):
-        refuse_host(HostReport("a", here, False, ""), parts)
-
-
-RESULTS = [
-    Result.model_validate({"protocol": "p", **fields})
-    for fields in (
-        {
-            "item": "a",
-            "aspect": "wit",
-            "status": "ok",
-            "score": 3.25,
-            "human": 4.5,
-            "score_by_round": [3, 3.25],
-        },
-        {
-            "item": "b",
-            "status": "ok",
-            "winner": "tie",
-            "human": "1",
-            "scores": [1, 2],
-            "annotations": ["1", "tie"],
-        },
-        {
-            "item": "c",
-            "status": "failed",
-            "error": "no words",
-            "cost_usd": None,
-            "details": {"n": [1, {"x": None}]},
-        },
-    )
-]
-
-
-@pytest.mark.parametrize("kind", ["folder", "url", "object store"])
-def test_results_in_parts_are_what_was_written(kind: str, tmp_path: Path) -> None:
-    from pyarrow import fs
-
-    where = {"folder": str(tmp_path), "url": tmp_path.as_uri()}.get(kind, "bucket/run")
-    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()) if kind == "object store" else None
-    parts = ResultParts(where, "6b1f", store)
-    assert list(parts.read()) == []
-    parts.write(7, RESULTS[:2])
-    parts.write(9, RESULTS[2:])
-    parts.write(9, RESULTS[2:])
-    parts.put("part-0000000011-half.parquet", b"PAR1 and no more")
-    assert list(parts.read()) == RESULTS
-    assert [one.line() for one in parts.read()] == [one.line() for one in RESULTS]
-    assert list(ResultParts(where, "other", store).read()) == []
-    parts.clear()
-    assert len(list(parts.read())) == (0 if kind == "folder" else 3)
+def test_hosts_that_would_judge_otherwise_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    prepared = plan("debate", "demo", limit=1, models={"*": "openai:gpt-4o-mini"})
+    here = RunDescription.from_plan(prepared, prepared.manifest, RunConfig())
+    for package, version in here.versions.items():
+        there = replace(here, versions={**here.versions, package: "0"})
+        assert f"it has {package} {version}, and the driver has 0" in inspect_host(there, "")
+    other = {**prepared.manifest, "signatures": plan("debate", "demo", limit=1).manifest["signatures"]}
+    assert "another configuration: debate: models" in inspect_host(replace(here, manifest=other), "")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert "OPENAI_API_KEY" in inspect_host(here, "")

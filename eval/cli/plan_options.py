@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from ...state.errors import UsageError
-from ..datasets.selection import parse_columns
 from ..datasets.dataset import MAX_CHARACTERS, Dataset, load_dataset
+from ..datasets.selection import parse_columns
 from ..engines.ray_engine import Ray
 from ..plan import Options
 from .option_sets import option
@@ -102,8 +102,7 @@ class EngineOptions:
     )
     workers: int | None = engine_option("Processes that judge. Default: one a CPU.", "N", min=1)
     parts: str | None = engine_option(
-        "Where the processes write results, such as s3://..., if the hosts share no folder. Default: in --out.",
-        "DIR|URL",
+        "Accepted and ignored: results come back to this process by themselves.", "DIR|URL"
     )
 
     def chosen(self) -> Ray | None:

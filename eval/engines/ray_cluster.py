@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import Any
-from uuid import uuid4
 
 from ...state.errors import UsageError
-from .chunks import Job
-from .ray_worker import HostReport, inspect_host, versions
-from .result_parts import ResultParts
+from .ray_worker import RunDescription, inspect_host
 
 _STORE_BYTES = 200 * 2**20
-"""Of a cluster on this machine, the memory for chunks on their way to workers."""
+"""Of a cluster on this machine, the memory for shards on their way to workers and results on their way back."""
 
 _REACH_SECONDS = 10.0
 
@@ -58,6 +56,8 @@ def cluster(address: str | None, cpus: float) -> Iterator[Any]:
         yield ray
         return
     logging.getLogger("ray").setLevel(logging.ERROR)
+    # Else a worker that dies makes Ray print a paragraph to standard output; the run's own log says it in a line.
+    vars(import_module("ray._private.worker"))["_worker_logs_enabled"] = False
     if address is not None:
         check_address(address)
     try:
@@ -77,6 +77,18 @@ def cluster(address: str | None, cpus: float) -> Iterator[Any]:
 
 _QUIET = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
 _ON_LOOPBACK = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+
+
+@asynccontextmanager
+async def connected(address: str | None, cpus: float) -> AsyncIterator[Any]:
+    """Do as ``cluster`` from async code."""
+    connection = cluster(address, cpus)
+    # In a thread of its own: it takes seconds, and in the main one Ray would take over the handling of SIGTERM.
+    ray = await asyncio.to_thread(connection.__enter__)
+    try:
+        yield ray
+    finally:
+        await asyncio.to_thread(connection.__exit__, None, None, None)
 
 
 def check_address(address: str) -> None:
@@ -100,54 +112,29 @@ def count_workers(ray: Any, cpus_each: float) -> int:
     return max(1, int(cpus / max(1.0, cpus_each)))
 
 
-def check_hosts(ray: Any, job: Job, parts: ResultParts) -> None:
+def check_hosts(ray: Any, description: RunDescription, journal: str) -> None:
     """Check on every host that it can judge the run as this one would, before any call.
 
     Raises:
-        UsageError: another version, a missing key or package, or a folder that is not shared.
+        UsageError: says which host cannot, and why: another version, or a missing key or package.
     """
-    marker = f".host-{uuid4().hex}"
-    parts.put(marker, b"")
-    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-    try:
-        reports = [_inspected(ray, node, job, marker) for node in nodes]
-    finally:
-        parts.remove(marker)
-    if not reports:
-        raise UsageError("the Ray cluster has no CPU for a worker")
-    for report in reports:
-        refuse_host(report, parts)
-
-
-def _inspected(ray: Any, node: dict[str, Any], job: Job, marker: str) -> HostReport:
     strategies = import_module("ray.util.scheduling_strategies")
-    here = strategies.NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
-    task = ray.remote(inspect_host).options(num_cpus=0, scheduling_strategy=here, max_retries=1)
-    try:
-        found: HostReport = ray.get(task.remote(job, marker))
-    except ray.exceptions.RayError as error:
-        cause = getattr(error, "cause", None) or error
-        last = str(cause).strip().splitlines()[-1:]
-        raise UsageError(f"{node['NodeManagerHostname']} cannot judge: {''.join(last)}") from error
-    return found
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    if not nodes:
+        raise UsageError("the Ray cluster has no CPU for a worker")
+    for node in nodes:
+        on_node = strategies.NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
+        task = ray.remote(inspect_host).options(num_cpus=0, scheduling_strategy=on_node, max_retries=1)
+        try:
+            problem = ray.get(task.remote(description, journal))
+        except ray.exceptions.RayError as error:
+            # Such as another version, which cannot even read the description.
+            problem = last_line(error)
+        if problem:
+            raise UsageError(f"{node['NodeManagerHostname']} cannot judge: {problem}")
 
 
-def refuse_host(report: HostReport, parts: ResultParts) -> None:
-    """Refuse a host that cannot judge the run as this one would.
-
-    Raises:
-        UsageError: says which host, and what is wrong.
-    """
-    here = versions()
-    for package, mine in here.items():
-        if (its := report.versions.get(package)) != mine:
-            raise UsageError(
-                f"{report.host} has {package} {its}, and here it is {mine}: install the same on both"
-            )
-    if report.problem:
-        raise UsageError(f"{report.host} cannot judge: {report.problem}")
-    if not report.sees_folder:
-        raise UsageError(
-            f"{report.host} does not see {parts.where}: on a cluster of several hosts, --out is a folder that all "
-            "share, or workers write to an object store: --parts s3://BUCKET/FOLDER"
-        )
+def last_line(error: BaseException) -> str:
+    """Return what went wrong in a task, without the traceback and the advice that Ray wraps it in."""
+    lines = str(getattr(error, "cause", None) or error).strip().splitlines()
+    return lines[-1] if lines else type(error).__name__

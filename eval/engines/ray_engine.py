@@ -1,28 +1,41 @@
-"""Spread a run over a Ray cluster: what can be chosen, and what is refused before any call."""
+"""Spread a run over a Ray cluster: each worker judges shards of it, and this process keeps the results."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import count, groupby, islice
 from typing import Any
 
+from ...graphs.registry import find_protocol
+from ...nodes.models.retry import Wait
 from ...state.errors import UsageError
 from ..given_graphs import Protocols, named
+from ..journal import JournalError
 from ..journal.database import journal_location
-from ..plan import Plan
-from ..run.call_pipeline import LivePipeline
+from ..plan import Job, Plan
+from ..run.call_pipeline import AT_ONCE
 from ..run.config import RunConfig
-from ..run.evaluation import Evaluation
-from ..run.folder import run_folder
-from ..run.progress_counters import ProgressCounters
-from ..run.run_log import ROOT
-from ..run.shutdown import StopSignal
-from .chunks import Job, default_parts, describe_judge
-from .ray_cluster import cluster, load_ray
-from .ray_driver import Driven, Driver
-from .result_parts import ResultParts
+from ..runner import Run
+from .ray_cluster import check_hosts, connected, count_workers, last_line, load_ray
+from .ray_worker import CallCounts, Report, RunDescription, judge_shard, protocol_and_settings
+
+log = logging.getLogger("jurygraph.run")
+
+ATTEMPTS = 5
+"""Workers that may die at the same verdicts, one after the other, before the run stops."""
+
+SILENCE = 75.0
+"""Seconds without a report after which a worker counts as dead: as long as its claims on calls hold, and 15."""
+
+TO_END = 10.0
+"""Seconds that workers have to report their last results once the run is to end, beside those for calls in flight."""
+
+LARGEST = 2000
+"""The most verdicts in a shard: their items are sent at once, and are in the memory of the worker."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +46,7 @@ class Ray:
         workers: how many processes judge; default: one for each CPU. ``concurrency`` is for each of them.
         address: the cluster's, or ``auto``; default: ``RAY_ADDRESS``, else a cluster on this machine, for this run.
         cpus_per_worker: how much of a CPU each worker reserves; most of the time it waits for the provider.
-        parts: where workers write results until the run is whole; default: ``parts`` in the run's folder, which all
-            hosts must share then. An object store's address (``s3://...``) needs no shared folder, and keeps the parts.
+        parts: has no effect any more, since workers send their results to this process.
 
     Raises:
         UsageError: a number that is out of bounds.
@@ -94,34 +106,208 @@ class Ray:
         if planned.folder is None:
             raise UsageError("an engine writes results to a folder: give one with out=")
         for name, graph in planned.graphs.items():
-            describe_judge(name, graph)
-        ResultParts(self.parts or default_parts(planned.folder), "check")
+            protocol_and_settings(name, graph)
 
-    async def carry_out(
-        self, planned: Plan, config: RunConfig, counts: ProgressCounters, stop: StopSignal
-    ) -> Evaluation:
-        """Carry out a plan; arguments and errors are those of ``runner.execute``."""
-        self.check(planned, config)
-        assert planned.folder is not None
-        async with AsyncExitStack() as stack:
-            folder = await stack.enter_async_context(
-                run_folder(planned.folder, planned.manifest, config, counts.waits)
-            )
-            await LivePipeline(folder.journal, config, counts, stop).open()
-            parts = ResultParts(self.parts or default_parts(planned.folder), folder.manifest["run"])
-            job = Job.of(planned, folder.manifest, config, parts.where, ROOT.getEffectiveLevel())
-            ray = await stack.enter_async_context(_connected(self))
-            spread = self.workers, self.cpus_per_worker
-            run = Driven(planned, folder, job, parts, config, counts, stop, *spread)
-            return await Driver(run, ray).carry_out()
+    async def judge(self, run: Run) -> None:
+        """Have every open verdict made by workers, or as many as can be until the run is to end.
+
+        Raises:
+            UsageError: there is no cluster, or a host of it cannot judge as this one would.
+        """
+        if run.counts.judged == run.counts.wanted:
+            return
+        async with connected(self.address, (self.workers or 1) * self.cpus_per_worker) as ray:
+            workers = self.workers or count_workers(ray, self.cpus_per_worker)
+            await _Driver(run, ray, workers, self.cpus_per_worker).judge()
 
 
-@asynccontextmanager
-async def _connected(engine: Ray) -> AsyncIterator[Any]:
-    connection = cluster(engine.address, (engine.workers or 1) * engine.cpus_per_worker)
-    # In a thread of its own: it takes seconds, and in the main one Ray would take over the handling of SIGTERM.
-    ray = await asyncio.to_thread(connection.__enter__)
-    try:
-        yield ray
-    finally:
-        await asyncio.to_thread(connection.__exit__, None, None, None)
+class _Driver:
+    """Has shards of a run judged, and starts anew what a worker that died has not judged.
+
+    Args:
+        run: the run, in whose folder the results are kept.
+        ray: the Ray package, connected.
+        workers: how many shards are judged at a time.
+        cpus_per_worker: how much of a CPU each reserves.
+    """
+
+    def __init__(self, run: Run, ray: Any, workers: int, cpus_per_worker: float) -> None:
+        self._run = run
+        self._ray = ray
+        self._left = run.counts.wanted - run.counts.judged
+        self._workers = min(workers, self._left)
+        # Ray itself tries nothing again: a shard begins anew with the verdicts alone that are still open.
+        options = {"num_cpus": cpus_per_worker, "max_retries": 0, "num_returns": "streaming"}
+        self._task = ray.remote(judge_shard).options(**options)
+        self._description = RunDescription.from_plan(run.plan, run.folder.manifest, run.config)
+        self._journal = str(run.config.journal)
+        self._spent_before = run.counts.usage
+        self._shard_numbers = count()
+        self._made: dict[int, CallCounts] = {}
+        self._working: set[asyncio.Task[None]] = set()
+        self._not_started: set[Any] = set()
+
+    async def judge(self) -> None:
+        """Judge all shards, or as many as can be until the run is to end."""
+        run, left = self._run, self._left
+        await asyncio.to_thread(check_hosts, self._ray, self._description, self._journal)
+        log.info("run spread", extra={"workers": self._workers})
+        jobs = filter(run.is_open, run.plan.jobs())
+        ending = asyncio.create_task(self._end_when_stopped())
+        try:
+            if self._opens_with_one():
+                # Evaluation steps come of the first item, and all others are judged with them.
+                _, of_first_item = next(groupby(filter(run.is_open, run.plan.jobs()), lambda job: job[1].id))
+                opening = list(islice(jobs, sum(1 for _ in of_first_item)))
+                left -= len(opening)
+                await self._share([opening], workers=1)
+            await self._share(self._shards(jobs, left), self._workers)
+        finally:
+            ending.cancel()
+        # Reports of a worker that was killed lack its last calls; the journal has them all.
+        with suppress(JournalError):
+            run.counts.usage = (await run.folder.journal.spent_by_all()).usage
+
+    def _opens_with_one(self) -> bool:
+        """Tell whether calls are made with the first verdict that serve all others, as for evaluation steps."""
+        kind = self._run.plan.dataset.kind
+        return any(
+            calls.most
+            for protocol, settings in self._description.judges.values()
+            for calls in find_protocol(protocol)
+            .protocol.calls_once(settings, kind, lambda *_: False)
+            .values()
+        )
+
+    def _shards(self, jobs: Iterator[Job], left: int) -> Iterator[list[Job]]:
+        """Yield verdicts to make in shards that become smaller, so that all workers end at about the same time.
+
+        At the end of a shard a worker has fewer and fewer calls in flight: the smallest is large beside that.
+        """
+        smallest = min(8 * self._run.config.concurrency, -(-left // self._workers))
+        while shard := list(islice(jobs, min(LARGEST, max(1, smallest, left // (2 * self._workers))))):
+            left -= len(shard)
+            yield shard
+
+    async def _share(self, shards: Iterable[list[Job]], workers: int) -> None:
+        """Have shards judged by so many workers, each of which takes the next one when it is free."""
+        to_judge = iter(shards)
+
+        async def work(worker: str) -> None:
+            for shard in to_judge:
+                await self._judge_shard(worker, shard)
+
+        self._working = {asyncio.create_task(work(f"worker-{number + 1}")) for number in range(workers)}
+        try:
+            await asyncio.wait(self._working)
+        finally:
+            for task in self._working:
+                task.cancel()
+        for task in self._working:
+            if not task.cancelled():
+                task.result()  # raises what went wrong, such as a data file that was changed meanwhile
+
+    async def _judge_shard(self, worker: str, jobs: Sequence[Job]) -> None:
+        """Have a shard judged; where its worker dies, have another one judge what is left of it."""
+        left = {job[0]: job for job in jobs}
+        deaths = 0
+        while left and not self._run.stop.is_asked:
+            before = len(left)
+            try:
+                async for report in self._reports(worker, list(left.values())):
+                    for result in report.results:
+                        left.pop(result.key, None)
+                return
+            except self._ray.exceptions.RayError as error:
+                if self._run.stop.is_asked:
+                    return
+                reason = last_line(error)
+                log.warning(
+                    "a worker died; its verdicts are given out again",
+                    extra={"worker": worker, "reason": reason},
+                )
+                deaths = deaths + 1 if len(left) == before else 1
+                if deaths == ATTEMPTS:
+                    item = next(iter(left)).item
+                    self._run.stop.ask(
+                        "worker",
+                        f"{deaths} workers died while they judged {item} and items after it: {reason}",
+                    )
+
+    async def _reports(self, worker: str, jobs: Sequence[Job]) -> AsyncIterator[Report]:
+        """Have a worker judge, and yield its reports when all that they tell has been noted.
+
+        Raises:
+            RayError: the worker died, or was silent for so long that it was ended.
+        """
+        description = replace(self._description, manifest=self._run.folder.manifest)
+        stream = self._task.remote(description, self._journal, jobs, worker)
+        number = next(self._shard_numbers)
+        starting = self._run.counts.waits.add("Ray", "workers start", None)
+        waits: Sequence[Wait] = (starting,)
+        # Until its first report it may wait for a free CPU, for however long that takes.
+        patience = None
+        self._not_started.add(stream)
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(patience):
+                        report: Report = await (await anext(stream))
+                except StopAsyncIteration:
+                    return
+                except TimeoutError:
+                    raise self._ray.exceptions.WorkerCrashedError from None
+                if patience is None:
+                    patience = SILENCE
+                    self._not_started.discard(stream)
+                    log.info(
+                        "worker started", extra={"worker": worker, "host": report.host, "pid": report.pid}
+                    )
+                self._run.counts.waits.replace(waits, report.waits)
+                waits = report.waits
+                self._made[number] = report.calls
+                self._note(worker, report)
+                yield report
+        finally:
+            self._run.counts.waits.replace(waits, ())
+            self._not_started.discard(stream)
+            # It may have ended already; one that hangs, or that nobody waits for any more, has not.
+            self._ray.cancel(stream, force=True)
+
+    def _note(self, worker: str, report: Report) -> None:
+        """Take over what a worker reports: its log, its results, and the reason why it has stopped."""
+        for record in report.records:
+            record.worker = worker
+            logging.getLogger(record.name).handle(record)
+        for planned in report.steps:
+            self._run.folder.steps.note(planned)
+        for result in report.results:
+            self._run.keep(result)
+        if report.reason is not None:
+            self._run.stop.ask(report.reason, report.explanation)
+        counts, made = self._run.counts, self._made.values()
+        counts.usage = sum((calls.usage for calls in made), start=self._spent_before)
+        counts.made = sum(calls.made for calls in made)
+        counts.served = sum(calls.served for calls in made)
+        counts.given_up = sum(calls.given_up for calls in made)
+
+    async def _end_when_stopped(self) -> None:
+        """End all workers once the run is to end, at once where it is asked to a second time."""
+        stop, grace = self._run.stop, self._run.config.grace
+        await stop.asked()
+        log.warning("stopping", extra={"reason": stop.reason, "explanation": stop.explanation})
+        for stream in self._not_started:
+            self._ray.cancel(stream, force=True)
+        # Workers hear of it within a second, and let calls in flight finish.
+        noting = asyncio.create_task(self._note_stop(str(stop.reason)))
+        await stop.let_finish(self._working, grace + TO_END)
+        noting.cancel()
+        if any(not task.done() for task in self._working):
+            noting = asyncio.create_task(self._note_stop(AT_ONCE))
+            await asyncio.wait({noting, *self._working}, timeout=TO_END)
+        for task in self._working:
+            task.cancel()
+
+    async def _note_stop(self, reason: str) -> None:
+        with suppress(JournalError):
+            await self._run.folder.journal.note_stop(reason, self._run.stop.explanation)

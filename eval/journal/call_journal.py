@@ -181,6 +181,10 @@ class Journal:
         """Return what this run has spent so far, earlier openings included."""
         return self._usage
 
+    async def spent_by_all(self) -> Spent:
+        """Add up what all processes of this run have spent until now, as far as they have written it."""
+        return await self._worker.do(Store.spent)
+
     async def grant(self, request: GrantRequest) -> Grant:
         """Ask for a share of what all processes of this run may use; it holds while ``holds_grant`` says so.
 
@@ -200,6 +204,12 @@ class Journal:
     def listen(self, listener: Callable[[Notice], None]) -> None:
         """Have a function called with what other processes of this run note; at each renewal of the lease."""
         self._worker.noticed = listener
+
+    async def hear_soon(self) -> None:
+        """Look every second from now on for what others note, not only where limits hold for all of them."""
+        self._worker.renew_often()
+        # The thread may be waiting for a request until its next usual look.
+        await self._worker.do(lambda _: None)
 
     async def note_stop(self, reason: str, explanation: str) -> None:
         """Tell all processes that have this run open to stop; one that opens it later may go on."""

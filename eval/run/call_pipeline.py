@@ -67,6 +67,10 @@ _STOPS_ALL: tuple[Reason, ...] = ("budget", "provider")
 """The reasons for which all processes of a run stop, since they would all meet the same."""
 
 
+AT_ONCE = "at once"
+"""What a process notes in the journal, in place of a reason, to have the others wait for no call in flight."""
+
+
 class LivePipeline(CallPipeline):
     """Makes each call at once, and no call twice: two calls are the same if their ``fingerprint`` is."""
 
@@ -247,7 +251,10 @@ class LivePipeline(CallPipeline):
 
     def _on_notice(self, notice: Notice) -> None:
         """Do what other processes of this run have noted: stop as they did, or leave them what is not needed here."""
-        if notice.stop_reason is not None and not self._stop.is_asked:
+        if notice.stop_reason == AT_ONCE:
+            self._stop.ask("interrupted", notice.explanation or "")
+            self._stop.at_once()
+        elif notice.stop_reason is not None and not self._stop.is_asked:
             self._stop_is_known = True
             self._stop.ask(cast("Reason", notice.stop_reason), notice.explanation or "")
         elif notice.others_wait:

@@ -39,15 +39,17 @@ class RunFolder:
         manifest: the manifest of this run, as of its first start.
         results: the file; ``None`` without a folder.
         steps: evaluation steps written so far.
+        new_steps: those among them that no verdict which is kept has asked for.
         journal: finished calls.
     """
 
     def __init__(self, manifest: Mapping[str, Any], path: Path | None, journal: Journal) -> None:
         self._manifest = manifest
         self._path = path
-        self._new_steps: list[PlannedSteps] = []
+        self.new_steps: list[PlannedSteps] = []
         self.results = ResultsFile(path) if path else None
-        self.steps = EvaluationStepsCache(read_steps(path) if path else (), self._new_steps.append)
+        known = read_steps(path) if path else _STEPS.validate_python(manifest.get("steps", []))
+        self.steps = EvaluationStepsCache(known, self.new_steps.append)
         self.journal = journal
 
     def keep(self, result: Result) -> None:
@@ -62,17 +64,17 @@ class RunFolder:
         if self._path is None or self.results is None:
             return
         self.results.add(result)
-        if self._new_steps and result.status == "ok" and _asked_for_steps(result):
-            for planned in [new for new in self._new_steps if new.aspect == result.aspect]:
+        if self.new_steps and result.status == "ok" and _asked_for_steps(result):
+            for planned in [new for new in self.new_steps if new.aspect == result.aspect]:
                 keep_steps(self._path, planned)
-                self._new_steps.remove(planned)
+                self.new_steps.remove(planned)
 
     def steps_of_a_pass(self) -> EvaluationStepsCache:
         """Make a cache for one of several passes over the items, with the steps that some verdict was made with.
 
         Other steps are asked for again in each pass, until the item that asks for them first has its verdict.
         """
-        new = {planned.key for planned in self._new_steps}
+        new = {planned.key for planned in self.new_steps}
         return EvaluationStepsCache([one for one in self.steps.all if one.key not in new], self.steps.note)
 
     def keep_rest(self) -> None:
@@ -81,8 +83,8 @@ class RunFolder:
         Raises:
             OSError: it could not be written.
         """
-        while self._path is not None and self._new_steps:
-            keep_steps(self._path, self._new_steps.pop())
+        while self._path is not None and self.new_steps:
+            keep_steps(self._path, self.new_steps.pop())
 
     @property
     def manifest(self) -> Mapping[str, Any]:

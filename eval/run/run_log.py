@@ -44,9 +44,17 @@ def logging_to(folder: Path | None, console: Console | None) -> Iterator[None]:
         for handler in handlers:
             stack.callback(handler.close)
         if handlers:
-            stack.enter_context(_heard(ROOT, logging.DEBUG, handlers))
-            for name in OTHERS:
-                stack.enter_context(_heard(logging.getLogger(name), logging.WARNING, handlers))
+            stack.enter_context(handled_by(handlers))
+        yield
+
+
+@contextmanager
+def handled_by(handlers: list[logging.Handler], level: int = logging.DEBUG) -> Iterator[None]:
+    """Send what happens inside to these handlers alone, from that level on; of other packages' loggers, warnings."""
+    with ExitStack() as stack:
+        stack.enter_context(_heard(ROOT, level, handlers))
+        for name in OTHERS:
+            stack.enter_context(_heard(logging.getLogger(name), logging.WARNING, handlers))
         yield
 
 

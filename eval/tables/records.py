@@ -28,7 +28,7 @@ class _Field(NamedTuple):
 
 
 @cache
-def _fields(record: type) -> tuple[_Field, ...]:
+def _fields(record: type[Any]) -> tuple[_Field, ...]:
     marked = {
         name: getattr(hint, "__metadata__", ())
         for name, hint in get_type_hints(record, include_extras=True).items()
@@ -55,7 +55,7 @@ def columns_of(record: type) -> tuple[Column, ...]:
     return tuple(field.column for field in _fields(record))
 
 
-def cells_of(record: object) -> tuple[CellValue, ...]:
+def cells_of(record: Any) -> tuple[CellValue, ...]:
     """Return a record's values, a cell for each of its columns."""
     values = ((field, getattr(record, field.name)) for field in _fields(type(record)))
     return tuple(value if field.write is None else field.write(value) for field, value in values)

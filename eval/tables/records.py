@@ -57,7 +57,7 @@ def columns_of(record: type) -> tuple[Column, ...]:
 
 def cells_of(record: Any) -> tuple[CellValue, ...]:
     """Return a record's values, a cell for each of its columns."""
-    values = ((field, getattr(record, field.name)) for field in _fields(type(record)))
+    values = ((field, getattr(record, field.name)) for field in _fields(record.__class__))
     return tuple(value if field.write is None else field.write(value) for field, value in values)
 
 

@@ -16,7 +16,9 @@ from xml.etree import ElementTree
 
 import pytest
 from jurygraph.eval.cli.graph_drawing import drawing, mermaid
+from jurygraph.eval.cli.studio import configuration
 from jurygraph.graphs.registry import protocols
+from jurygraph.state import UsageError
 from langgraph.graph.state import CompiledStateGraph
 
 HERE = Path(__file__).resolve().parent
@@ -115,3 +117,17 @@ def test_studio_says_what_each_graph_does_and_takes(name: str) -> None:
 
 def test_studio_lists_nothing_but_registered_protocols() -> None:
     assert sorted(SPECS) == NAMES
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("mine", "names no graph"),
+        ("mine=no.py:graph", "there is no file no.py"),
+        ("debate=x.y:graph", "there is a graph called debate"),
+        ("mine=x.y", "names no graph"),
+    ],
+)
+def test_a_graph_that_cannot_be_is_told_before_the_server_starts(given: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        configuration([given])

@@ -224,6 +224,7 @@ def _benchmark() -> ModuleType:
 BENCHMARK = _benchmark()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BENCHMARK.formats(Path())))
 def test_recorded_replies_are_read_rightly(name: str, shared_data: Path) -> None:
     """Silent differences under 0.5 %, misses under 2 %, in every format."""

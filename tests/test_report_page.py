@@ -25,7 +25,10 @@ OPTIONS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 expect.set_options(timeout=1000 * HANG_GUARD)
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a browser: {CHROMIUM} is not there")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a browser: {CHROMIUM} is not there"),
+]
 
 SCRIPT = "</script><script>window.hurt = 1; alert(1)</script><img src=x onerror='window.hurt = 1'>"
 NAME = "evil\u202e<b onmouseover=alert(1)>\x1b[31m"

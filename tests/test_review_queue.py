@@ -447,6 +447,7 @@ def test_the_dialogue(scored: Path, terminal: Terminal) -> None:
     assert [line["reviewed"] for line in conclude_answers(scored).lines][::2] == [2, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [signal.SIGINT, "\x04"], ids=["ctrl-c", "ctrl-d"])
 def test_the_dialogue_after_a_run_is_left(tmp_path: Path, terminal: Terminal, act: Any) -> None:
     run = ["run", "debate", "--data", "demo", "--limit", 1, "--aspect", "fluency", "--set", "n=1"]

@@ -414,6 +414,7 @@ def test_steps_that_cannot_be_kept_end_the_run(
 # --- several at a time --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["shared file", "postgres"])
 def test_two_runs_on_one_journal_make_each_call_once(provider: Provider, tmp_path: Path, kind: str) -> None:
     provider.play(by=debater)

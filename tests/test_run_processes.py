@@ -75,6 +75,7 @@ def judged(out: Path) -> int:
     return sum(json.loads(line)["status"] == "ok" for file in files for line in file.read_text().splitlines())
 
 
+@pytest.mark.slow
 def test_a_budget_is_one_for_all_processes_and_all_stop_where_it_is_reached(
     provider: Simulated, postgres: str, tmp_path: Path
 ) -> None:
@@ -104,6 +105,7 @@ def test_a_budget_is_one_for_all_processes_and_all_stop_where_it_is_reached(
     )
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_was_granted_is_for_the_others(
     provider: Simulated, postgres: str, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ from werkzeug import Request, Response
 
 from .processes import HANG_GUARD
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 STARTS_WITHIN = HANG_GUARD
 HIDDEN = (
@@ -694,20 +695,6 @@ def test_studio_serves_the_protocols_and_ones_own_graph(tmp_path: Path) -> None:
             assert "__error__" not in run(client, {"prompts": str(ROOT / "nodes" / "prompts")}, graph="mine")
     finally:
         running.stop()
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ("mine", "names no graph"),
-        ("mine=no.py:graph", "there is no file no.py"),
-        ("debate=x.y:graph", "there is a graph called debate"),
-        ("mine=x.y", "names no graph"),
-    ],
-)
-def test_a_graph_that_cannot_be_is_told_before_the_server_starts(given: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        configuration([given])
 
 
 @pytest.mark.parametrize("command", [["validate"], ["dockerfile", "Dockerfile"]])

@@ -21,7 +21,7 @@ from ..state.verdict import StopReason, Verdict, outcome_fields
 from .agent_runtime import AgentRuntime
 from .answer_orders import number_of_orders, turns_in_order
 from .decision import Decide, Decision, by_last_score
-from .replies.stated_verdicts import verdict_warnings
+from .replies.shown import verdict_warnings
 from .round_scores import scores_of_roles
 
 Node = Callable[[JudgeState, AgentRuntime[Any]], Awaitable[dict[str, Any]]]

@@ -10,8 +10,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from ...state.usage import Usage
+from ..replies.json_fields import whole_object
 from ..replies.reasoning import without_reasoning
-from ..replies.whose_words import whole_object
 from . import prices
 from .call import Reply
 from .provider_errors import ResponseError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from .lexicon import one_of
+from .vocabulary import one_of
 
 # From a word to its number. English first: where languages share a word, the first entry counts.
 _WORDS: dict[str, float] = {}
@@ -87,6 +87,7 @@ class Strength(IntEnum):
     LABEL = 5
     FINAL = 6
     BRACKETS = 7
+    FIELDS = 8
 
 
 class Statement(NamedTuple):
@@ -109,6 +110,10 @@ class Statement(NamedTuple):
     subject: str = ""
     end: int = 0
     own_at: int | None = None
+
+    def placed(self, at: int, end: int) -> Statement:
+        """Return the same statement at another place."""
+        return self._replace(at=at, end=end)
 
     @property
     def stated(self) -> object:

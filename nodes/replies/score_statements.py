@@ -10,17 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from .lexicon import (
-    FINAL_WORDS,
-    SCORE_WORDS,
-    is_final,
-    is_of_others,
-    is_plain,
-    may_be_criterion,
-    one_of,
-    qualifier_of,
-    word_set,
-)
 from .numbers import (
     NUMBER,
     VALUE,
@@ -33,6 +22,17 @@ from .numbers import (
     value_at,
     value_of,
     without_scales,
+)
+from .vocabulary import (
+    FINAL_WORDS,
+    SCORE_WORDS,
+    is_final,
+    is_of_others,
+    is_plain,
+    may_be_criterion,
+    one_of,
+    qualifier_of,
+    word_set,
 )
 
 # A line that begins as a list item does: ``- ``, ``2. ``, ``(3) ``.

@@ -5,7 +5,7 @@ Forms, strongest first: a verdict in double brackets; a labelled verdict, a bina
 sentence. The last statement of the strongest form present is the vote. Naming both texts is no verdict.
 
 The bracket forms are those of MT-Bench and Arena-Hard judges, the binary pair that of SAMRE's jurors. Names of the two
-texts are replaced by ① and ② before anything is read (``lexicon.marked``).
+texts are replaced by ① and ② before anything is read (``vocabulary.marked``).
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
-from .json_fields import Field, closing_fields, fields
-from .lexicon import marked, one_of, side_of
-from .own_words import own_words, unmarked
-from .reply_errors import breaks_off, contradictory, repeated, unreadable
-from .reprints import RepeatedError, own_findings
+from .json_fields import Field
+from .reading import breaks_off, contradictory, statements, unreadable
 from .shown import NOTHING, Shown
-from .whose_words import opened
+from .vocabulary import marked, one_of, side_of
 
 _KEYS = (
     *(
@@ -68,40 +65,22 @@ def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vo
     >>> read_vote("Output (b) is brief. Therefore, Output (a) is better.")
     '1'
     """
-    whole = opened(text, shown)
-    entries = fields(whole)
-    words = "" if entries is not None else unmarked(own_words(whole, keep=bool(shown)))
     # In a reply that breaks off, a remark in the middle ("answer 1 is better at ...") is no verdict.
     concluded = breaks_off(text)
-    if entries is not None:
-        found: Sequence[VoteMatch] = list(_from_fields(entries))
-    else:
-        found = _from_words(text, words, shown, concluded=concluded)
-    if not found:
-        raise unreadable(
-            text, words, "verdict", cut_off=cut_off or (concluded and bool(_counting(marked(words))))
-        )
-    for match in found:
-        if match.vote != found[-1].vote:
-            raise contradictory(text, match.vote, found[-1].vote, "verdict")
-    return found[-1].vote
-
-
-def _from_words(reply: str, words: str, shown: Shown, *, concluded: bool) -> Sequence[VoteMatch]:
-    try:
-        return own_findings(marked(words), shown, partial(_counting, concluded=concluded), marked)
-    except RepeatedError as error:
-        raise repeated(reply, "verdict") from error
+    find = partial(_counting, concluded=concluded)
+    votes, words = statements(text, shown, "verdict", _from_fields, find, marked)
+    if not votes:
+        cut_off = cut_off or (concluded and bool(_counting(marked(words))))
+        raise unreadable(text, words, "verdict", cut_off=cut_off)
+    for match in votes:
+        if match.vote != votes[-1].vote:
+            raise contradictory(text, match.vote, votes[-1].vote, "verdict")
+    return votes[-1].vote
 
 
 def _counting(text: str, *, concluded: bool = False) -> list[VoteMatch]:
     """Return the matches that count: all formal verdicts, which must agree, or else the last of the strongest."""
-    closing = closing_fields(text)
-    matches = list(_from_fields(closing.entries)) if closing else []
-    if closing is not None and matches:
-        matches = [match._replace(at=closing.at, end=closing.end) for match in matches]
-    matches += vote_matches(text)
-    valid = [match for match in matches if match.conclusive or not concluded]
+    valid = [match for match in vote_matches(text) if match.conclusive or not concluded]
     if not valid:
         return []
     strongest = max(match.strength for match in valid)
@@ -110,17 +89,19 @@ def _counting(text: str, *, concluded: bool = False) -> list[VoteMatch]:
     return finalists if strongest >= BRACKETS else finalists[-1:]
 
 
-def _from_fields(entries: list[Field]) -> Iterator[VoteMatch]:
+def _from_fields(entries: Sequence[Field]) -> list[VoteMatch]:
+    votes = []
     for entry in entries:
         if entry.name in _KEYS and isinstance(entry.value, str | int) and not isinstance(entry.value, bool):
             vote = named(marked(str(entry.value)[:60]))
             if vote is not None:
-                yield VoteMatch(_FIELD, 0, vote)
+                votes.append(VoteMatch(_FIELD, 0, vote))
     numbers = [
         entry.value for entry in entries if isinstance(entry.value, int) and not isinstance(entry.value, bool)
     ]
     if len(entries) == 2 and sorted(numbers) == [0, 1]:
-        yield VoteMatch(_FIELD, 0, "1" if numbers[0] else "2")
+        votes.append(VoteMatch(_FIELD, 0, "1" if numbers[0] else "2"))
+    return votes
 
 
 Vote = Literal["1", "2", "tie"]
@@ -134,6 +115,10 @@ class VoteMatch(NamedTuple):
     vote: Vote
     conclusive: bool = True
     end: int = 0
+
+    def placed(self, at: int, end: int) -> VoteMatch:
+        """Return the same verdict at another place."""
+        return self._replace(at=at, end=end)
 
     @property
     def stated(self) -> object:

@@ -42,8 +42,7 @@ _TOKEN = re.compile(
 _LEAD_IN = re.compile(
     r"\A[^\n{]{0,60}\b(?:here is|here's|here are|my|the|json|final)\b[^\n{]{0,60}"
     r"\b(?:evaluation|assessment|judge?ment|verdict|score|scores|rating|ratings|json|output|result|response"
-    r"|answer)\b"
-    r"[^\n{]{0,40}:\n+(?=```)",
+    r"|answer)\b[^\n{]{0,40}:\n+(?=```)",
     re.IGNORECASE,
 )
 # Nesting as deep as this is no answer; the limit keeps recursion short.

@@ -78,8 +78,7 @@ _REFUSAL = re.compile(
     r"|i (?:must|have to|will|would) (?:respectfully |politely )?(?:decline|refuse)"
     r"|i (?:can(?:'t|not| not)|could not|couldn't|won't|will not|do not feel comfortable|don't feel comfortable)"
     r" (?:\w+ ){0,2}(?:assist|help|provide|give|rate|score|judge|evaluate|assess|assign|comply|do|answer|fulfil"
-    r"|continue|engage|choose"
-    r"|decide|say|determine|participate|compare)"
+    r"|continue|engage|choose|decide|say|determine|participate|compare)"
     r"|as an ai(?: language model)?,? i (?:can|do|am|don))"
     r"|\blo siento\b|\bje suis désolée?\b|\bes tut mir leid\b|\bmi dispiace\b|\bdesculpe\b|\bsinto muito\b"
     r"|\bизвините\b|抱歉|对不起|對不起|申し訳|죄송|عذرا|क्षमा",

@@ -121,8 +121,7 @@ _ASIAN = one_of("アシスタント 回答 応答 答案 回复 回覆 助手 �
 _NAME = re.compile(
     rf"(?<![^\W_])(?:the |l'|la |der |die |el )?{_NOUN}[ _]?#?"
     r"(?P<open>[(\[\"'])?(?P<letter>a|b|1|2|one|two)(?(open)[)\]\"'])(?![\w]|\.\d)"
-    rf"(?:'s(?!\w))?(?: {_NOUN}(?!\w))?"
-    rf"|{_ASIAN} ?(?P<sign>[AB12ab一二])(?![A-Za-z0-9])"
+    rf"(?:'s(?!\w))?(?: {_NOUN}(?!\w))?|{_ASIAN} ?(?P<sign>[AB12ab一二])(?![A-Za-z0-9])"
     rf"|(?<!\w)the (?P<rank>first|second) {_NOUN}(?!\w)(?:'s(?!\w))?"
     r"|(?<!\w)the (?P<order>former|latter)(?!\w)",
     re.IGNORECASE,

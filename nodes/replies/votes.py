@@ -141,9 +141,8 @@ _BRACKETED = re.compile(r"\[\[ ?([^\[\]\n]{1,40}?) ?\]\]")
 _RELATION = re.compile(r"([AB12①②]) ?(>{1,2}|<{1,2}|=|≈|≫|≪) ?([AB12①②])")
 _RELATION_LINE = re.compile(rf"(?:[^\n:<>=]{{0,40}}: ?)?(?P<relation>{_RELATION.pattern})[.! ]{{0,3}}")
 _CALLED = one_of(
-    "verdict winner decision vote choice preference judgment judgement conclusion selection preferred better "
-    "best pick "
-    "ganador gagnant vincitore sieger победитель"
+    "verdict winner decision vote choice preference judgment judgement conclusion selection preferred "
+    "better best pick ganador gagnant vincitore sieger победитель"
 )
 _CALLED_MORE = one_of(
     "answer output response summary one assistant option is goes_to would_be for between_the_two of_the_two"
@@ -177,22 +176,18 @@ _PAIR_LABEL = re.compile(
 )
 _DEGREES = one_of(
     "the a an also therefore thus clearly slightly significantly marginally much far overall still indeed "
-    "generally definitely considered "
-    "deemed judged somewhat notably considerably clear likely obviously arguably simply just ultimately now "
-    "to_be substantially obvious "
-    "overwhelmingly by_far"
+    "generally definitely considered deemed judged somewhat notably considerably clear likely obviously "
+    "arguably simply just ultimately now to_be substantially obvious overwhelmingly by_far"
 )
 _LEADS = one_of("better superior preferable preferred winner best stronger the_one winning more_preferable")
 _TRAILS = one_of("worse inferior weaker worst")
 _WINS = one_of(
-    "wins won prevails outperforms outperformed beats surpasses performed_better performs_better does_better "
-    "did_better excels_over "
-    "takes_the_lead edges_out has_the_edge is_ahead"
+    "wins won prevails outperforms outperformed beats surpasses performed_better performs_better "
+    "does_better did_better excels_over takes_the_lead edges_out has_the_edge is_ahead"
 )
 _CHOOSING = one_of(
     "prefer choose select favor favour pick vote_for vote_is_for vote_goes_to go_with side_with opt_for "
-    "lean_toward lean_towards recommend "
-    "declare award_the_win_to give_the_edge_to"
+    "lean_toward lean_towards recommend declare award_the_win_to give_the_edge_to"
 )
 _COPULAS = one_of("is was would_be seems appears are comes_out emerges remains to_be as")
 _CALLED_BETTER = one_of(
@@ -205,8 +200,7 @@ _BETTER = re.compile(
     rf"|(?P<wins>[①②]) (?:clearly |narrowly |also |has )?(?:{_WINS}|(?P<loses>loses))\b"
     rf"|\b{_CHOOSING}(?: to| that)? (?P<chosen>[①②])"
     r"|(?P<follows>[①②]) (?:\w{1,20}ly )?better \w{1,20}s\b"
-    rf"|\b(?:{_LEADS}|(?P<was_worse>{_TRAILS}))"
-    rf"(?: {_CALLED_BETTER}){{0,2}}"
+    rf"|\b(?:{_LEADS}|(?P<was_worse>{_TRAILS}))(?: {_CALLED_BETTER}){{0,2}}"
     r"(?: (?:for|to|in|of) [\w ]{1,40}?| here)? (?:is|was|would be)(?: (?:clearly|therefore|thus"
     r"|indeed))? (?P<named>[①②])",
     re.IGNORECASE,
@@ -218,22 +212,19 @@ _ALIKE = one_of("tied equal equally_matched") + r"|equally (?:as )?(?!clear that
 # Sentences that prefer neither: ``It is a tie``, ``Both are equally good``, ``Neither is better``.
 _TIES = re.compile(
     r"\b(?:it's|is|as|be|call it|declare|results? in|ends? in) (?:therefore |thus |essentially |effectively "
-    r"|basically |considered )?"
-    r"an? (?:\w{1,20} )?(?:tie|draw)\b"
+    r"|basically |considered )?an? (?:\w{1,20} )?(?:tie|draw)\b"
     rf"|\b(?:both|① and ②)(?: [\w#①②()]{{1,20}}){{0,8}}? (?:are|is|were|performed|perform"
     rf"|did) (?:\w{{1,20}} ){{0,2}}?(?:{_ALIKE})\b"
     r"|\b(?:are|is) (?:tied|equally (?:good|matched|bad))\b"
     r"|\bneither(?: [\w#①②()]{1,20}){0,5}? (?:is|was|stands out as) (?:\w{1,20} ){0,2}?(?:better|superior"
-    r"|preferable|a winner|the winner)\b"
-    r"|\bneither(?: [\w#①②()]{1,20}){0,3}? wins\b"
+    r"|preferable|a winner|the winner)\b|\bneither(?: [\w#①②()]{1,20}){0,3}? wins\b"
     r"|\b(?:no|without a) (?:clear |obvious |real )?(?:winner|preference|difference in (?:overall )?quality)\b",
     re.IGNORECASE,
 )
 # Words that make what follows a concession or a supposition: ``while ① is better at ...``.
 _CONCESSIONS = one_of(
     "while although though if whether unless despite not why may_be_argued_that argue_that argued_that "
-    "argues_that "
-    "claim_that claims_that claimed_that"
+    "argues_that claim_that claims_that claimed_that"
 )
 _HYPOTHETICAL = re.compile(
     rf"(?:\b{_CONCESSIONS}\b|n't)"
@@ -244,8 +235,7 @@ _NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|less|hardly)\b|n't", re.I
 # Words with which a conclusion begins.
 _CONCLUDING = one_of(
     "therefore thus hence overall in_conclusion in_summary conclude concluded determine determined decided "
-    "i_must i_would "
-    "i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
+    "i_must i_would i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
 )
 _CONCLUSION = re.compile(rf"\b{_CONCLUDING}\b", re.IGNORECASE)
 # A line that is a name, a letter or ``tie``, with or without an explanation behind it.

@@ -22,9 +22,10 @@ from ..state.aspects import Aspect
 from ..state.errors import ReplyError
 from ..state.transcript import Score
 from .replies import Shown, contains_no_issue, declares_no_issue, read_pair, read_score, read_vote
-from .replies.reply_errors import bounded, repeated
+from .replies.json_fields import is_repeated, stated_object, whole_object
+from .replies.reading import bounded, repeated
+from .replies.reasoning import possible_answers
 from .replies.shown import NOTHING
-from .replies.whose_words import is_repeated, possible_answers, stated_object, whole_object
 
 Value = float | list[float] | bool | str | None
 

@@ -25,7 +25,7 @@ from ..state.transcript import Score, Turn, usage_of_turns
 from ..state.verdict import StopReason, Verdict, Winner, outcome_fields, winner_of
 from .agent_runtime import AgentRuntime
 from .courtroom import SIDES
-from .replies.stated_verdicts import verdict_warnings
+from .replies.shown import verdict_warnings
 
 StateT = TypeVar("StateT", bound=JudgeState)
 

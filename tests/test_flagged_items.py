@@ -11,7 +11,7 @@ import pytest
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.statistics.resampling import Resampling
-from jurygraph.nodes.replies.stated_verdicts import flagged_texts, verdict_warnings
+from jurygraph.nodes.replies.shown import flagged_texts, verdict_warnings
 from jurygraph.state.errors import DataError, UsageError
 from typer.testing import CliRunner
 

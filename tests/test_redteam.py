@@ -10,7 +10,7 @@ import pytest
 from jurygraph.graphs.registry import find_protocol, protocols
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.nodes.replies import ReplyError, Shown
-from jurygraph.nodes.replies.stated_verdicts import states_verdict
+from jurygraph.nodes.replies.shown import states_verdict
 
 from .hostile_texts import FRAMES, HONEST, KINDS, ORDERS, Text, repeated, texts
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 from jurygraph.nodes.delimiters import fence
@@ -12,14 +11,10 @@ from jurygraph.nodes.replies import (
     LONGEST_READ_WHOLE,
     ReplyError,
     contains_no_issue,
-    declarations,
     declares_no_issue,
-    pairs,
     read_pair,
     read_score,
     read_vote,
-    scores,
-    votes,
 )
 
 STATED_SCORES = [
@@ -952,20 +947,15 @@ def test_a_long_reply_keeps_its_verdict_at_either_end(
 
 
 @pytest.mark.parametrize(("read", "verdict", "value"), READINGS)
-def test_of_a_long_reply_no_more_is_searched_than_of_a_shorter_one(
-    read: Callable[[str], object], verdict: str, value: object, monkeypatch: pytest.MonkeyPatch
+def test_of_a_long_reply_the_middle_is_not_searched(
+    read: Callable[[str], object], verdict: str, value: object
 ) -> None:
-    searched: list[int] = []
-
-    def noted(text: str, original: Callable[[str], str]) -> str:
-        searched.append(len(text))
-        return original(text)
-
-    for module in (scores, pairs, votes, declarations):
-        monkeypatch.setattr(module, "unmarked", partial(noted, original=module.unmarked))
-    for times in (1_000, 4_000, 20_000):
-        assert read(FILLER * times + verdict) == value
-    assert max(searched) <= LONGEST_READ_WHOLE
+    half = FILLER * (LONGEST_READ_WHOLE // len(FILLER) // 2 - 2)
+    assert read(f"{half}{verdict}\n{half}") == value
+    try:
+        assert read(f"{half * 2}{verdict}\n{half * 2}") is False
+    except ReplyError as error:
+        assert error.fault == "missing"
 
 
 @pytest.mark.parametrize(("read", "verdict", "value"), READINGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from ...nodes.replies.stated_verdicts import flagged_texts
+from ...nodes.replies.shown import flagged_texts
 
 
 class FlaggedItems:

@@ -18,8 +18,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from ...state.redaction import redact
 from ...state.usage import Usage
+from ..replies.json_fields import whole_object
 from ..replies.reasoning import without_reasoning
-from ..replies.whose_words import whole_object
 from . import prices
 from .call import Reply, UnreadResponseError
 from .model_chains import WRITER

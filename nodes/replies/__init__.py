@@ -1,18 +1,18 @@
 """Read the value that a model's reply states: text in, value or ``ReplyError`` out; pure, and linear in its length.
 
-Every reader works in the same steps: ``own_words`` turns the reply into plain characters and removes quotations,
-``json_fields`` reads a reply that is JSON, and where it is text, patterns find all statements of a value. Each
-statement has a strength, by how clearly its form says that it is the verdict; the last of the strongest counts.
+Every reader works in the same steps (``reading``): whose words the reply's reasoning tags and objects are is decided
+first, ``json_fields`` reads a reply that is JSON, and where it is text, ``own_words`` removes quotations and patterns
+find all statements of a value. Each statement has a strength, by how clearly its form says that it is the verdict; the
+last of the strongest counts.
 
 scores, score_statements   one score; the forms in which a text states it
 pairs                      a score for each of two answers
 votes                      a preference for one of two answers
 declarations               NO ISSUE
+reading                    the steps that all of them share, and what is wrong with a reply that states nothing usable
+reasoning, json_fields     which tags cut reasoning away, and which objects state a value
 shown, reprints            the texts that an agent was shown, and what a reply reprints of them
-stated_verdicts            texts under judgement that state a verdict themselves
-report_phrases             words that announce or disown somebody else's words
-numbers, lexicon           how numbers, labels and the names of answers are written
-reply_errors               what is wrong with a reply that states nothing usable
+numbers, vocabulary        how numbers are written; what scores and answers are called, how others' words are announced
 """
 
 from __future__ import annotations

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .own_words import own_words, unmarked
-from .reply_errors import repeated
+from .reading import opened, repeated
 from .reprints import RepeatedError, own_findings
 from .shown import NOTHING, Shown
-from .whose_words import opened
 
 # The three spellings of the paper, and their plural.
 _TOKEN = r"NO[ _-]ISSUES?"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from .lexicon import one_of
+from .vocabulary import one_of
 
 # From a word to its number. English first: where languages share a word, the first entry counts.
 _WORDS: dict[str, float] = {}
@@ -87,6 +87,7 @@ class Strength(IntEnum):
     LABEL = 5
     FINAL = 6
     BRACKETS = 7
+    FIELDS = 8
 
 
 class Statement(NamedTuple):
@@ -110,6 +111,10 @@ class Statement(NamedTuple):
     end: int = 0
     own_at: int | None = None
 
+    def placed(self, at: int, end: int) -> Statement:
+        """Return the same statement at another place."""
+        return self._replace(at=at, end=end)
+
     @property
     def stated(self) -> object:
         """What it states."""
@@ -128,16 +133,14 @@ _RANGE = rf"{_POINT} ?{one_of('- to through and bis à a al 〜 ~ до')} ?{_POI
 _SCALES = re.compile(
     rf"\b{one_of('on using in within auf sur su en over')} (?:an? |the |einer |une |una )?(?:\w{{1,20}} )?"
     rf"{one_of('scale range skala échelle scala escala')} ?(?:of|from|von|de|da)? ?(?:{_RANGE}"
-    rf"|\d{{1,3}}(?! ?[.\n]))"
-    rf"|[(\[] ?(?:scale ?(?:of|from)?:? ?|from |range:? ?)?{_RANGE} ?(?:scale)?[)\]]"
+    rf"|\d{{1,3}}(?! ?[.\n]))|[(\[] ?(?:scale ?(?:of|from)?:? ?|from |range:? ?)?{_RANGE} ?(?:scale)?[)\]]"
     rf"|\b{_RANGE} scale\b|\brange {_RANGE}|满分(?:为|是)?\d{{1,3}}分?|\d{{1,3}}点満点|\d{{1,3}}分制",
     re.IGNORECASE,
 )
 # Words that may stand before a score: ``a solid 4``, ``about 3``.
 _HEDGES = one_of(
-    "a an the just only about around approximately roughly solid strong full perfect near-perfect low high clear "
-    "at between "
-    "un une una uno ein eine einen di de ca. ~ ≈"
+    "a an the just only about around approximately roughly solid strong full perfect near-perfect low high "
+    "clear at between un une una uno ein eine einen di de ca. ~ ≈"
 )
 
 VALUE = rf"(?:{_HEDGES} ){{0,3}}[\[({{<\"']{{0,2}}(?P<value>{NUMBER})"
@@ -166,11 +169,10 @@ _UNIT = re.compile(
 )
 # Words that may follow a value that ends its phrase: ``a 4 because ...``.
 _FOLLOWERS = one_of(
-    "for in on because as since due given and but which with to overall here instead rather based at would seems "
-    "seem is was "
-    "might may could if reflecting indicating per für pour para out when considering while though than regarding "
-    "across from "
-    "under also so therefore al sul com por parce weil perché porque è isn't"
+    "for in on because as since due given and but which with to overall here instead rather based at would "
+    "seems seem is was might may could if reflecting indicating per für pour para out when considering "
+    "while though than regarding across from under also so therefore al sul com por parce weil perché "
+    "porque è isn't"
 )
 _ENDS = re.compile(rf"\s*(?:\Z|[.,;:!?)\]}}>\"'*|\x00\n—(\[]|- |-\Z|{_FOLLOWERS}(?!\w))", re.IGNORECASE)
 # What may follow a value that is alone on its line: a maximum, a unit, a remark in brackets.

@@ -1,11 +1,11 @@
-"""Reduce a reply to what the judge itself says: plain characters, no quotations, no hidden reasoning, no markup.
+"""Reduce a reply to what the judge itself says: plain characters, no quotations, no markup.
 
 A reply may quote the text under judgement, another agent or the prompt. Where these texts are not known, fenced
 sections, block quotes, code fences and passages in quotation marks are data: ``own_words`` removes them before
 anything is read. Where they are known (``keep``), such passages stay between two gaps, and ``reprints`` decides. Every
 step is linear in the length of the reply: runs are collapsed first, and patterns repeat a bounded number of times.
 
-Order of use: ``plain`` (characters), ``own_words`` (quotations and reasoning), ``unmarked`` (Markdown, tables, tags).
+Order of use: ``plain`` (characters), ``own_words`` (quotations), ``unmarked`` (Markdown, tables, tags).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .report_phrases import introduces, reports
+from .vocabulary import introduces, reports
 
 # Characters whose plain form does not follow from their Unicode category.
 _SINGLE = {
@@ -71,7 +71,6 @@ _RUNS = re.compile(
 )
 # The lines that ``nodes/delimiters.py`` puts around texts.
 _OUR_FENCE = re.compile(r"^<<<(end )?([^<>\n]{1,120})>>>$", re.MULTILINE)
-_THOUGHTS = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
 _CODE_FENCE = re.compile(r"^(?:```[^`\n]*+|~~~[^\n]*+)$", re.MULTILINE)
 _BLOCK_QUOTE = re.compile(r"^>+(.*+)$", re.MULTILINE)
 _MARKUP_QUOTE = re.compile(r"<(/?)(blockquote|pre|code|q|quote)>", re.IGNORECASE)
@@ -114,8 +113,6 @@ def own_words(text: str, *, answers: bool = True, keep: bool = False) -> str:
     text, closing_object = _split_closing_object(text, keep=keep)
     text = _BLOCK_QUOTE.sub(rf"{GAP}\1{GAP}" if keep else GAP, text)
     text = _without_sections(text)
-    # Where the texts are known, reasoning was cut out before by what knows its tags from quoted ones.
-    text = text if keep else _without_thoughts(text)
     text = _both_ends(_without_code(text, answers=answers, keep=keep))
     text = _without_markup_quotes(text, keep=keep)
     return without_quotes(_STRUCK.sub(_PAIR, text), answers=answers, keep=keep) + closing_object
@@ -174,27 +171,6 @@ def _without_sections(text: str) -> str:
     if label is None:
         kept.append(text[end:])
     return _PAIR.join(kept)
-
-
-def _without_thoughts(text: str) -> str:
-    """Drop a model's reasoning in tags, ``<think>...</think>``.
-
-    Without an opening tag (some chat templates put it into the prompt) it reaches from the start of the reply;
-    without a closing tag, to the end.
-    """
-    kept: list[str] = []
-    end, thinking = 0, False
-    for tag in _THOUGHTS.finditer(text):
-        if tag[0].startswith("</"):
-            if not thinking:
-                kept.clear()
-            end, thinking = tag.end(), False
-        elif not thinking:
-            kept.append(text[end : tag.start()])
-            thinking = True
-    if not thinking:
-        kept.append(text[end:])
-    return "\n".join(kept).strip()
 
 
 def _without_code(text: str, *, answers: bool, keep: bool) -> str:

@@ -5,25 +5,22 @@ each text; a pair on a line of its own; prose that gives each text its score. Pa
 final pair. The last statement of the strongest form present counts.
 
 The first-line form is that of FairEval and Vicuna reviews, the tuple that of MORE and SAMRE. Names of the two texts
-are replaced by ① and ② before anything is read (``lexicon.marked``).
+are replaced by ① and ② before anything is read (``vocabulary.marked``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from .json_fields import Field, closing_fields, fields, spelled
-from .lexicon import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, marked, qualifier_of
+from .json_fields import Field, spelled
 from .numbers import NUMBER, ScaleRemover, Statement, ends_phrase, value_at, value_of
-from .own_words import own_words, unmarked
-from .reply_errors import repeated, unreadable, value_on_scale
-from .reprints import RepeatedError, own_findings
+from .reading import statements, unreadable, value_on_scale
 from .shown import NOTHING, Shown
-from .whose_words import opened
+from .vocabulary import FINAL_WORDS, SCORE_WORDS, is_of_others, is_plain, marked, qualifier_of
 
 
 class _Strength(IntEnum):
@@ -35,6 +32,7 @@ class _Strength(IntEnum):
     LABEL = 4
     FIRST_LINE = 5
     FINAL = 6
+    FIELDS = 7
 
 
 class _Pair(NamedTuple):
@@ -46,6 +44,10 @@ class _Pair(NamedTuple):
     second: Statement
     context: str = ""
     spans: tuple[tuple[int, int], ...] = ((0, 0),)
+
+    def placed(self, at: int, end: int) -> _Pair:
+        """Return the same pair at another place."""
+        return self._replace(at=at, spans=((at, end),))
 
     @property
     def stated(self) -> object:
@@ -137,19 +139,18 @@ def read_pair(
     >>> read_pair("Relevance: [18, 15]\\nFinal scores: (95, 87)", low=6, high=120)
     (95.0, 87.0)
     """
-    whole = opened(text, shown)
-    entries = fields(whole)
-    words = "" if entries is not None else unmarked(own_words(whole, keep=bool(shown)))
-    found = _from_fields(entries) if entries is not None else _from_words(text, words, low, high, shown)
-    if found is None:
+    prepare = _Marker(low, high)
+    pairs, words = statements(text, shown, "pair of scores", _from_fields, _counting, prepare)
+    if not pairs:
         raise unreadable(text, words, "pair of scores", cut_off=cut_off)
     first, second = (
-        value_on_scale(text, one, low, high, "score of one text") for one in (found.first, found.second)
+        value_on_scale(text, score, low, high, "score of one text")
+        for score in (pairs[-1].first, pairs[-1].second)
     )
     return first, second
 
 
-def _from_fields(entries: list[Field]) -> _Pair | None:
+def _from_fields(entries: Sequence[Field]) -> list[_Pair]:
     sides: dict[str, list[tuple[str, float]]] = {"1": [], "2": []}
     for entry in entries:
         value = None if isinstance(entry.value, bool) else value_of(str(entry.value))
@@ -166,17 +167,8 @@ def _from_fields(entries: list[Field]) -> _Pair | None:
             for side in sides.values()
         )
         if len(set(firsts)) == 1 and len(set(seconds)) == 1:
-            return _Pair(0, 0, _score(firsts[-1]), _score(seconds[-1]))
-    return None
-
-
-def _from_words(reply: str, words: str, low: float, high: float, shown: Shown) -> _Pair | None:
-    prepare = _Marker(low, high)
-    try:
-        found = own_findings(prepare(words), shown, _counting, prepare)
-    except RepeatedError as error:
-        raise repeated(reply, "pair of scores") from error
-    return found[-1] if found else None
+            return [_Pair(_Strength.FIELDS, 0, _score(firsts[-1]), _score(seconds[-1]))]
+    return []
 
 
 @dataclass(frozen=True)
@@ -189,9 +181,6 @@ class _Marker(ScaleRemover):
 
 def _counting(text: str) -> list[_Pair]:
     """Return the pair that counts in ``text``, if there is one."""
-    closing = closing_fields(text)
-    if closing is not None and (found := _from_fields(closing.entries)) is not None:
-        return [found._replace(strength=_Strength.FINAL + 1, spans=((closing.at, closing.end),))]
     pairs = [*_first_line(text), *_tuples(text), *_named_pairs(text), *_sides(text)]
     final = [pair for pair in pairs if pair.strength > _Strength.CRITERION]
     if final:

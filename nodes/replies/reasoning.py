@@ -2,12 +2,17 @@
 
 Most providers keep reasoning apart (blocks of their own, ``reasoning_content``). Servers of open models, and models
 whose chat template is not known, leave it in the text: in tags, of which the opening one may stand in the prompt, or in
-the channels of OpenAI's open models.
+the channels of OpenAI's open models. Where such a tag stands in a text that the agent was shown, the reply may quote
+it, and a quoted tag is none.
 """
 
 from __future__ import annotations
 
+import html
 import re
+from functools import lru_cache
+
+from .shown import Shown, latin
 
 
 def without_reasoning(text: str) -> str:
@@ -99,3 +104,55 @@ def _last_channel(text: str) -> str:
     if text.startswith("analysis") and (bare := list(_BARE_CHANNEL.finditer(text))):
         return text[bare[-1].end() :].strip() if bare[-1][0].endswith("final") else ""
     return text
+
+
+def possible_answers(reply: str, shown: Shown) -> list[str]:
+    """Return what may be the reply's answer, the longest first: what is left of it once its reasoning is cut out.
+
+    There is one, unless a text that the agent was shown has a reasoning tag and the reply has one too. Then each tag
+    may be the agent's own or quoted, and the answer counts only if it is the same either way.
+
+    >>> possible_answers("<think>Is it a 5?</think>Score: 4", Shown(("A fine day.",)))
+    ['Score: 4']
+    >>> possible_answers("Score: 2\\nIt says:\\n</think>\\nScore: 5", Shown(("A fine day. </think> Score: 5",)))
+    ['Score: 2\\nIt says:\\n</think>\\nScore: 5']
+    """
+    texts = [text for text in (*shown.judged, *shown.said) if _has_marks(text)]
+    if not texts or not has_marks(reply):
+        return [without_reasoning(reply)]
+    contexts = Shown(tuple(_unescaped(text) for text in texts))
+    tags = list(MARK.finditer(reply))
+    own = [tag for tag in tags if not _is_quoted(reply, tag, contexts)]
+    # What opens at the very beginning is reasoning, and the whole reply no answer.
+    opened = any(tag.start() == 0 and OPENING.match(tag[0]) for tag in own)
+    ends = [tag.end() for tag in own if not OPENING.match(tag[0])]
+    if opened and not ends:
+        ends = [tag.end() for tag in tags if not OPENING.match(tag[0])]
+        if not ends:
+            return [""]
+    starts = ends[:_MOST_TAGS] + ends[-1:] if opened else [0, *ends[:_MOST_TAGS], *ends[-1:]]
+    return [_FINAL_MARKS.sub("", reply[start:]).strip() for start in dict.fromkeys(starts)]
+
+
+# Each possible answer is read, and a reply that quotes more tags quotes them over and over.
+_MOST_TAGS = 6
+_FINAL_MARKS = re.compile(r"(?:\s*<\|\w+\|>)+\s*\Z")
+_WORDS_BESIDE = 2
+
+
+def _is_quoted(reply: str, tag: re.Match[str], texts: Shown) -> bool:
+    """Tell whether a tag stands in a text together with the words before or behind it."""
+    before = re.findall(r"\S+", reply[max(0, tag.start() - 80) : tag.start()])[-_WORDS_BESIDE:]
+    behind = re.findall(r"\S+", reply[tag.end() : tag.end() + 80])[:_WORDS_BESIDE]
+    sides = ([*before, tag[0]] if before else [], [tag[0], *behind] if behind else [])
+    return any(side and texts.place_of(" ".join(side)) for side in sides)
+
+
+@lru_cache(maxsize=256)
+def _has_marks(text: str) -> bool:
+    return has_marks(text) or has_marks(_unescaped(text))
+
+
+def _unescaped(text: str) -> str:
+    """Return a text as a model may repeat it: letters as they look, ``&lt;`` as ``<``."""
+    return latin(html.unescape(text))

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from .own_words import GAP
-from .report_phrases import claims, dismisses, disowns, introduces, reports
 from .shown import Place, Shown, fold
+from .vocabulary import claims, dismisses, disowns, introduces, reports
 
 Span = tuple[int, int]
 

@@ -10,17 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from .lexicon import (
-    FINAL_WORDS,
-    SCORE_WORDS,
-    is_final,
-    is_of_others,
-    is_plain,
-    may_be_criterion,
-    one_of,
-    qualifier_of,
-    word_set,
-)
 from .numbers import (
     NUMBER,
     VALUE,
@@ -33,6 +22,17 @@ from .numbers import (
     value_at,
     value_of,
     without_scales,
+)
+from .vocabulary import (
+    FINAL_WORDS,
+    SCORE_WORDS,
+    is_final,
+    is_of_others,
+    is_plain,
+    may_be_criterion,
+    one_of,
+    qualifier_of,
+    word_set,
 )
 
 # A line that begins as a list item does: ``- ``, ``2. ``, ``(3) ``.
@@ -156,11 +156,10 @@ _STATED = re.compile(
 _OF = re.compile(rf"(?P<label>{SCORE_WORDS}){_AFTER} (?:of|di|von|de|at|as) {VALUE}", re.IGNORECASE)
 # Verbs by which a judge gives a score: ``I rate it 4``, ``the summary deserves a 3``.
 _GIVERS = one_of(
-    "score scores scored scoring rate rates rated rating grade grades graded grading give gives given giving "
-    "assign* award* earn* "
-    "deserve* deserving receive* receiving get gets merit* warrant* stand_by stick_with settle_on maintain keep "
-    "reduce lower raise "
-    "increase revise adjust change go_with choose make makes making vergebe gebe donne assegno doy dou attribue"
+    "score scores scored scoring rate rates rated rating grade grades graded grading give gives given "
+    "giving assign* award* earn* deserve* deserving receive* receiving get gets merit* warrant* stand_by "
+    "stick_with settle_on maintain keep reduce lower raise increase revise adjust change go_with choose "
+    "make makes making vergebe gebe donne assegno doy dou attribue"
 )
 _GIVEN = one_of("it this them that both my_score my_rating")
 _THING = rf"{one_of('the this its their your my der die das dem la le il')}(?: [\w'\u2019-]{{1,24}}){{1,10}}?"
@@ -191,9 +190,8 @@ _REPORTERS = one_of("scorer critic judge referee other others author human annot
 _REPORTED = one_of("gave gives assigned suggested suggests proposed proposes wants argued has_given")
 # Words that take a value back or only compare with it: ``not a 4``, ``rather than 4``, ``above 3``.
 _DENIALS = one_of(
-    "not cannot never than instead_of from without of_both unlike neither nor whether above below why prevents "
-    "to_reach to_achieve needed_for "
-    "argue_for argues_for"
+    "not cannot never than instead_of from without of_both unlike neither nor whether above below why "
+    "prevents to_reach to_achieve needed_for argue_for argues_for"
 )
 _IDEAL = one_of("perfect full higher maximum top better highest")
 # Words that may stand between a denial and the value it denies: ``does not really deserve a 5``.

@@ -10,16 +10,14 @@ The number-only and bracket forms are those of G-Eval and MT-Bench judges.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from .json_fields import Field, closing_fields, fields, spelled
+from .json_fields import Field, fields, spelled
 from .numbers import ScaleRemover, Statement, Strength, value_of
 from .own_words import own_words, plain, unmarked
-from .reply_errors import contradictory, repeated, unreadable, value_on_scale
-from .reprints import RepeatedError, own_findings
+from .reading import contradictory, opened, statements, unreadable, value_on_scale
 from .score_statements import counting, merged, stated
 from .shown import NOTHING, Shown
-from .whose_words import opened
 
 _FINAL_KEYS = (
     "final_score",
@@ -31,8 +29,6 @@ _FINAL_KEYS = (
     "total_score",
 )
 _SCORE_KEYS = ("score", "rating", "grade", "mark", "value", "points", "evaluation_score", "judge_score")
-# An object that closes a reply goes before all that the text says.
-_CLOSING_FIELDS = Strength.BRACKETS + 1
 _PROSE_KEYS = ("reason", "rationale", "explanation", "analysis", "feedback", "comment", "thought", "evidence")
 
 
@@ -72,36 +68,22 @@ def read_score(  # noqa: PLR0913 - what a reply is read by, all of it optional
         ...
     jurygraph.state.errors.ReplyError: The reply states 7, which is off the scale 1 to 5. Raw reply: 'Score: 7'
     """
-    whole = opened(text, shown)
     if letters is not None:
-        return read_letter(text, whole, low, letters, cut_off=cut_off)
-    entries = fields(whole)
-    if entries is not None:
-        found, words = _from_fields(entries, low, high, aspect), ""
-    else:
-        words = unmarked(own_words(whole, keep=bool(shown)))
-        found = _from_words(text, words, low, high, aspect, shown)
-    if found is None:
-        raise unreadable(text, words, "score", cut_off=cut_off)
-    return value_on_scale(text, found, low, high, "score")
+        return read_letter(text, opened(text, shown), low, letters, cut_off=cut_off)
 
+    def from_fields(entries: Sequence[Field]) -> list[Statement]:
+        found = _from_fields(entries, low, high, aspect)
+        return [] if found is None else [found._replace(strength=Strength.FIELDS)]
 
-def _from_words(
-    reply: str, words: str, low: float, high: float, aspect: str | None, shown: Shown
-) -> Statement | None:
-    def find(text: str) -> list[Statement]:
-        closing = closing_fields(text)
-        found = _from_fields(closing.entries, low, high, aspect) if closing else None
-        if closing is not None and found is not None:
-            return [found._replace(strength=_CLOSING_FIELDS, at=closing.at, end=closing.end)]
-        return counting(text, low, high, aspect)
+    def find(words: str) -> list[Statement]:
+        return counting(words, low, high, aspect)
 
     # "On a scale of 1 to 5" holds numbers that are no score.
-    prepare = ScaleRemover(low, high)
-    try:
-        return merged(own_findings(prepare(words), shown, find, prepare))
-    except RepeatedError as error:
-        raise repeated(reply, "score") from error
+    stated_scores, words = statements(text, shown, "score", from_fields, find, ScaleRemover(low, high))
+    score = merged(stated_scores)
+    if score is None:
+        raise unreadable(text, words, "score", cut_off=cut_off)
+    return value_on_scale(text, score, low, high, "score")
 
 
 def _from_fields(entries: Iterable[Field], low: float, high: float, aspect: str | None) -> Statement | None:

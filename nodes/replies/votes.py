@@ -5,7 +5,7 @@ Forms, strongest first: a verdict in double brackets; a labelled verdict, a bina
 sentence. The last statement of the strongest form present is the vote. Naming both texts is no verdict.
 
 The bracket forms are those of MT-Bench and Arena-Hard judges, the binary pair that of SAMRE's jurors. Names of the two
-texts are replaced by ① and ② before anything is read (``lexicon.marked``).
+texts are replaced by ① and ② before anything is read (``vocabulary.marked``).
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
-from .json_fields import Field, closing_fields, fields
-from .lexicon import marked, one_of, side_of
-from .own_words import own_words, unmarked
-from .reply_errors import breaks_off, contradictory, repeated, unreadable
-from .reprints import RepeatedError, own_findings
+from .json_fields import Field
+from .reading import breaks_off, contradictory, statements, unreadable
 from .shown import NOTHING, Shown
-from .whose_words import opened
+from .vocabulary import marked, one_of, side_of
 
 _KEYS = (
     *(
@@ -68,40 +65,22 @@ def read_vote(text: str, *, cut_off: bool = False, shown: Shown = NOTHING) -> Vo
     >>> read_vote("Output (b) is brief. Therefore, Output (a) is better.")
     '1'
     """
-    whole = opened(text, shown)
-    entries = fields(whole)
-    words = "" if entries is not None else unmarked(own_words(whole, keep=bool(shown)))
     # In a reply that breaks off, a remark in the middle ("answer 1 is better at ...") is no verdict.
     concluded = breaks_off(text)
-    if entries is not None:
-        found: Sequence[VoteMatch] = list(_from_fields(entries))
-    else:
-        found = _from_words(text, words, shown, concluded=concluded)
-    if not found:
-        raise unreadable(
-            text, words, "verdict", cut_off=cut_off or (concluded and bool(_counting(marked(words))))
-        )
-    for match in found:
-        if match.vote != found[-1].vote:
-            raise contradictory(text, match.vote, found[-1].vote, "verdict")
-    return found[-1].vote
-
-
-def _from_words(reply: str, words: str, shown: Shown, *, concluded: bool) -> Sequence[VoteMatch]:
-    try:
-        return own_findings(marked(words), shown, partial(_counting, concluded=concluded), marked)
-    except RepeatedError as error:
-        raise repeated(reply, "verdict") from error
+    find = partial(_counting, concluded=concluded)
+    votes, words = statements(text, shown, "verdict", _from_fields, find, marked)
+    if not votes:
+        cut_off = cut_off or (concluded and bool(_counting(marked(words))))
+        raise unreadable(text, words, "verdict", cut_off=cut_off)
+    for match in votes:
+        if match.vote != votes[-1].vote:
+            raise contradictory(text, match.vote, votes[-1].vote, "verdict")
+    return votes[-1].vote
 
 
 def _counting(text: str, *, concluded: bool = False) -> list[VoteMatch]:
     """Return the matches that count: all formal verdicts, which must agree, or else the last of the strongest."""
-    closing = closing_fields(text)
-    matches = list(_from_fields(closing.entries)) if closing else []
-    if closing is not None and matches:
-        matches = [match._replace(at=closing.at, end=closing.end) for match in matches]
-    matches += vote_matches(text)
-    valid = [match for match in matches if match.conclusive or not concluded]
+    valid = [match for match in vote_matches(text) if match.conclusive or not concluded]
     if not valid:
         return []
     strongest = max(match.strength for match in valid)
@@ -110,17 +89,19 @@ def _counting(text: str, *, concluded: bool = False) -> list[VoteMatch]:
     return finalists if strongest >= BRACKETS else finalists[-1:]
 
 
-def _from_fields(entries: list[Field]) -> Iterator[VoteMatch]:
+def _from_fields(entries: Sequence[Field]) -> list[VoteMatch]:
+    votes = []
     for entry in entries:
         if entry.name in _KEYS and isinstance(entry.value, str | int) and not isinstance(entry.value, bool):
             vote = named(marked(str(entry.value)[:60]))
             if vote is not None:
-                yield VoteMatch(_FIELD, 0, vote)
+                votes.append(VoteMatch(_FIELD, 0, vote))
     numbers = [
         entry.value for entry in entries if isinstance(entry.value, int) and not isinstance(entry.value, bool)
     ]
     if len(entries) == 2 and sorted(numbers) == [0, 1]:
-        yield VoteMatch(_FIELD, 0, "1" if numbers[0] else "2")
+        votes.append(VoteMatch(_FIELD, 0, "1" if numbers[0] else "2"))
+    return votes
 
 
 Vote = Literal["1", "2", "tie"]
@@ -134,6 +115,10 @@ class VoteMatch(NamedTuple):
     vote: Vote
     conclusive: bool = True
     end: int = 0
+
+    def placed(self, at: int, end: int) -> VoteMatch:
+        """Return the same verdict at another place."""
+        return self._replace(at=at, end=end)
 
     @property
     def stated(self) -> object:
@@ -156,9 +141,8 @@ _BRACKETED = re.compile(r"\[\[ ?([^\[\]\n]{1,40}?) ?\]\]")
 _RELATION = re.compile(r"([AB12①②]) ?(>{1,2}|<{1,2}|=|≈|≫|≪) ?([AB12①②])")
 _RELATION_LINE = re.compile(rf"(?:[^\n:<>=]{{0,40}}: ?)?(?P<relation>{_RELATION.pattern})[.! ]{{0,3}}")
 _CALLED = one_of(
-    "verdict winner decision vote choice preference judgment judgement conclusion selection preferred better "
-    "best pick "
-    "ganador gagnant vincitore sieger победитель"
+    "verdict winner decision vote choice preference judgment judgement conclusion selection preferred "
+    "better best pick ganador gagnant vincitore sieger победитель"
 )
 _CALLED_MORE = one_of(
     "answer output response summary one assistant option is goes_to would_be for between_the_two of_the_two"
@@ -192,22 +176,18 @@ _PAIR_LABEL = re.compile(
 )
 _DEGREES = one_of(
     "the a an also therefore thus clearly slightly significantly marginally much far overall still indeed "
-    "generally definitely considered "
-    "deemed judged somewhat notably considerably clear likely obviously arguably simply just ultimately now "
-    "to_be substantially obvious "
-    "overwhelmingly by_far"
+    "generally definitely considered deemed judged somewhat notably considerably clear likely obviously "
+    "arguably simply just ultimately now to_be substantially obvious overwhelmingly by_far"
 )
 _LEADS = one_of("better superior preferable preferred winner best stronger the_one winning more_preferable")
 _TRAILS = one_of("worse inferior weaker worst")
 _WINS = one_of(
-    "wins won prevails outperforms outperformed beats surpasses performed_better performs_better does_better "
-    "did_better excels_over "
-    "takes_the_lead edges_out has_the_edge is_ahead"
+    "wins won prevails outperforms outperformed beats surpasses performed_better performs_better "
+    "does_better did_better excels_over takes_the_lead edges_out has_the_edge is_ahead"
 )
 _CHOOSING = one_of(
     "prefer choose select favor favour pick vote_for vote_is_for vote_goes_to go_with side_with opt_for "
-    "lean_toward lean_towards recommend "
-    "declare award_the_win_to give_the_edge_to"
+    "lean_toward lean_towards recommend declare award_the_win_to give_the_edge_to"
 )
 _COPULAS = one_of("is was would_be seems appears are comes_out emerges remains to_be as")
 _CALLED_BETTER = one_of(
@@ -220,8 +200,7 @@ _BETTER = re.compile(
     rf"|(?P<wins>[①②]) (?:clearly |narrowly |also |has )?(?:{_WINS}|(?P<loses>loses))\b"
     rf"|\b{_CHOOSING}(?: to| that)? (?P<chosen>[①②])"
     r"|(?P<follows>[①②]) (?:\w{1,20}ly )?better \w{1,20}s\b"
-    rf"|\b(?:{_LEADS}|(?P<was_worse>{_TRAILS}))"
-    rf"(?: {_CALLED_BETTER}){{0,2}}"
+    rf"|\b(?:{_LEADS}|(?P<was_worse>{_TRAILS}))(?: {_CALLED_BETTER}){{0,2}}"
     r"(?: (?:for|to|in|of) [\w ]{1,40}?| here)? (?:is|was|would be)(?: (?:clearly|therefore|thus"
     r"|indeed))? (?P<named>[①②])",
     re.IGNORECASE,
@@ -233,22 +212,19 @@ _ALIKE = one_of("tied equal equally_matched") + r"|equally (?:as )?(?!clear that
 # Sentences that prefer neither: ``It is a tie``, ``Both are equally good``, ``Neither is better``.
 _TIES = re.compile(
     r"\b(?:it's|is|as|be|call it|declare|results? in|ends? in) (?:therefore |thus |essentially |effectively "
-    r"|basically |considered )?"
-    r"an? (?:\w{1,20} )?(?:tie|draw)\b"
+    r"|basically |considered )?an? (?:\w{1,20} )?(?:tie|draw)\b"
     rf"|\b(?:both|① and ②)(?: [\w#①②()]{{1,20}}){{0,8}}? (?:are|is|were|performed|perform"
     rf"|did) (?:\w{{1,20}} ){{0,2}}?(?:{_ALIKE})\b"
     r"|\b(?:are|is) (?:tied|equally (?:good|matched|bad))\b"
     r"|\bneither(?: [\w#①②()]{1,20}){0,5}? (?:is|was|stands out as) (?:\w{1,20} ){0,2}?(?:better|superior"
-    r"|preferable|a winner|the winner)\b"
-    r"|\bneither(?: [\w#①②()]{1,20}){0,3}? wins\b"
+    r"|preferable|a winner|the winner)\b|\bneither(?: [\w#①②()]{1,20}){0,3}? wins\b"
     r"|\b(?:no|without a) (?:clear |obvious |real )?(?:winner|preference|difference in (?:overall )?quality)\b",
     re.IGNORECASE,
 )
 # Words that make what follows a concession or a supposition: ``while ① is better at ...``.
 _CONCESSIONS = one_of(
     "while although though if whether unless despite not why may_be_argued_that argue_that argued_that "
-    "argues_that "
-    "claim_that claims_that claimed_that"
+    "argues_that claim_that claims_that claimed_that"
 )
 _HYPOTHETICAL = re.compile(
     rf"(?:\b{_CONCESSIONS}\b|n't)"
@@ -259,8 +235,7 @@ _NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|less|hardly)\b|n't", re.I
 # Words with which a conclusion begins.
 _CONCLUDING = one_of(
     "therefore thus hence overall in_conclusion in_summary conclude concluded determine determined decided "
-    "i_must i_would "
-    "i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
+    "i_must i_would i_believe i_evaluate i_find i_prefer i_choose considering as_a_result ultimately so"
 )
 _CONCLUSION = re.compile(rf"\b{_CONCLUDING}\b", re.IGNORECASE)
 # A line that is a name, a letter or ``tie``, with or without an explanation behind it.

@@ -1,19 +1,84 @@
-"""Make the ``ReplyError`` of a reply that cannot be read, with its fault in one word and in one sentence."""
+"""Take the steps that all readers share, from a raw reply to the statements that count, or to the error it deserves."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from ...state.errors import ReplyError
+from .json_fields import Field, closing_fields, fields, without_repeats
 from .numbers import Statement, written
+from .own_words import own_words, plain, unmarked
+from .reasoning import possible_answers
+from .reprints import Finding, RepeatedError, own_findings
+from .shown import Shown
+
+
+class StatedValue(Finding, Protocol):
+    """A statement that may also be an object at the end of a reply."""
+
+    def placed(self: StatedT, at: int, end: int) -> StatedT:
+        """Return the same statement where that object stands."""
+
+
+StatedT = TypeVar("StatedT", bound=StatedValue)
+
+
+def opened(reply: str, shown: Shown) -> str:
+    """Return a reply in plain characters, without reasoning and what certainly is not the agent's own.
+
+    Raises:
+        ReplyError: it is too long.
+    """
+    return without_repeats(plain(possible_answers(bounded(reply), shown)[0]), shown)
+
+
+def statements(
+    reply: str,
+    shown: Shown,
+    what: str,
+    from_fields: Callable[[Sequence[Field]], Sequence[StatedT]],
+    find: Callable[[str], Sequence[StatedT]],
+    prepare: Callable[[str], str],
+) -> tuple[Sequence[StatedT], str]:
+    """Return the statements that count in a reply, and its words without what they quote (none of an object).
+
+    Args:
+        reply: the raw reply.
+        shown: the texts that the agent was shown.
+        what: what is looked for, such as ``"score"``.
+        from_fields: returns what the values of an object state.
+        find: returns the statements that count in a text, all of the same strength.
+        prepare: what is done to a text before statements are looked for in it.
+
+    Raises:
+        ReplyError: all that the reply states may be a reprint.
+    """
+    whole = opened(reply, shown)
+    entries = fields(whole)
+    if entries is not None:
+        return from_fields(entries), ""
+    words = unmarked(own_words(whole, keep=bool(shown)))
+
+    def counting(text: str) -> Sequence[StatedT]:
+        # An object that closes a reply goes before all that the text says.
+        closing = closing_fields(text)
+        stated = from_fields(closing.entries) if closing else ()
+        return [each.placed(closing.at, closing.end) for each in stated] if closing and stated else find(text)
+
+    try:
+        return own_findings(prepare(words), shown, counting, prepare), words
+    except RepeatedError as error:
+        raise repeated(reply, what) from error
+
 
 _REFUSAL = re.compile(
     r"\b(?:i(?:'m| am) (?:(?:very|so|really|truly) )?(?:sorry|afraid|unable|not able)"
     r"|i (?:must|have to|will|would) (?:respectfully |politely )?(?:decline|refuse)"
     r"|i (?:can(?:'t|not| not)|could not|couldn't|won't|will not|do not feel comfortable|don't feel comfortable)"
     r" (?:\w+ ){0,2}(?:assist|help|provide|give|rate|score|judge|evaluate|assess|assign|comply|do|answer|fulfil"
-    r"|continue|engage|choose"
-    r"|decide|say|determine|participate|compare)"
+    r"|continue|engage|choose|decide|say|determine|participate|compare)"
     r"|as an ai(?: language model)?,? i (?:can|do|am|don))"
     r"|\blo siento\b|\bje suis désolée?\b|\bes tut mir leid\b|\bmi dispiace\b|\bdesculpe\b|\bsinto muito\b"
     r"|\bизвините\b|抱歉|对不起|對不起|申し訳|죄송|عذرا|क्षमा",

@@ -17,14 +17,9 @@ from ..state.errors import DataError
 from .agreement_rows import HUMAN_TIE, AspectRows, PreferenceRows, RowTable, ScoreRows
 from .statistics.alignment import Floats, number_groups
 from .statistics.chance_corrected import cohen_kappa
-from .statistics.correlation import (
-    STATISTICS,
-    GroupedCorrelation,
-    correlate,
-    correlate_within,
-)
+from .statistics.correlation import STATISTICS
 from .statistics.resampling import Resampling, Statistic
-from .statistics.sample import Sample
+from .statistics.sample import GroupedCorrelation, Sample, correlate, correlate_within
 from .statistics.tie_policy import TIE_CODE, Ties, Votes, counted_votes
 
 __all__ = [
@@ -341,13 +336,7 @@ def _score_agreement(table: RowTable, resampling: Resampling) -> ScoreAgreement:
     grouped = bool(table.grouped.any())
     sample = Sample("score", x, y, table.units, grouped, resampling)
     over_rows = sample.statistics(STATISTICS)
-    per_group = {}
-    for name in STATISTICS if grouped else ():
-        mean, by_group = sample.statistic(f"group_{name}"), sample.by_group(f"group_{name}")
-        skipped = int(np.isnan(by_group).sum())
-        per_group[name] = GroupedCorrelation(
-            mean.value, mean.low, mean.high, len(by_group) - skipped, skipped
-        )
+    per_group = {name: sample.within_groups(name) for name in STATISTICS} if grouped else {}
     return ScoreAgreement(
         n=len(table),
         left_out=table.left_out,

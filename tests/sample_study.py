@@ -18,6 +18,7 @@ from jurygraph.eval.analysis import (
     EqualCostComparison,
     EvaluationTarget,
     Frontier,
+    Gain,
     Judge,
     Leaderboard,
     LeaderboardEntry,
@@ -31,7 +32,6 @@ from jurygraph.eval.analysis import (
     Study,
     UsageTotals,
 )
-from jurygraph.eval.statistics.paired_bootstrap import Gain
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.state.usage import Usage
 

@@ -13,18 +13,15 @@ from hypothesis import strategies as st
 from jurygraph.eval.agreement import PreferenceAgreement, agree_on_preferences, agree_on_scores, agreement
 from jurygraph.eval.statistics import coefficients
 from jurygraph.eval.statistics.alignment import Floats
-from jurygraph.eval.statistics.chance_corrected import cohen_kappa, rater_agreement
 from jurygraph.eval.statistics.correlation import (
     STATISTICS,
-    correlate,
-    correlate_within,
     correlation,
     correlations_within,
     resampled_correlation,
     resampled_correlations,
-    resampled_mean_within,
 )
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
+from jurygraph.eval.statistics.sample import correlate, correlate_within
 from scipy import stats
 
 SCIPY: dict[str, Callable[..., Any]] = {
@@ -121,16 +118,6 @@ def test_large_groups_are_computed_as_small_ones_are() -> None:
         assert correlations_within(name, x, y, groups) == pytest.approx(wanted, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", STATISTICS)
-def test_the_mean_within_groups_is_of_the_groups_drawn(name: str) -> None:
-    x, y = columns(60, 4, 4)
-    groups, how = np.arange(60) // 4, Resampling(resamples=30)
-    each = correlations_within(name, x, y, groups)
-    weights = np.concatenate(list(how.weights(15)))
-    wanted = [np.nanmean(np.repeat(each, weight)) for weight in weights]
-    assert resampled_mean_within(name, x, y, groups, how) == pytest.approx(wanted, abs=1e-12)
-
-
 def test_weights_are_what_drawing_with_replacement_gives() -> None:
     """Each resample has as many units as there are, each unit once on average, Poisson-like around it."""
     weights = np.concatenate(list(Resampling(resamples=2_000).weights(50)))
@@ -202,7 +189,7 @@ def test_resamples_without_a_figure_are_left_out_unless_most_are() -> None:
 def test_no_resamples_give_no_interval() -> None:
     none = Resampling(resamples=0)
     assert correlate("pearson", [1, 2, 4], [1, 2, 3], resampling=none).low is None
-    assert rater_agreement(["a", "b"], ["a", "b"], resampling=none) == (Statistic(1.0), Statistic(1.0))
+    assert agree_on_preferences(["1", "2"], ["1", "2"], none).accuracy == Statistic(1.0)
 
 
 @pytest.mark.parametrize(
@@ -212,21 +199,6 @@ def test_no_resamples_give_no_interval() -> None:
 def test_bad_resampling_is_refused(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         Resampling(**fields)
-
-
-def test_kappa_of_resamples_against_kappa_of_made_resamples() -> None:
-    random = np.random.default_rng(0)
-    first = list(random.choice(["1", "2", "tie"], 60))
-    second = [
-        a if random.random() < 0.6 else b for a, b in zip(first, random.choice(["1", "2"], 60), strict=True)
-    ]
-    groups, how = np.arange(60) // 3, Resampling(resamples=300, confidence=0.8)
-    made = [([first[i] for i in chosen], [second[i] for i in chosen]) for chosen in drawn(groups, how)]
-    accuracy, kappa = rater_agreement(first, second, list(groups), how)
-    right = [np.mean([a == b for a, b in zip(*pair, strict=True)]) for pair in made]
-    assert (accuracy.low, accuracy.high) == pytest.approx(tuple(np.quantile(right, (0.1, 0.9))), abs=1e-12)
-    kappas = np.array([cohen_kappa(*pair) for pair in made], dtype=float)
-    assert (kappa.low, kappa.high) == pytest.approx(tuple(np.quantile(kappas, (0.1, 0.9))), abs=1e-12)
 
 
 @pytest.mark.parametrize("size", [1, 8])

@@ -232,7 +232,7 @@ def test_a_metric_has_no_calls_and_no_distances(tmp_path: Path) -> None:
     [pair] = [
         pair for pair in study.comparison.pairwise if {pair.first, pair.second} == {"debate", "rouge-l"}
     ]
-    assert set(pair.tests) == {f"{t}_{c}" for t in ("williams", "steiger") for c in ("pearson", "spearman")}
+    assert not {"t_scores", "t_errors"} & set(pair.tests)
     [point] = [point for point in study.frontiers[0].points if point.label == "rouge-l"]
     assert (point.spent, point.on_frontier) == (0.0, True)
     [diagnosis] = [found for found in study.diagnoses if found.judge == "rouge-l"]

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics import chance_corrected
 from jurygraph.eval.statistics.chance_corrected import LEVELS, Level, krippendorff_alpha
-from jurygraph.eval.statistics.inter_annotator import RaterGroup, between_agents, between_repeats, with_people
 from jurygraph.eval.statistics.resampling import Resampling
 
 NONE = Resampling(resamples=0)
@@ -130,74 +128,6 @@ def test_bad_input_is_refused() -> None:
         krippendorff_alpha([[1, 2], [1, 2]], groups=["a"])
     with pytest.raises(ValueError, match="infinite"):
         krippendorff_alpha([[1, float("inf")]])
-
-
-def turn(round: int, agent: str, value: Any, role: str = "referee", **more: Any) -> dict[str, Any]:
-    return {"round": round, "agent": agent, "role": role, "value": value, **more}
-
-
-def debated(item: str, turns: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    return {"item": item, "protocol": "p", "status": "ok", "transcript": turns, **more}
-
-
-def test_the_last_word_of_each_agent_counts() -> None:
-    changed = [turn(1, "r1", 1.0), turn(1, "r2", 5.0), turn(2, "r1", 4.0), turn(2, "r2", 4.0)]
-    silent = [turn(1, "r1", 2.0), turn(1, "r2", 2.0), turn(2, "r1", None), turn(2, "r2", None)]
-    found = between_agents([debated("a", changed), debated("b", silent)], resampling=NONE)
-    assert found[RaterGroup("p", None, "referee")].alpha.value == 1
-
-
-def test_pairs_are_read_as_verdicts_over_both_orders() -> None:
-    """The first referee favours answer 1 in one order, 2 by as much in the other: a tie; the second favours 1."""
-    turns = [turn(1, "r1", [8.0, 6.0], order=1), turn(1, "r2", [9.0, 6.0], order=1)]
-    turns += [turn(1, "r1", [6.0, 8.0], order=2), turn(1, "r2", [7.0, 6.0], order=2)]
-    other = [turn(1, "r1", [5.0, 5.0]), turn(1, "r2", [5.0, 5.0])]
-    found = between_agents([debated("a", turns), debated("b", other)], resampling=NONE)
-    wanted = krippendorff_alpha([["tie", "1"], ["tie", "tie"]], "nominal", resampling=NONE)
-    assert found[RaterGroup("p", None, "referee")] == wanted
-
-
-def test_defences_scored_one_by_one_are_raters_of_their_side() -> None:
-    turns = [turn(1, f"judge_{side}_{k}", 60.0 + side * k, "judge") for side in (1, 2) for k in (1, 2, 3)]
-    found = between_agents([debated("a", turns, winner="2")], resampling=NONE)[RaterGroup("p", None, "judge")]
-    assert (found.units, found.raters, found.level) == (2, 3, "interval")
-
-
-def test_lone_agents_and_words_without_value_are_nobodys_agreement() -> None:
-    turns = [
-        turn(0, "scorer", 3.0, "scorer"),
-        turn(1, "critic", True, "critic"),
-        turn(1, "commander", None, "commander"),
-    ]
-    assert between_agents([debated("a", turns)]) == {}
-
-
-def test_failed_results_are_counted() -> None:
-    rows = [debated(str(at), [turn(1, "r1", at), turn(1, "r2", at + 1)]) for at in range(4)]
-    rows.append({"item": "x", "protocol": "p", "status": "failed", "transcript": []})
-    assert between_agents(rows, resampling=NONE)[RaterGroup("p", None, "referee")].left_out == {"failed": 1}
-    repeats = [{**row, "score": 1.0 + at, "repeat": at} for at in range(2) for row in rows]
-    found = between_repeats(repeats, resampling=NONE)[RaterGroup("p", None)]
-    assert (found.units, found.left_out) == (4, {"failed": 2})
-
-
-def test_results_are_read_as_well_as_mappings() -> None:
-    results = [
-        Result(item=item, protocol="p", status="ok", winner=winner, annotations=given)
-        for item, winner, given in [("a", "1", ("1", "1")), ("b", "2", ("2", "tie")), ("c", "2", ("2", "2"))]
-    ]
-    found = with_people(results, resampling=QUICK)[RaterGroup("p", None)]
-    assert found == with_people([vars(result) for result in results], resampling=QUICK)[RaterGroup("p", None)]
-    assert found.people is not None
-    assert (found.people.level, found.people.raters, found.with_judge.raters) == ("nominal", 2, 3)
-
-
-def test_without_annotations_the_mean_of_people_is_one_rater() -> None:
-    rows = [{"item": str(at), "protocol": "p", "score": at, "human": at + at % 2} for at in range(6)]
-    rows.append({"item": "x", "protocol": "p", "score": 1, "human": None})
-    found = with_people(rows, resampling=NONE)[RaterGroup("p", None)]
-    assert found.people is None
-    assert (found.with_judge.raters, found.with_judge.left_out) == (2, {"no label": 1})
 
 
 def recorded(path: Path) -> list[dict[str, Any]]:

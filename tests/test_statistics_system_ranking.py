@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jurygraph.eval.run.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.statistics.system_ranking import (
     Rankings,
-    rank_by_scores,
     rank_by_verdicts,
     system_agreement,
 )
@@ -272,17 +270,6 @@ def test_rows_without_system_score_or_label_are_counted() -> None:
     found = system_agreement(rows, QUICK)["score"]
     assert found.n == 12
     assert found.left_out == {"no system": 1, "not judged": 1, "no label": 1, "not a number": 1}
-
-
-def test_ranking_by_scores_without_people() -> None:
-    rows = [{**row, "human": None, "aspect": "wit"} for row in judged()]
-    found = rank_by_scores([Result(protocol="p", status="ok", **row) for row in rows], QUICK)["wit"]
-    values = [each.figure.value or 0 for each in found.judge.standings]
-    assert values == sorted(values, reverse=True)
-    assert [each.place for each in found.judge.standings] == [
-        1 + sum(v > own for v in values) for own in values
-    ]
-    assert found.people is None
 
 
 def test_recorded_reviews(shared_data: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate, load_dataset
@@ -15,7 +15,6 @@ from jurygraph.eval.datasets.items import majority
 from jurygraph.eval.datasets.published.catalog import SOURCES
 from jurygraph.eval.run.folder import read_manifest
 from jurygraph.eval.run.results import ResultsFile
-from jurygraph.eval.statistics.paired_bootstrap import compare_accuracies, compare_kappas, compare_on_votes
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy, Ties, Votes
 from jurygraph.eval.sweeps import Cell, CellResult
@@ -158,16 +157,3 @@ def test_the_report_says_the_rule(tmp_path: Path) -> None:
         env={"COLUMNS": "150"},
     )
     assert "people's majority counts; a human tie is half right" in done.output
-
-
-def test_votes_of_one_each_are_the_majority() -> None:
-    human = ["1", "2", "tie", "1", "2"]
-    votes = [[int(said == name) for name in ("1", "2", "tie")] for said in human]
-    both = compare_on_votes(JUDGED, OTHER, votes, resampling=QUICK)
-    assert both["kappa"] == compare_kappas(JUDGED, OTHER, human, resampling=QUICK)
-    for ties in get_args(Ties):
-        found = compare_on_votes(JUDGED, OTHER, votes, ties=ties, resampling=QUICK)["accuracy"]
-        told = compare_accuracies(JUDGED, OTHER, human, ties=ties, resampling=QUICK)
-        assert found.difference.value == pytest.approx(told.difference.value)
-        assert found.first == pytest.approx(told.first)
-        assert (found.p, found.n) == (told.p, told.n)

@@ -6,7 +6,7 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
     Study                 all of this, of some runs                                           study.py
       .judges             Judge: a protocol of a run; UsageTotals: its calls, tokens, cost    judges.py
       .subjects           EvaluationTarget: an aspect, or the preferences, of a dataset       judges.py
-      .leaderboard        Leaderboard: LeaderboardEntry (judge x subject), Average            leaderboard.py
+      .leaderboard        Leaderboard: LeaderboardEntry (judge x subject), Average, Gain      leaderboard.py
       .comparison         Comparison: PairwiseComparison (a pair on a subject), Difference,
                           PairedTest; AverageComparison (a pair over a dataset)               comparison.py
       .matching           EqualCostComparison: EnsembleOf (k of K judges), EqualCostMatch     equal_cost.py
@@ -19,7 +19,7 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
       .courtrooms         Courtroom (one a subject): the gap between both answers' scores    score_gaps.py
 
 ``loading`` reads the runs: of each result it keeps a few numbers (verdict_columns.py) and counts the rest.
-``measures`` computes and resamples the agreement of a judge's rows with people, which all of these share.
+``measures`` makes the samples that ``statistics.sample`` computes agreement from, which all of these share.
 """
 
 from ..run.evaluation import UsageTotals
@@ -30,7 +30,7 @@ from .diagnostics import Changes, Diagnosis, Positions, Round
 from .equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
 from .influence import Conformity, ScoreChanges
 from .judges import EvaluationTarget, Judge
-from .leaderboard import Alphas, Average, Leaderboard, LeaderboardEntry, OverRepeats, WinnerShare
+from .leaderboard import Alphas, Average, Gain, Leaderboard, LeaderboardEntry, OverRepeats, WinnerShare
 from .length_bias import LengthBias
 from .score_gaps import Courtroom
 from .study import Study
@@ -53,6 +53,7 @@ __all__ = [
     "EqualCostMatch",
     "EvaluationTarget",
     "Frontier",
+    "Gain",
     "Judge",
     "Leaderboard",
     "LeaderboardEntry",

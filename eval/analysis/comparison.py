@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import combinations
-from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -60,7 +59,7 @@ class PairedTest:
         name: of scores ``williams_pearson``, ``steiger_pearson``, ``williams_spearman``, ``steiger_spearman``,
             ``t_scores``, ``t_errors``; of preferences ``mcnemar``, ``t_right``.
         about: what is compared, in a few words.
-        n: rows (for the t-tests: items) that counted.
+        n: rows that counted; for the t-tests items, or groups where there are some.
         statistic: t or z; ``None`` for McNemar's test, which is exact, and where a test does not exist.
         p: two-sided.
         adjusted, adjusted_to_base: ``p`` by Holm's method, as in ``Difference``.
@@ -177,7 +176,8 @@ class Comparison:
 
 FAMILY = (
     "p (Holm): adjusted over all pairs of judges on one subject, for each measure and each test separately; "
-    "in a table of differences vs. the base, over the pairs with the base"
+    "in a table of differences vs. the base, over the pairs with the base; tests that take rows for independent "
+    "(Williams, Steiger, McNemar) are left out where rows share a group or an item, and t-tests are over groups"
 )
 
 
@@ -229,7 +229,7 @@ class PairwiseComparator:
             first_usage=mine.usage_totals,
             second_usage=theirs.usage_totals,
             with_base=with_base,
-            units=unit_count(mine.units),
+            units=unit_count(mine.clusters),
         )
 
     def shared(self, first: Side, second: Side) -> tuple[Verdicts, Verdicts]:
@@ -268,11 +268,13 @@ class PairwiseComparator:
         if self.kind == "compare":
             yield from self._preference_tests(mine, theirs)
             return
-        yield from _correlation_tests(mine, theirs, self.resampling.confidence)
+        # Made for independent rows: where rows share a group, they find far too many differences.
+        if unit_count(mine.clusters) == len(mine):
+            yield from _correlation_tests(mine, theirs, self.resampling.confidence)
         if distances:
-            yield self._t_test("t_scores", "mean score, item by item", mine, (mine.judged, theirs.judged))
+            yield self._t_test("t_scores", "mean score", mine, (mine.judged, theirs.judged))
             errors = np.abs(mine.judged - mine.human), np.abs(theirs.judged - theirs.human)
-            yield self._t_test("t_errors", "mean distance to people's score, item by item", mine, errors)
+            yield self._t_test("t_errors", "mean distance to the humans' score", mine, errors)
 
     def _preference_tests(self, mine: Verdicts, theirs: Verdicts) -> Iterator[PairedTest]:
         rule = self.subject.rule
@@ -281,20 +283,19 @@ class PairwiseComparator:
         if not voted.any():
             return
         mine, theirs, votes = mine.take(voted), theirs.take(voted), votes[voted]
-        # Several votes on one thing are not independent, and half a vote is neither right nor wrong.
-        if rule.votes == "majority" and rule.ties != "half":
+        # Several votes on one thing, or rows of one group, are not independent; half a vote is neither right nor wrong.
+        if rule.votes == "majority" and rule.ties != "half" and unit_count(mine.clusters) == len(mine):
             yield _mcnemar(mine, theirs)
-        about = "mean of right (1) and wrong (0), item by item"
+        about = "mean of right (1) and wrong (0)"
         if rule.votes == "each":
-            about = "mean share of people's votes agreed with, item by item"
+            about = "mean share of the humans' votes agreed with"
         yield self._t_test("t_right", about, mine, (right(mine, votes, rule), right(theirs, votes, rule)))
 
     def _t_test(self, name: str, about: str, rows: Verdicts, figures: tuple[Floats, Floats]) -> PairedTest:
-        # Only Student's interval is shown, which takes the confidence and needs no resamples.
-        no_resamples = replace(self.resampling, resamples=0)
-        first, second = (_by_item(rows, figure) for figure in figures)
-        test = paired_t_test(first, second, resampling=no_resamples)
-        return PairedTest(name, about, test.n, test.t, test.p, effect=test.difference)
+        each = "group by group" if (rows.group >= 0).any() else "item by item"
+        first, second = (_by_cluster(rows, figure) for figure in figures)
+        test = paired_t_test(first, second, self.resampling.confidence)
+        return PairedTest(name, f"{about}, {each}", test.n, test.t, test.p, effect=test.difference)
 
 
 def compare(sides: Sequence[tuple[PairwiseComparator, Sequence[Side], str | None]]) -> Comparison:
@@ -377,23 +378,21 @@ def _correlation_tests(mine: Verdicts, theirs: Verdicts, confidence: float) -> I
 
 def _mcnemar(mine: Verdicts, theirs: Verdicts) -> PairedTest:
     first, second = (rows.judged == rows.human for rows in (mine, theirs))
-    test = mcnemar(first, second, resampling=Resampling(resamples=0))
+    test = mcnemar(first, second)
     counts = {
         "both": test.both,
         "first": test.only_first,
         "second": test.only_second,
         "neither": test.neither,
     }
-    return PairedTest("mcnemar", "verdicts that one alone had right", test.n, None, test.p, counts=counts)
+    return PairedTest("mcnemar", "verdicts that one alone had right", len(mine), None, test.p, counts=counts)
 
 
-def _by_item(rows: Verdicts, figure: Floats) -> Floats:
-    """Average each item over its repeats, which are not independent of each other. Rows come sorted by item."""
-    starts = np.flatnonzero(np.diff(rows.item, prepend=-1))
-    if len(starts) == len(rows):
-        return figure
-    ends = np.append(starts[1:], len(rows))
-    return np.array([fmean(figure[start:end]) for start, end in zip(starts, ends, strict=True)])
+def _by_cluster(rows: Verdicts, figure: Floats) -> Floats:
+    """Average each cluster's rows, which are not independent of each other: those of a group, or of an item."""
+    clusters = rows.clusters
+    means: Floats = np.bincount(clusters, figure) / np.bincount(clusters)
+    return means
 
 
 def _caution(pairwise: Sequence[PairwiseComparison]) -> str | None:

@@ -125,7 +125,7 @@ def changes(cell: JudgeAspectData, resampling: Resampling) -> Changes | None:
     return Changes(
         n=len(rows),
         changed=int(changed.sum()),
-        moved=mean_statistic(changed, rows.units, resampling),
+        moved=mean_statistic(changed, rows.clusters, resampling),
         back=int((on_the_way & ~changed).sum()),
         labelled=int(told.sum()),
         helpful=ways[1],
@@ -206,7 +206,7 @@ def _positions(cell: JudgeAspectData, resampling: Resampling) -> Positions | Non
     if cell.subject.kind != "compare" or not len(cell.rows):
         return None
     places, both = cell.places, np.asarray(cell.consistent)
-    units = number_groups(np.asarray(cell.consistent_units), rows=len(both))
+    units = number_groups(np.asarray(cell.consistent_clusters), rows=len(both))
     consistent = mean_statistic(both, units, resampling) if len(both) else None
     return Positions(
         n=len(both),
@@ -245,7 +245,7 @@ def _error(cell: JudgeAspectData, rows: Verdicts, resampling: Resampling) -> Sta
     if not len(told):
         return None
     apart = np.abs(told.judged - told.human) - np.abs(told.after(0) - told.human)
-    return mean_statistic(apart, told.units, resampling)
+    return mean_statistic(apart, told.clusters, resampling)
 
 
 MOST = 40

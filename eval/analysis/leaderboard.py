@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...state.errors import UsageError
 from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
 from ..run.evaluation import UsageTotals
-from ..statistics.alignment import Floats
+from ..statistics.alignment import FAILED, Floats
 from ..statistics.chance_corrected import Level, Reliability, krippendorff_alpha
-from ..statistics.inter_annotator import between_repeats, with_people
 from ..statistics.metrics import of_kind
-from ..statistics.paired_bootstrap import Gain, gain
 from ..statistics.resampling import Resampling, Statistic
 from ..statistics.sample import Sample, average
 from ..statistics.score_distribution import Scale, ScoreDistribution, score_distributions
@@ -31,8 +28,32 @@ from .loading import JudgeAspectData, LoadedJudge
 from .measures import mean_statistic, sample
 from .verdict_columns import WINNERS
 
-if TYPE_CHECKING:
-    from ..statistics.inter_annotator import AgreementWithPeople
+
+@dataclass(frozen=True)
+class Gain:
+    """Says how much a figure exceeds that of the base.
+
+    Attributes:
+        value: the figure itself.
+        base: that of the base.
+        absolute: value - base; ``None`` where either is missing.
+        relative: absolute / base, as a share; ``None`` also where the base is not above 0, of which nothing is a share.
+
+    >>> round(gain(0.89, 0.82).relative, 3)
+    0.085
+    """
+
+    value: float | None
+    base: float | None
+    absolute: float | None
+    relative: float | None
+
+
+def gain(value: float | None, base: float | None) -> Gain:
+    """Return how much a figure exceeds that of the base, absolutely and relatively."""
+    if value is None or base is None:
+        return Gain(value, base, None, None)
+    return Gain(value, base, value - base, (value - base) / base if base > 0 else None)
 
 
 @dataclass(frozen=True)
@@ -62,6 +83,18 @@ class WinnerShare:
     winner: str
     judge: Statistic
     human: Statistic
+
+
+@dataclass(frozen=True)
+class AgreementWithPeople:
+    """Compares alpha between annotators with alpha when the judge is one more rater, on the same rows.
+
+    A judge that fits in leaves alpha as it is or raises it; one that does not lowers it. Where humans gave no single
+    annotations, their mean is the one human rater and ``people`` is ``None``.
+    """
+
+    people: Reliability | None
+    with_judge: Reliability
 
 
 @dataclass(frozen=True)
@@ -266,19 +299,12 @@ class LeaderboardBuilder:
                 yield own
 
     def _alphas(self, cell: JudgeAspectData) -> Alphas:
-        repeated = len(np.unique(cell.rows.repeat)) > 1
-        repeats = between_repeats(cell.fields(), resampling=self._resampling) if repeated else {}
-        # Scores on another scale than people's differ from them by amount, however well they agree.
+        # Scores on another scale than the humans' differ from them by amount, however well they agree.
         same_scale = cell.distances or cell.subject.kind == "compare"
-        people = (
-            with_people(cell.fields(), resampling=self._resampling)
-            if len(cell.labelled) and same_scale
-            else {}
-        )
         return Alphas(
             agents=_between_agents(cell, self._resampling),
-            repeats=next(iter(repeats.values()), None),
-            people=next(iter(people.values()), None),
+            repeats=_between_repeats(cell, self._resampling),
+            people=_with_humans(cell, self._resampling) if len(cell.labelled) and same_scale else None,
         )
 
     def _systems(self, cell: JudgeAspectData) -> SystemAgreement | None:
@@ -343,7 +369,7 @@ def _winners(cell: JudgeAspectData, resampling: Resampling) -> tuple[WinnerShare
     # Judge and people are counted over the same rows, or their shares could not be compared.
     labelled = len(cell.labelled) > 0
     rows = cell.labelled if labelled else cell.rows
-    units = rows.units
+    units = rows.clusters
 
     def percent(winners: Floats, winner: str) -> Statistic:
         share = mean_statistic(winners == CODES[winner], units, resampling)
@@ -394,5 +420,43 @@ def _between_agents(cell: JudgeAspectData, resampling: Resampling) -> Reliabilit
     several = cell.rows.take(cell.rows.agent_count > 1)
     if not len(several):
         return None
-    level: Level = "interval" if cell.subject.kind == "score" else "nominal"
-    return krippendorff_alpha(several.opinions(), level, several.unit_names.tolist(), resampling)
+    return krippendorff_alpha(several.opinions(), _level(cell), several.cluster_names.tolist(), resampling)
+
+
+def _between_repeats(cell: JudgeAspectData, resampling: Resampling) -> Reliability | None:
+    """Measure how far a judge agrees with itself when it judges the same items again."""
+    rows = cell.rows
+    if len(np.unique(rows.repeat)) < 2:
+        return None
+    # Items are what is rated, and their repeats the raters; rows come sorted by item.
+    starts = np.flatnonzero(np.diff(rows.item, prepend=-1))
+    ratings = [values.tolist() for values in np.split(rows.judged, starts[1:])]
+    alpha = krippendorff_alpha(ratings, _level(cell), rows.cluster_names[starts].tolist(), resampling)
+    return _without_failures(alpha, cell)
+
+
+def _with_humans(cell: JudgeAspectData, resampling: Resampling) -> AgreementWithPeople:
+    """Measure how far a judge agrees with humans, as one more rater; each repeat of an item counts by itself."""
+    rows, known = cell.labelled, cell.labelled.names.annotations.names()
+    annotations = [list(known[code] or ()) for code in rows.annotations.tolist()]
+    judged, human = rows.as_verdicts(rows.judged), rows.as_verdicts(rows.human)
+    everybody = [
+        [*(given or [label]), verdict]
+        for given, label, verdict in zip(annotations, human, judged, strict=True)
+    ]
+    clusters, level = rows.cluster_names.tolist(), _level(cell)
+    several = any(len(given) > 1 for given in annotations)
+    people = krippendorff_alpha(annotations, level, clusters, resampling) if several else None
+    with_judge = krippendorff_alpha(everybody, level, clusters, resampling)
+    return AgreementWithPeople(
+        people and _without_failures(people, cell), _without_failures(with_judge, cell)
+    )
+
+
+def _level(cell: JudgeAspectData) -> Level:
+    return "interval" if cell.subject.kind == "score" else "nominal"
+
+
+def _without_failures(alpha: Reliability, cell: JudgeAspectData) -> Reliability:
+    """Add the failed judgements to the reasons for which rows do not count."""
+    return replace(alpha, left_out={**alpha.left_out, FAILED: cell.failed}) if cell.failed else alpha

@@ -80,7 +80,7 @@ class _ScoresAndLengths:
 
     def __init__(self, rows: Verdicts, resampling: Resampling) -> None:
         self._resampling = resampling
-        self._units = rows.units
+        self._units = rows.clusters
         self._columns = {"judged": rows.judged, "length": rows.lengths[:, 0], "human": rows.human}
 
     def statistic(self, x: str, y: str) -> Statistic:
@@ -136,4 +136,4 @@ def _longer(rows: Verdicts, winners: Floats, resampling: Resampling) -> Statisti
     if not len(decided):
         return None
     won = ((winners == CODES["1"]) == (one > other))[decided]
-    return mean_statistic(won, rows.take(decided).units, resampling)
+    return mean_statistic(won, rows.take(decided).clusters, resampling)

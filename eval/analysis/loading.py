@@ -61,7 +61,7 @@ class JudgeAspectData:
         self.calls_by_round, self.score_changes = CallsByRound(), ScoreChangeCounter()
         self.conformity = ConformityCounter(together)
         # Of each comparison that was held in both orders: whether both gave one winner, and what it is drawn with.
-        self.consistent, self.consistent_units = array("b"), array("q")
+        self.consistent, self.consistent_clusters = array("b"), array("q")
         self._judged, self._unjudged = (VerdictColumns(names, subject.digest) for _ in range(2))
 
     def add(self, result: Result) -> None:
@@ -129,7 +129,7 @@ class JudgeAspectData:
             self.places.add(result)
         if result.position_consistent is not None:
             self.consistent.append(result.position_consistent)
-            self.consistent_units.append(self._names.unit(self.subject.digest, result))
+            self.consistent_clusters.append(self._names.cluster_code(self.subject.digest, result))
 
 
 @dataclass
@@ -172,7 +172,7 @@ class LoadedJudge:
 
     def add(self, result: Result) -> None:
         """Add one of its results, unless its item is left out."""
-        item = self.names.items.of((self.digest, result.item))
+        item = self.names.items.code((self.digest, result.item))
         self.flagged.add(item, result.warnings)
         if self.flagged.leaves_out(item):
             self.flagged_here.add(result.item)
@@ -306,7 +306,7 @@ def load_evaluations(
 def _find_flagged(folder: Path, flagged: FlaggedItems, names: StudyNames) -> None:
     run = LoadedJudge("", folder, read_manifest(folder), names=names)
     for result in ResultsFile(folder).read():
-        flagged.add(names.items.of((run.digest, result.item)), result.warnings)
+        flagged.add(names.items.code((run.digest, result.item)), result.warnings)
 
 
 def _read(folder: Path, flagged: FlaggedItems, names: StudyNames) -> Iterator[LoadedJudge]:

@@ -39,7 +39,7 @@ def sample(
         votes = rows.votes(rule).astype(float)
         voted = np.flatnonzero(votes.sum(axis=1))
         rows, values, human = rows.take(voted), values[voted], votes[voted]
-    clusters, names = rows.units, rows.unit_names
+    clusters, names = rows.clusters, rows.cluster_names
     return Sample(
         kind,
         values,
@@ -64,7 +64,8 @@ def mean_statistic(values: NDArray[Any], units: Units, resampling: Resampling) -
         return Statistic(None)
     column, clusters = values.astype(float), unit_count(units)
     if np.isin(column, (0, 1)).all():
-        sizes = np.bincount(units).astype(np.float64)
-        return share_interval(np.bincount(units, column), sizes, resampling)
+        sums: Floats = np.bincount(units, column).astype(np.float64)
+        sizes: Floats = np.bincount(units, np.ones(len(column))).astype(np.float64)
+        return share_interval(sums, sizes, resampling)
     mean = float(column.mean())
     return resampling.studentised(mean, resampled_means(column, units, resampling), clusters)[0]

@@ -29,32 +29,32 @@ WINNERS: tuple[Winner, ...] = ("1", "2", "tie")
 _CHUNK = 4096
 
 
-class Numbers:
-    """Numbers names in the order in which they first appear."""
+class Codes:
+    """Codes names in the order in which they first appear."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
+        self._codes: dict[Hashable, int] = {}
         self._names: list[Any] = []
 
     def __len__(self) -> int:
         return len(self._names)
 
-    def of(self, name: Hashable) -> int:
-        """Return the number of a name, a new one if the name is new; -1 for ``None``."""
+    def code(self, name: Hashable) -> int:
+        """Return the code of a name, a new one if the name is new; -1 for ``None``."""
         if name is None:
             return -1
-        number = self._numbers.setdefault(name, len(self._names))
-        if number == len(self._names):
+        code = self._codes.setdefault(name, len(self._names))
+        if code == len(self._names):
             self._names.append(name)
-        return number
+        return code
 
     def names(self) -> list[Any]:
-        """Return all names, in the order of their numbers."""
+        """Return all names, in the order of their codes."""
         return self._names
 
 
 class StudyNames:
-    """Numbers all names that verdicts of a study refer to; each is held once, whatever judges it comes up with.
+    """Codes all names that verdicts of a study refer to; each is held once, whatever judges it comes up with.
 
     Attributes:
         items: (digest of the dataset, id): datasets may have items of the same id.
@@ -63,14 +63,14 @@ class StudyNames:
     """
 
     def __init__(self) -> None:
-        self.items, self.groups, self.agents = Numbers(), Numbers(), Numbers()
-        self.systems, self.annotations = Numbers(), Numbers()
+        self.items, self.groups, self.agents = Codes(), Codes(), Codes()
+        self.systems, self.annotations = Codes(), Codes()
         self._ranks: Units = np.zeros(0, dtype=np.intp)
 
-    def unit(self, digest: str, result: Result) -> int:
-        """Return what a result is drawn with, as a number: its group, or the item (below zero) where it has none."""
-        group = self.groups.of(result.group)
-        return group if group >= 0 else ~self.items.of((digest, result.item))
+    def cluster_code(self, digest: str, result: Result) -> int:
+        """Return the bootstrap cluster of a result: its group's code, or the item's (below 0)."""
+        group = self.groups.code(result.group)
+        return group if group >= 0 else ~self.items.code((digest, result.item))
 
     def item_ranks(self) -> Units:
         """Return the place of each item in the alphabetical order of the ids."""
@@ -108,11 +108,11 @@ class VerdictColumns:
         """Take in one result; ``judged`` is its verdict, ``None`` where it has none."""
         names, human = self._names, result.human
         self._winners = self._winners or isinstance(judged, str) or isinstance(human, str)
-        self._item.append(names.items.of((self._digest, result.item)))
+        self._item.append(names.items.code((self._digest, result.item)))
         self._repeat.append(result.repeat)
-        self._group.append(names.groups.of(result.group))
-        self._systems.append(names.systems.of(result.systems))
-        self._annotations.append(names.annotations.of(result.annotations))
+        self._group.append(names.groups.code(result.group))
+        self._systems.append(names.systems.code(result.systems))
+        self._annotations.append(names.annotations.code(result.annotations))
         self._judged.append(_code(judged))
         self._human.append(_code(human))
         self._scores.extend(result.scores or (nan, nan))
@@ -128,7 +128,7 @@ class VerdictColumns:
         agents = list(agent_scores(result))
         for each in agents:
             value = (_code(each.value), np.inf) if isinstance(each.value, str) else _two(each.value)
-            self._agents.extend((self._names.agents.of(each.agent), *value, *_usage_numbers(each.usage)))
+            self._agents.extend((self._names.agents.code(each.agent), *value, *_usage_numbers(each.usage)))
         return len(agents)
 
     def verdicts(self) -> Verdicts:
@@ -208,7 +208,7 @@ class Verdicts:
 
     @cached_property
     def keys(self) -> Units:
-        """Numbers that are equal where item and repeat are; in all judges of a study."""
+        """Codes that are equal where item and repeat are; in all judges of a study."""
         keys: Units = self.item.astype(np.int64) << 32 | self.repeat
         return keys
 
@@ -218,14 +218,14 @@ class Verdicts:
         return ~np.isnan(self.human)
 
     @property
-    def unit_names(self) -> Units:
-        """What each row is drawn with, as ``StudyNames.unit`` has it."""
+    def cluster_names(self) -> Units:
+        """The cluster of each row, as ``StudyNames.cluster_code`` has it; the same in all judges of a study."""
         return np.where(self.group >= 0, self.group, ~self.item).astype(np.intp)
 
     @property
-    def units(self) -> Units:
-        """The number of what each row is drawn with, from 0 in the order in which they come up."""
-        return number_groups(self.unit_names, rows=len(self))
+    def clusters(self) -> Units:
+        """The code of each row's cluster, from 0 in the order in which they come up."""
+        return number_groups(self.cluster_names, rows=len(self))
 
     @property
     def usage_totals(self) -> UsageTotals:
@@ -267,8 +267,8 @@ class Verdicts:
             votes = np.where(there[:, None], given.reshape(-1, 3)[self.annotations], votes)
         return votes
 
-    def said(self, values: Floats) -> list[Judged | None]:
-        """Return values of ``judged`` or ``human`` as results have them."""
+    def as_verdicts(self, values: Floats) -> list[Judged | None]:
+        """Return values of ``judged`` or ``human`` as results have them: scores, or winners of their codes."""
         if self.winners:
             return [None if isnan(code) else WINNERS[int(code)] for code in values.tolist()]
         return [None if isnan(value) else value for value in values.tolist()]
@@ -283,7 +283,7 @@ class Verdicts:
                 self if len(self) <= _CHUNK else self.take(np.arange(start, min(len(self), start + _CHUNK)))
             )
             columns = (some.item, some.repeat, some.group, some.systems, some.annotations)
-            judged, human = some.said(some.judged), some.said(some.human)
+            judged, human = some.as_verdicts(some.judged), some.as_verdicts(some.human)
             rows = zip(*(column.tolist() for column in columns), judged, human, strict=True)
             for item, repeat, group, wrote, given, verdict, label in rows:
                 yield {
@@ -304,7 +304,7 @@ class Verdicts:
     def opinions(self) -> Iterator[list[Judged]]:
         """Yield of each row its agents' last scores or votes; of two scores, the winner."""
         verdicts = np.where(np.isinf(self.agents[:, 2]), self.agents[:, 1], self.decided(self.agents[:, 1:3]))
-        said = cast("list[Judged]", self.said(verdicts))
+        said = cast("list[Judged]", self.as_verdicts(verdicts))
         for start, count in zip(self.agent_start.tolist(), self.agent_count.tolist(), strict=True):
             yield said[start : start + count]
 

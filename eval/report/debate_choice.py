@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.verdict_columns import Numbers
+from ..analysis.verdict_columns import Codes
 
 
 class Interest(NamedTuple):
@@ -38,9 +38,9 @@ def worth_reading(verdicts: Iterable[Interest]) -> NDArray[np.intp]:
     >>> worth_reading([one, one, one._replace(failed=1), one._replace(gap=0.9), one._replace(gap=0)]).tolist()
     [2, 3, 0, 1, 4]
     """
-    judges, columns, of = Numbers(), tuple(array("d") for _ in range(3)), array("i")
+    judges, columns, of = Codes(), tuple(array("d") for _ in range(3)), array("i")
     for judge, *interest in verdicts:
-        of.append(judges.of(judge))
+        of.append(judges.code(judge))
         for column, value in zip(columns, interest, strict=True):
             column.append(value)
     turn = np.full(len(of), len(of))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...state.errors import JurygraphError
 from ...state.transcript import Turn
-from ..analysis.verdict_columns import Numbers
+from ..analysis.verdict_columns import Codes
 from ..datasets.dataset import Dataset, load_again
 from ..datasets.items import Item, ScoreItem
 from ..run.results import FILE, Result, ResultsFile, StoredResults
@@ -99,10 +99,10 @@ class Debates:
         self._most = most
         self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         self._protocols, self._aspects, self._reasons, self._items = (
-            Numbers(),
-            Numbers(),
-            Numbers(),
-            Numbers(),
+            Codes(),
+            Codes(),
+            Codes(),
+            Codes(),
         )
         self._transcripts, self._texts = Packer("t"), TextPacker()
         self._places: dict[int, tuple[int, int]] = {}
@@ -200,9 +200,9 @@ class Debates:
         row = {
             "run": number,
             # By the data's digest and the id: two runs on the same data share their items' texts.
-            "item": self._items.of((_digest(run.manifest), result.item)),
-            "protocol": self._protocols.of(result.protocol),
-            "aspect": self._aspects.of(result.aspect),
+            "item": self._items.code((_digest(run.manifest), result.item)),
+            "protocol": self._protocols.code(result.protocol),
+            "aspect": self._aspects.code(result.aspect),
             "repeat": result.repeat,
             "ok": int(result.status == "ok"),
             "value": result.score if result.scores is None else result.scores,
@@ -211,7 +211,7 @@ class Debates:
             **error(vars(result), scale),
             "moved": moved(vars(result)),
             "rounds": result.rounds,
-            "reason": self._reasons.of(result.stop_reason),
+            "reason": self._reasons.code(result.stop_reason),
             "calls": result.calls,
             "tokens": result.tokens,
             "cost": result.cost_usd,

@@ -207,7 +207,7 @@ def _drawn(study: Study, of: Callable[[Study], Iterator[Picture]]) -> Iterator[D
         return
 
 
-TABLES: Mapping[str, Callable[[Study, str], Iterable[Grid]]] = {
+TABLES: Mapping[str, Callable[[Study, str | None], Iterable[Grid]]] = {
     "leaderboard": leaderboards,
     "agreement": lambda study, _: agreements(study),
     "comparison": comparisons,

@@ -36,67 +36,13 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float 
     >>> cohen_kappa(["a", "b", "a", "b"], ["a", "b", "b", "a"])
     0.0
     """
-    return rater_agreement(first, second, resampling=Resampling(resamples=0))[1].value
-
-
-def rater_agreement(
-    first: Sequence[Hashable],
-    second: Sequence[Hashable],
-    groups: Sequence[Hashable | None] | None = None,
-    resampling: Resampling | None = None,
-) -> tuple[Statistic, Statistic]:
-    """Return the share of cases on which two raters agree, and Cohen's kappa, with their intervals.
-
-    Args:
-        first, second: what each said of each case, in classes; equally many.
-        groups: which cases belong together and are drawn together; without, each stands alone.
-        resampling: how the intervals are made.
-
-    Raises:
-        ValueError: columns of different length, or empty.
-
-    >>> [found.value for found in rater_agreement(["a", "b", "a", "b"], ["a", "b", "b", "b"])]
-    [0.75, 0.5]
-    """
     if len(first) != len(second) or not len(first):
         raise ValueError("kappa needs two equally long, non-empty columns")
     # Both columns are numbered together, so that a class has the same code in each of them.
     codes = number_groups([*first, *second], rows=2 * len(first))
-    classes = int(codes.max()) + 1
-    # A pair of codes as one number: the place of its cell in a table that is laid out flat.
-    cells = codes[: len(first)] * classes + codes[len(first) :]
-    units = np.arange(len(first)) if groups is None else number_units(groups, rows=len(first))
-    tables = np.zeros((unit_count(units), classes * classes))
-    # add.at, since ``tables[units, cells] += 1`` would count a cell that comes up twice in a unit once.
-    np.add.at(tables, (units, cells), 1)
-    return accuracy_and_kappa(tables.reshape(-1, classes, classes), resampling or Resampling())
-
-
-def accuracy_and_kappa(tables: Floats, resampling: Resampling) -> tuple[Statistic, Statistic]:
-    """Return accuracy and kappa of counted answers, with their intervals.
-
-    Args:
-        tables: of each unit that the bootstrap draws, how often the first rater said one class and the second another:
-            shape (units, classes, classes).
-        resampling: how the intervals are made.
-    """
-    units, classes, _ = tables.shape
-    # Flat, so that one matrix product adds up the tables of the units that each resample drew.
-    flat = tables.reshape(units, classes * classes)
-
-    def both(weights: Weights) -> Floats:
-        drawn = (weights @ flat).reshape(-1, classes, classes)
-        return np.stack([accuracies(drawn), kappas(drawn)], axis=1)
-
-    whole = flat.sum(axis=0).reshape(1, classes, classes)
-    resampled = resampling.figures(units, both)
-    if resampled.ndim == 1:
-        # Without resamples nothing was computed, and one column of NaN stands for both figures.
-        resampled = np.stack([resampled, resampled], axis=1)
-    return (
-        resampling.interval(none_if_nan(accuracies(whole)[0]), resampled[:, 0]),
-        resampling.interval(none_if_nan(kappas(whole)[0]), resampled[:, 1]),
-    )
+    table = np.zeros((1, int(codes.max()) + 1, int(codes.max()) + 1))
+    np.add.at(table[0], (codes[: len(first)], codes[len(first) :]), 1)
+    return none_if_nan(kappas(table)[0])
 
 
 def accuracies(tables: Floats) -> Floats:

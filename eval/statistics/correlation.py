@@ -1,4 +1,4 @@
-"""Correlate two columns, with intervals: over all rows, and as the mean of the correlations within groups.
+"""Correlate two columns: over all rows, in resamples of these, and within groups. Intervals are made in ``sample``.
 
 Pearson's r, Spearman's rho (Pearson's r of mean ranks) and Kendall's tau-b. A correlation does not exist where either
 side is constant or where there are fewer than two rows: it is ``None`` then, or NaN in arrays.
@@ -6,13 +6,12 @@ side is constant or where there are fewer than two rows: it is ``None`` then, or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .alignment import Floats, Units, number_groups, number_units, paired_columns, rows_by_unit, unit_count
+from .alignment import Floats, Units, rows_by_unit, unit_count
 from .coefficients import (
     FewValues,
     ResampledPearson,
@@ -23,25 +22,11 @@ from .coefficients import (
     spearman,
     tau_b,
 )
-from .resampling import ByteWeights, Resampling, Statistic, Weights, mean_or_none, without_nan
+from .resampling import ByteWeights, Resampling
 
 _SMALL_GROUP = 64
 # Signs of differences held at once, when groups of one size are computed together.
 _CELLS = 1 << 20
-
-
-@dataclass(frozen=True)
-class GroupedCorrelation(Statistic):
-    """Holds the mean over groups of the correlation within each; the interval is of groups drawn with replacement.
-
-    Attributes:
-        value: the mean, or ``None`` where no group has a correlation.
-        groups: groups that counted.
-        skipped: groups left out, since either side is constant in them or they have a single row.
-    """
-
-    groups: int = 0
-    skipped: int = 0
 
 
 STATISTICS: dict[str, Callable[[Floats, Floats], float | Floats]] = {
@@ -55,57 +40,6 @@ _RESAMPLED: dict[str, Callable[[Floats, Floats, Units], Callable[[ByteWeights], 
     "spearman": ResampledSpearman,
     "kendall": ResampledTau,
 }
-
-
-def correlate(
-    name: str,
-    x: Iterable[float],
-    y: Iterable[float],
-    groups: Sequence[Hashable | None] | None = None,
-    resampling: Resampling | None = None,
-) -> Statistic:
-    """Correlate two columns over all rows, with an interval.
-
-    Args:
-        name: ``pearson``, ``spearman`` or ``kendall``.
-        x, y: finite numbers, equally many.
-        groups: which rows belong together and are drawn together; without, each row stands alone.
-        resampling: how the interval is made.
-
-    Raises:
-        ValueError: columns of different length, or what is not a finite number.
-
-    >>> correlate("kendall", [1, 2, 3], [1, 3, 2]).value
-    0.3333333333333333
-    >>> correlate("pearson", [1, 1, 1], [1, 3, 2])
-    Statistic(value=None, low=None, high=None)
-    """
-    first, second = paired_columns(x, y)
-    units = np.arange(len(first)) if groups is None else number_units(groups, rows=len(first))
-    resampling = resampling or Resampling()
-    return resampling.interval(
-        correlation(name, first, second), resampled_correlation(name, first, second, units, resampling)
-    )
-
-
-def correlate_within(
-    name: str,
-    x: Iterable[float],
-    y: Iterable[float],
-    groups: Sequence[Hashable],
-    resampling: Resampling | None = None,
-) -> GroupedCorrelation:
-    """Average over groups the correlation within each (DEBATE, appendix E.5), with an interval.
-
-    Args and errors are those of ``correlate``; every row needs a group.
-
-    >>> correlate_within("spearman", [1, 2, 5, 5], [3, 4, 1, 2], ["a", "a", "b", "b"])
-    GroupedCorrelation(value=1.0, low=None, high=None, groups=1, skipped=1)
-    """
-    first, second = paired_columns(x, y)
-    return mean_within(
-        name, first, second, number_groups(groups, rows=len(first)), resampling or Resampling()
-    )
 
 
 def correlation(name: str, x: Floats, y: Floats) -> float | None:
@@ -159,22 +93,6 @@ def _of_few(few: FewValues, names: Sequence[str], weights: ByteWeights) -> dict[
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
-def resampled_mean_within(name: str, x: Floats, y: Floats, groups: Units, resampling: Resampling) -> Floats:
-    """Average the groups' correlations in each resample of groups; groups that have none do not count.
-
-    Args and result are those of ``resampled_correlation``, the units being ``groups``.
-    """
-    return _resampled_mean(correlations_within(name, x, y, groups), resampling)
-
-
-def mean_within(name: str, x: Floats, y: Floats, groups: Units, resampling: Resampling) -> GroupedCorrelation:
-    """Average over groups the correlation within each, of checked columns and numbered groups."""
-    by_group = correlations_within(name, x, y, groups)
-    known = without_nan(by_group)
-    mean = resampling.interval(mean_or_none(known), _resampled_mean(by_group, resampling))
-    return GroupedCorrelation(mean.value, mean.low, mean.high, len(known), len(by_group) - len(known))
-
-
 def correlations_within(name: str, x: Floats, y: Floats, groups: Units) -> Floats:
     """Compute the correlation within each group, of shape (groups,); NaN for a group that has none.
 
@@ -223,20 +141,3 @@ def _correlate_lines(name: str, x: Floats, y: Floats) -> Floats:
     spread = np.sqrt(x_untied * y_untied)
     tau: Floats = products / np.where(spread > 0, spread, np.nan)
     return tau
-
-
-def _resampled_mean(by_group: Floats, resampling: Resampling) -> Floats:
-    """Average the figures that groups have, in each resample of groups; all NaN where only one group has a figure."""
-    known = ~np.isnan(by_group)
-    # One group drawn again and again has always the same mean: an interval of width 0 would say nothing.
-    if known.sum() < 2:
-        return np.full(resampling.resamples, np.nan)
-    # A group without a figure adds 0 to the sum and 0 to the count: it is drawn, but does not count.
-    values, counts = np.where(known, by_group, 0), known.astype(float)
-
-    def mean(weights: Weights) -> Floats:
-        drawn = weights @ counts
-        means: Floats = weights @ values / np.where(drawn > 0, drawn, np.nan)
-        return means
-
-    return resampling.figures(len(by_group), mean)

@@ -343,25 +343,6 @@ def is_few(units: int) -> bool:
     return 0 < units < FEWEST_UNITS
 
 
-def two_sided_p(differences: Floats, units: int) -> float | None:
-    """Return the two-sided bootstrap p-value that a difference is 0, from the difference in each resample.
-
-    Twice the smaller of the shares of resamples on either side of 0 (0 counts for both), each with 1 added above and
-    below the line, so that a p-value is never 0; at most 1 (Davison and Hinkley 1997, section 4.2.5). ``None`` where
-    the difference exists in less than half of the resamples, as an interval then does not exist either, and where
-    they were drawn from too few units (see ``FEWEST_UNITS``).
-
-    >>> two_sided_p(np.array([0.1, 0.2, 0.3, -0.1]), units=20)
-    0.8
-    """
-    known = without_nan(differences)
-    if units < FEWEST_UNITS or not len(known) or 2 * len(known) < len(differences):
-        return None
-    # A difference of exactly 0 counts on both sides, so two equal judges have p = 1.
-    fewest = min(int((known <= 0).sum()), int((known >= 0).sum()))
-    return min(1.0, 2 * (fewest + 1) / (len(known) + 1))
-
-
 def mean_or_none(values: Floats) -> float | None:
     """Return the mean; ``None`` of no values."""
     return float(values.mean()) if len(values) else None

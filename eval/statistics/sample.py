@@ -13,14 +13,14 @@ Of fewer than ``FEWEST_UNITS`` clusters only a share has an interval: others wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from ...state.tasks import TaskKind
-from .alignment import Floats, Units, unit_count
+from .alignment import Floats, Units, number_groups, number_units, paired_columns, unit_count
 from .chance_corrected import accuracies, kappas
 from .correlation import correlation, correlations_within, resampled_correlations
 from .metrics import METRICS
@@ -37,6 +37,20 @@ from .resampling import (
 from .tie_policy import Ties, confusion_tables, sum_by_unit
 
 _OF_TABLES = {"accuracy": accuracies, "kappa": kappas}
+
+
+@dataclass(frozen=True)
+class GroupedCorrelation(Statistic):
+    """Holds the mean over groups of the correlation within each, with Student's interval over groups.
+
+    Attributes:
+        value: the mean, or ``None`` where no group has a correlation.
+        groups: groups that counted.
+        skipped: groups left out, since either side is constant in them or they have a single row.
+    """
+
+    groups: int = 0
+    skipped: int = 0
 
 
 @dataclass(eq=False)
@@ -93,6 +107,13 @@ class Sample:
         if value is None or self.count < FEWEST_UNITS:
             return Statistic(value)
         return self.resampling.studentised(value, self.drawn(metric), self.count, bounded=True)[0]
+
+    def within_groups(self, coefficient: str) -> GroupedCorrelation:
+        """Return the mean within groups of ``pearson``, ``spearman`` or ``kendall``, and how many groups counted."""
+        metric = f"group_{coefficient}"
+        mean, skipped = self.statistic(metric), int(np.isnan(self.by_group(metric)).sum())
+        groups = len(self.by_group(metric)) - skipped
+        return GroupedCorrelation(mean.value, mean.low, mean.high, groups, skipped)
 
     def statistics(self, metrics: Iterable[str]) -> dict[str, Statistic]:
         """Return several metrics by name; correlations over rows share the preparation of their resamples."""
@@ -245,3 +266,50 @@ def mean_of_groups(by_group: Floats, resampling: Resampling) -> Floats:
         return means
 
     return resampling.figures(len(by_group), mean)
+
+
+def correlate(
+    name: str,
+    x: Iterable[float],
+    y: Iterable[float],
+    groups: Sequence[Hashable | None] | None = None,
+    resampling: Resampling | None = None,
+) -> Statistic:
+    """Correlate two columns over all rows, with an interval.
+
+    Args:
+        name: ``pearson``, ``spearman`` or ``kendall``.
+        x, y: finite numbers, equally many.
+        groups: which rows belong together and are drawn together; without, each row stands alone.
+        resampling: how the interval is made.
+
+    Raises:
+        ValueError: columns of different length, or what is not a finite number.
+
+    >>> correlate("kendall", [1, 2, 3], [1, 3, 2]).value
+    0.3333333333333333
+    >>> correlate("pearson", [1, 1, 1], [1, 3, 2])
+    Statistic(value=None, low=None, high=None)
+    """
+    first, second = paired_columns(x, y)
+    clusters = np.arange(len(first)) if groups is None else number_units(groups, rows=len(first))
+    return Sample("score", first, second, clusters, False, resampling or Resampling()).statistic(name)
+
+
+def correlate_within(
+    name: str,
+    x: Iterable[float],
+    y: Iterable[float],
+    groups: Sequence[Hashable],
+    resampling: Resampling | None = None,
+) -> GroupedCorrelation:
+    """Average over groups the correlation within each (DEBATE, appendix E.5), with an interval.
+
+    Args and errors are those of ``correlate``; every row needs a group.
+
+    >>> correlate_within("spearman", [1, 2, 5, 5], [3, 4, 1, 2], ["a", "a", "b", "b"])
+    GroupedCorrelation(value=1.0, low=None, high=None, groups=1, skipped=1)
+    """
+    first, second = paired_columns(x, y)
+    clusters = number_groups(groups, rows=len(first))
+    return Sample("score", first, second, clusters, True, resampling or Resampling()).within_groups(name)

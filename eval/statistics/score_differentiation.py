@@ -204,7 +204,7 @@ def score_differentiation(
     table = _SharedItems.of(rows, protocols, "scores", lambda pair: gaps_of([pair], scale)[0])
     first, *others = protocols
     tests = {
-        other: paired_t_test(table.columns[first], table.columns[other], table.groups, resampling)
+        other: paired_t_test(table.columns[first], table.columns[other], resampling.confidence)
         for other in others
     }
     return ScoreDifferentiation(

@@ -1,26 +1,27 @@
 """Run tests of significance: paired t-test, McNemar's and sign test, dependent correlations, and Holm's correction.
 
 The paired t-test over items is that of the courtroom paper (Table 3); McNemar's test is for right or wrong verdicts.
-Differences of agreement itself, which is no mean over items, are in ``paired_bootstrap``.
+Differences of agreement itself, which is no mean over items, are in ``sample``.
 
 Two judges' correlations with people share a variable (the people's scores) and their rows, so they go up and down
 together, and a test for independent correlations would be wrong. Steiger (1980, Tests for comparing elements of a
 correlation matrix) recommends Williams' t and, from Fisher's transformation, a Z that pools both correlations; both are
-here. They take rows to be independent of each other; where rows share a source, the bootstrap over groups in
-``paired_bootstrap`` is the one to look at.
+here. They take rows to be independent of each other; where rows share a source, the difference in ``sample`` is the one
+to look at.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .alignment import Column, Floats, Reasons, align_rows
+from .alignment import Column, Reasons, align_rows
 from .correlation import correlation
-from .resampling import Resampling, Statistic, mean_or_none, resampled_means
+from .resampling import Statistic, mean_or_none, student_interval
 
 
 @dataclass(frozen=True)
@@ -28,26 +29,18 @@ class PairedTTest:
     """Tells whether two columns differ in their mean.
 
     Attributes:
-        n: items that have both values; ``groups``: how many groups they are of; ``left_out``: the others, by reason.
-        first, second: the means; ``None`` without items.
+        n: items that have both values; ``left_out``: the others, by reason.
         difference: the mean of first - second, with Student's interval.
-        over_groups: the same mean, with the interval of groups drawn with replacement.
         t, df, p: Student's t, degrees of freedom (n - 1) and two-sided p-value; ``None`` for fewer than two items, or
             where all differences are equal.
-        resampling: how ``over_groups`` was made; its confidence is also that of ``difference``.
     """
 
     n: int
-    groups: int
     left_out: Reasons
-    first: float | None
-    second: float | None
     difference: Statistic
-    over_groups: Statistic
-    t: float | None
-    df: int | None
-    p: float | None
-    resampling: Resampling
+    t: float | None = None
+    df: int | None = None
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -55,38 +48,24 @@ class McNemar:
     """Tells whether one of two judges is right more often, on the same items.
 
     Attributes:
-        n, groups, left_out: as in ``PairedTTest``.
         both, neither: items on which both were right, or both wrong; they say nothing about a difference.
         only_first, only_second: items on which one alone was right (the counts b and c).
-        difference: share of items that first had right, less that of second; interval of groups drawn with replacement.
         p: exact two-sided p-value of b among b + c throws of a fair coin; 1 where b + c = 0, ``None`` without items.
-        resampling: how the interval was made.
     """
 
-    n: int
-    groups: int
-    left_out: Reasons
     both: int
-    neither: int
     only_first: int
     only_second: int
-    difference: Statistic
+    neither: int
     p: float | None
-    resampling: Resampling
 
 
-def paired_t_test(
-    first: Column,
-    second: Column,
-    groups: Sequence[Hashable | None] | None = None,
-    resampling: Resampling | None = None,
-) -> PairedTTest:
+def paired_t_test(first: Column, second: Column, confidence: float = 0.95) -> PairedTTest:
     """Run Student's paired t-test: t = mean(d) / (sd(d) / sqrt(n)) of the differences d = first - second.
 
     Args:
         first, second: one value an item, as 1 for right and 0 for wrong; ``None`` where there is none.
-        groups: of each item, for the second interval.
-        resampling: how that is made; its confidence is used for both.
+        confidence: of the interval.
 
     Raises:
         ValueError: columns of different length.
@@ -95,86 +74,41 @@ def paired_t_test(
     >>> round(test.difference.value, 3), round(test.t, 3), test.df, round(test.p, 3)
     (0.4, 1.633, 4, 0.178)
     """
-    resampling = resampling or Resampling()
-    rows = align_rows({"first": first, "second": second}, groups)
-    x, y = rows.columns["first"], rows.columns["second"]
-    differences = x - y
-    mean = mean_or_none(differences)
-    t, p, interval = _student(differences, mean, resampling.confidence)
-    return PairedTTest(
-        n=len(rows),
-        groups=rows.groups,
-        left_out=rows.left_out,
-        first=mean_or_none(x),
-        second=mean_or_none(y),
-        difference=interval,
-        over_groups=resampling.interval(mean, resampled_means(differences, rows.units, resampling)),
-        t=t,
-        df=len(rows) - 1 if len(rows) > 1 else None,
-        p=p,
-        resampling=resampling,
-    )
+    rows = align_rows({"first": first, "second": second})
+    differences = rows.columns["first"] - rows.columns["second"]
+    mean, n = mean_or_none(differences), len(rows)
+    if mean is None or n < 2 or np.ptp(differences) == 0:
+        return PairedTTest(n, rows.left_out, Statistic(mean), df=n - 1 if n > 1 else None)
+    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    low, high, p = student_interval(mean, error, n - 1, confidence)
+    return PairedTTest(n, rows.left_out, Statistic(mean, low, high), mean / error, n - 1, p)
 
 
-def mcnemar(
-    first: Column,
-    second: Column,
-    groups: Sequence[Hashable | None] | None = None,
-    resampling: Resampling | None = None,
-) -> McNemar:
+def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> McNemar:
     """Run McNemar's exact test: are the items that one judge alone has right split as by a fair coin?
 
     Args:
-        first, second: whether either judge was right on each item; ``None`` where that is unknown.
-        groups: of each item, for the interval.
-        resampling: how the interval is made.
+        first, second: whether either judge was right on each item.
 
     Source: McNemar 1947; the exact binomial form needs no large counts.
 
-    >>> test = mcnemar([True] * 6 + [False], [False] * 5 + [True] * 2)
+    >>> test = mcnemar(np.array([True] * 6 + [False]), np.array([False] * 5 + [True] * 2))
     >>> test.only_first, test.only_second, round(test.p, 5)
     (5, 1, 0.21875)
     """
-    resampling = resampling or Resampling()
-    rows = align_rows({"first": first, "second": second}, groups)
-    # Aligned columns are floats: True became 1.0.
-    x, y = rows.columns["first"] != 0, rows.columns["second"] != 0
-    only_first, only_second = int((x & ~y).sum()), int((~x & y).sum())
-    differences = x.astype(float) - y
+    only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
     return McNemar(
-        n=len(rows),
-        groups=rows.groups,
-        left_out=rows.left_out,
-        both=int((x & y).sum()),
-        neither=int((~x & ~y).sum()),
+        both=int((first & second).sum()),
         only_first=only_first,
         only_second=only_second,
-        difference=resampling.interval(
-            mean_or_none(differences), resampled_means(differences, rows.units, resampling)
-        ),
-        p=binomial_test(only_first, only_second) if len(rows) else None,
-        resampling=resampling,
+        neither=int((~first & ~second).sum()),
+        p=binomial_test(only_first, only_second) if len(first) else None,
     )
-
-
-def _student(
-    differences: Floats, mean: float | None, confidence: float
-) -> tuple[float | None, float | None, Statistic]:
-    """Return t, its p-value, and the mean with its interval; no test where all differences are equal."""
-    # Imported where it is needed, here and below: scipy.special takes longer to load than numpy.
-    from scipy.special import stdtrit
-
-    n = len(differences)
-    if mean is None or n < 2 or np.ptp(differences) == 0:
-        return None, None, Statistic(mean)
-    error = float(differences.std(ddof=1)) / math.sqrt(n)
-    t = mean / error
-    margin = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
-    return t, _t_tail(t, n - 1), Statistic(mean, mean - margin, mean + margin)
 
 
 def _t_tail(t: float, df: int) -> float:
     """Return the two-sided p-value of Student's t."""
+    # Imported where it is needed, here and below: scipy.special takes longer to load than numpy.
     from scipy.special import stdtr
 
     return 2 * float(stdtr(df, -abs(t)))

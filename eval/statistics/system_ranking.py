@@ -177,19 +177,6 @@ def rank_by_verdicts(
     return Rankings(len(judged), judged.unit_count, left_out, judge, people, correlations, resampling)
 
 
-def rank_by_scores(rows: Iterable[Any], resampling: Resampling | None = None) -> dict[str, Rankings]:
-    """Rank systems by their mean scores, for each aspect.
-
-    Args and result are those of ``system_agreement``, laid out as rankings.
-
-    >>> rows = [{"item": name, "systems": [name], "score": score} for name, score in [("a", 2.0), ("b", 4.0)]]
-    >>> [(each.system, each.place) for each in rank_by_scores(rows)["score"].judge.standings]
-    [('b', 1), ('a', 2)]
-    """
-    by_aspect = system_agreement(rows, resampling)
-    return {aspect: _rankings_of_means(agreement) for aspect, agreement in by_aspect.items()}
-
-
 def system_agreement(rows: Iterable[Any], resampling: Resampling | None = None) -> dict[str, SystemAgreement]:
     """Compare a judge's mean scores of systems with people's, for each aspect.
 
@@ -331,21 +318,6 @@ def _problem(names: Sequence[str], games: Games) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
-
-
-def _rankings_of_means(agreement: SystemAgreement) -> Rankings:
-    judge = {scores.system: scores.judge for scores in agreement.systems}
-    human = {scores.system: scores.human for scores in agreement.systems}
-    labelled = any(figure.value is not None for figure in human.values())
-    return Rankings(
-        n=agreement.n,
-        groups=agreement.groups,
-        left_out=agreement.left_out,
-        judge=_ranking("mean", judge, {}),
-        people=_ranking("mean", human, {}) if labelled else None,
-        correlations=agreement.correlations if labelled else {},
-        resampling=agreement.resampling,
-    )
 
 
 @dataclass

@@ -1,0 +1,241 @@
+"""Agreement of one judge, and its difference to another's: against other tools, by hand, and by simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from jurygraph.eval.statistics.metrics import of_kind
+from jurygraph.eval.statistics.resampling import FEWEST_UNITS, Resampling, Statistic
+from jurygraph.eval.statistics.sample import Sample, average, average_difference, difference
+from jurygraph.eval.statistics.tie_policy import Ties
+from numpy.typing import NDArray
+from scipy import stats
+
+Array = NDArray[np.float64]
+QUICK = Resampling(resamples=60, seed=5)
+SCIPY: dict[str, Callable[..., float]] = {
+    "pearson": lambda x, y: float(stats.pearsonr(x, y)[0]),
+    "spearman": lambda x, y: float(stats.spearmanr(x, y)[0]),
+    "kendall": lambda x, y: float(stats.kendalltau(x, y)[0]),
+}
+
+
+def rated(
+    judged: Array, human: Array, groups: NDArray[np.intp] | None = None, resampling: Resampling = QUICK
+) -> Sample:
+    """Scores; without groups each row stands alone."""
+    clusters = np.arange(len(judged)) if groups is None else groups
+    return Sample("score", judged, human, clusters, groups is not None, resampling)
+
+
+def chosen(
+    judged: list[str], human: list[str], clusters: NDArray[np.intp] | None = None, ties: Ties = "class"
+) -> Sample:
+    """Preferences, each with one label."""
+    codes = {"1": 0, "2": 1, "tie": 2}
+    votes = np.eye(3)[[codes[label] for label in human]]
+    alone = np.arange(len(judged))
+    verdicts = np.array([float(codes[winner]) for winner in judged])
+    return Sample("compare", verdicts, votes, alone if clusters is None else clusters, False, QUICK, ties)
+
+
+@pytest.fixture(scope="module")
+def scores() -> tuple[Array, Array, Array, NDArray[np.intp]]:
+    """Two judges and humans on 12 groups of 4, one judge better than the other."""
+    random = np.random.default_rng(8)
+    human = random.integers(1, 6, 48).astype(float)
+    good = np.clip(human + random.integers(-1, 2, 48), 1, 5)
+    poor = np.clip(human + random.integers(-3, 4, 48), 1, 5)
+    groups: NDArray[np.intp] = np.repeat(np.arange(12), 4)
+    return np.asarray(good, dtype=float), np.asarray(poor, dtype=float), human, groups
+
+
+def by_hand(clusters: NDArray[np.intp], figure: Callable[[NDArray[np.intp]], float]) -> Array:
+    """A figure of the rows that each resample draws, drawn row by row."""
+    rows = [np.flatnonzero(clusters == cluster) for cluster in range(clusters.max() + 1)]
+    return np.array(
+        [
+            figure(np.concatenate([rows[at] for at, times in enumerate(drawn) for _ in range(times)]))
+            for block in QUICK.weights(len(rows))
+            for drawn in block
+        ]
+    )
+
+
+def student(value: float, drawn: Array, clusters: int) -> tuple[float, float, float]:
+    """Student's interval and p-value by the spread of resamples, from scipy's distribution."""
+    error = drawn.std(ddof=1) * np.sqrt(clusters / (clusters - 1))
+    low, high = stats.t.interval(0.95, clusters - 1, value, error)
+    return float(low), float(high), float(2 * stats.t.sf(abs(value) / error, clusters - 1))
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_differences_over_rows_against_scipy_in_resamples_drawn_by_hand(
+    name: str, scores: tuple[Array, Array, Array, NDArray[np.intp]]
+) -> None:
+    good, poor, human, groups = scores
+    found, p = difference(rated(good, human, groups), rated(poor, human, groups), name)
+    of = SCIPY[name]
+    value = of(good, human) - of(poor, human)
+    drawn = by_hand(groups, lambda rows: of(good[rows], human[rows]) - of(poor[rows], human[rows]))
+    assert (found.value, found.low, found.high, p) == pytest.approx((value, *student(value, drawn, 12)))
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_an_interval_over_rows_is_made_on_fishers_scale(
+    name: str, scores: tuple[Array, Array, Array, NDArray[np.intp]]
+) -> None:
+    good, _, human, groups = scores
+    found = rated(good, human, groups).statistic(name)
+    value = SCIPY[name](good, human)
+    drawn = np.arctanh(by_hand(groups, lambda rows: SCIPY[name](good[rows], human[rows])))
+    low, high, _ = student(float(np.arctanh(value)), drawn, 12)
+    assert (found.value, found.low, found.high) == pytest.approx((value, np.tanh(low), np.tanh(high)))
+
+
+def test_means_within_groups_are_tested_as_scipy_tests_a_mean(
+    scores: tuple[Array, Array, Array, NDArray[np.intp]],
+) -> None:
+    good, poor, human, groups = scores
+    each = np.array(
+        [
+            [SCIPY["spearman"](judge[groups == group], human[groups == group]) for judge in (good, poor)]
+            for group in range(12)
+            if min(np.ptp(column[groups == group]) for column in (good, poor, human)) > 0
+        ]
+    )
+    assert len(each) >= FEWEST_UNITS
+    found, p = difference(rated(good, human, groups), rated(poor, human, groups), "group_spearman")
+    test = stats.ttest_rel(each[:, 0], each[:, 1])
+    interval = test.confidence_interval(0.95)
+    assert (found.low, found.high, p) == pytest.approx((interval.low, interval.high, test.pvalue))
+    assert found.value == pytest.approx(np.subtract(*each.mean(axis=0)))
+
+
+def test_a_judge_does_not_differ_from_itself(
+    scores: tuple[Array, Array, Array, NDArray[np.intp]],
+) -> None:
+    good, _, human, groups = scores
+    for metric in of_kind("score"):
+        same = difference(rated(good, human, groups), rated(good, human, groups), metric)
+        assert same == (Statistic(0.0, 0.0, 0.0), 1.0)
+
+
+def verdicts(seed: int, share: float) -> tuple[list[str], list[str]]:
+    random = np.random.default_rng(seed)
+    human = random.choice(["1", "2", "tie"], 90, p=[0.45, 0.4, 0.15])
+    judge = np.where(random.random(90) < share, human, random.choice(["1", "2", "tie"], 90))
+    return judge.tolist(), human.tolist()
+
+
+def kappa(first: Array, second: Array) -> float:
+    """Cohen's kappa straight from its definition."""
+    observed = (first == second).mean()
+    chance = sum((first == c).mean() * (second == c).mean() for c in ("1", "2", "tie"))
+    return float((observed - chance) / (1 - chance))
+
+
+FORMULAS: dict[str, Callable[..., float]] = {
+    "accuracy": lambda judge, human: float((judge == human).mean()),
+    "kappa": kappa,
+}
+
+
+@pytest.mark.parametrize("metric", FORMULAS)
+def test_preferences_against_their_definitions(metric: str) -> None:
+    (first, human), (second, _) = verdicts(1, 0.8), verdicts(1, 0.4)
+    clusters = np.arange(90) // 3
+    formula, (x, y, truth) = FORMULAS[metric], map(np.array, (first, second, human))
+    one, other = chosen(first, human, clusters), chosen(second, human, clusters)
+    assert one.value(metric) == pytest.approx(formula(x, truth))
+    found, p = difference(one, other, metric)
+    value = formula(x, truth) - formula(y, truth)
+    drawn = by_hand(clusters, lambda rows: formula(x[rows], truth[rows]) - formula(y[rows], truth[rows]))
+    assert (found.value, found.low, found.high, p) == pytest.approx((value, *student(value, drawn, 30)))
+
+
+def test_ties_of_humans_are_treated_as_asked() -> None:
+    judged, human = ["1", "tie", "2"], ["1", "tie", "2"]
+    values = {ties: chosen(judged, human, ties=ties).value("accuracy") for ties in ("class", "half")}
+    assert values == pytest.approx({"class": 1, "half": 2.5 / 3})
+
+
+def test_a_constant_judge_has_no_correlation_and_a_kappa_of_zero() -> None:
+    human = np.arange(12.0)
+    constant, other = rated(np.full(12, 3.0), human), rated(human, human)
+    assert difference(constant, other, "pearson") == (Statistic(None), None)
+    assert constant.statistic("pearson") == Statistic(None)
+    always = chosen(["1"] * 12, ["1"] * 9 + ["2"] * 3)
+    assert always.statistic("kappa") == Statistic(0.0, 0.0, 0.0)
+    assert chosen(["1"] * 12, ["1"] * 12).value("kappa") is None
+
+
+def test_averages_over_aspects_hold_for_every_metric(
+    scores: tuple[Array, Array, Array, NDArray[np.intp]],
+) -> None:
+    """Two aspects with the same figures: their average is that of one of them, and so is its interval."""
+    good, poor, human, groups = scores
+    one, other = rated(good, human, groups), rated(poor, human, groups)
+    for metric in of_kind("score"):
+        mean, alone = average([one, one], metric), one.statistic(metric)
+        assert mean.value == pytest.approx(alone.value)
+        assert mean.low == pytest.approx(alone.low, abs=0.05)
+        gain, p = average_difference([(one, other), (one, other)], metric)
+        expected, expected_p = difference(one, other, metric)
+        assert gain.value == pytest.approx(expected.value)
+        assert gain.low == pytest.approx(expected.low, abs=0.05)
+        assert p == pytest.approx(expected_p, abs=0.05)
+
+
+def test_intervals_over_rows_of_twenty_groups_hold_the_truth_as_often_as_they_say() -> None:
+    """Groups of four with a correlation of .8 on the whole; of 200 intervals of 95 % some 190 hold it."""
+    random, held = np.random.default_rng(2), 0
+    resampling, groups = Resampling(resamples=200), np.repeat(np.arange(20), 4)
+    for _ in range(200):
+        human = np.repeat(random.normal(size=20), 4) + random.normal(size=80)
+        judged = human + np.repeat(random.normal(size=20), 4) * 0.75 + random.normal(size=80) * 0.75
+        found = rated(judged, human, groups, resampling).statistic("pearson")
+        assert found.low is not None and found.high is not None
+        held += found.low <= 0.8 <= found.high
+    assert held >= 182
+
+
+def test_p_values_are_even_where_judges_are_equally_good() -> None:
+    """Of 200 pairs of equally good judges on 20 groups about one in twenty has p < .05."""
+    random, resampling, groups = (
+        np.random.default_rng(3),
+        Resampling(resamples=199),
+        np.repeat(np.arange(20), 3),
+    )
+    low = {"pearson": 0, "group_pearson": 0}
+    for _ in range(200):
+        human = random.normal(size=60) + np.repeat(random.normal(size=20), 3)
+        one, other = (
+            rated(
+                human + random.normal(size=60) + np.repeat(random.normal(size=20), 3),
+                human,
+                groups,
+                resampling,
+            )
+            for _ in range(2)
+        )
+        for metric in low:
+            p = difference(one, other, metric)[1]
+            assert p is not None
+            low[metric] += p < 0.05
+    assert all(2 <= count <= 18 for count in low.values())
+
+
+@pytest.mark.parametrize("groups", [2, 9, 10, 40])
+def test_from_ten_groups_on_there_are_intervals_and_p_values(groups: int) -> None:
+    draw = np.random.default_rng(7)
+    clusters = np.repeat(np.arange(groups), 4)
+    human = np.tile([1.0, 2.0, 3.0, 4.0], groups)
+    first, second = human + draw.normal(0, 0.3, human.shape), human + draw.normal(0, 3, human.shape)
+    one, other = rated(first, human, clusters), rated(second, human, clusters)
+    for metric in ("spearman", "group_spearman"):
+        apart, p = difference(one, other, metric)
+        there = {one.statistic(metric).low is not None, apart.low is not None, p is not None}
+        assert there == {groups >= FEWEST_UNITS}

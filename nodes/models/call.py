@@ -151,7 +151,7 @@ def fingerprint(call: Call) -> bytes:
 
 
 def is_first_of_its_kind(call: Call) -> bool:
-    """Tell whether no other agent, sample or repeat comes before this one, all of which may be told the same.
+    """Tell whether no other agent, sample or repeat of the same question comes before this call.
 
     LangChain's cache knows messages and parameters alone, and would answer the others with the first one's reply.
     """

@@ -73,11 +73,21 @@ def is_a(chat: BaseChatModel, name: str) -> bool:
 
 
 class _Client(NamedTuple):
-    """Say how a client of a class asks for JSON, by a schema or any, and which bounds of a schema it takes."""
+    """Say what a client's class takes.
+
+    Attributes:
+        by_schema: the parameters that ask for JSON by a schema.
+        any_json: those that ask for any JSON object.
+        tool_choice: the word by which the tool of this name must be called; None where there is none.
+        bounds: the bounds that a schema may have, as far as is known.
+        tool_bounds: those that a tool's may have.
+    """
 
     by_schema: Callable[[Any, Schema], Options] | None = None
     any_json: Callable[[Any], Options] | None = None
+    tool_choice: Callable[[Any, str], str | None] = lambda _, title: title
     bounds: Bounds = "all"
+    tool_bounds: Bounds = "all"
 
 
 def _openai_format(chat: BaseChatModel, wanted: Options) -> Options:
@@ -101,7 +111,16 @@ def _aws_format(schema: Schema) -> Options:
     return {"textFormat": {"type": "json_schema", "structure": structure}}
 
 
+def _aws_tool_choice(chat: Any, _title: str) -> str | None:
+    allowed = getattr(chat, "supports_tool_choice_values", None) or ()
+    return next((way for way in ("any", "auto") if way in allowed), None)
+
+
 _ANY_JSON = {"type": "json_object"}
+_GROQ = _Client(
+    by_schema=lambda chat, schema: {"response_format": _json_schema(chat, schema)},
+    any_json=lambda _: {"response_format": _ANY_JSON},
+)
 _CLIENTS = {
     "BaseChatOpenAI": _Client(
         by_schema=lambda chat, schema: _openai_format(chat, _json_schema(chat, schema)),
@@ -113,25 +132,24 @@ _CLIENTS = {
             "response_json_schema": schema,
         },
         any_json=lambda _: {"response_mime_type": "application/json"},
-        bounds="lists",  # some of numbers, and no lengths of texts
+        bounds="lists",  # it takes some of numbers, and no lengths of texts
+        tool_bounds="none",  # its tools know lists of texts alone
     ),
     "ChatAnthropic": _Client(
         by_schema=lambda _, schema: {"output_config": {"format": {"type": "json_schema", "schema": schema}}},
-        bounds="lists",  # no ranges
+        bounds="lists",  # it takes no ranges
     ),
     "ChatBedrockConverse": _Client(
-        by_schema=lambda _, schema: {"output_config": _aws_format(schema)}, bounds="lists"
+        by_schema=lambda _, schema: {"output_config": _aws_format(schema)},
+        tool_choice=_aws_tool_choice,
+        bounds="lists",
     ),
     "ChatOllama": _Client(
         by_schema=lambda _, schema: {"format": schema}, any_json=lambda _: {"format": "json"}
     ),
-    **dict.fromkeys(
-        ("ChatMistralAI", "ChatGroq"),
-        _Client(
-            by_schema=lambda chat, schema: {"response_format": _json_schema(chat, schema)},
-            any_json=lambda _: {"response_format": _ANY_JSON},
-        ),
-    ),
+    # It has no word for a certain tool: with one alone, any is the same.
+    "ChatMistralAI": _GROQ._replace(tool_choice=lambda _chat, _title: "any"),
+    "ChatGroq": _GROQ,
 }
 """From a class's name to what is known of it; all that derive from it are like it."""
 
@@ -171,7 +189,9 @@ def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form) -> Runnable[A
     """
     facts = _client_of(chat)
     if form == "tool":
-        return _with_tool(chat, schema)
+        choice = facts.tool_choice(chat, schema["title"])
+        tool = with_bounds(schema, facts.tool_bounds)
+        return chat.bind_tools([tool], **({} if choice is None else {"tool_choice": choice}))
     if form == "json" and facts.any_json:
         return chat.bind(**facts.any_json(chat))
     if form == "schema":
@@ -179,17 +199,6 @@ def asked_in_form(chat: BaseChatModel, schema: Schema, form: Form) -> Runnable[A
             return chat.bind(**facts.by_schema(chat, schema))
         return chat.with_structured_output(dict(schema), include_raw=True) | _raw
     return chat
-
-
-def _with_tool(chat: BaseChatModel, schema: Schema) -> Runnable[Any, BaseMessage]:
-    # Mistral has no word for a certain tool: with one alone, any is the same.
-    choice = "any" if is_a(chat, "ChatMistralAI") else schema["title"]
-    if is_a(chat, "ChatBedrockConverse"):
-        allowed = getattr(chat, "supports_tool_choice_values", None) or ()
-        choice = next((way for way in ("any", "auto") if way in allowed), None)
-    # Gemini's tools know lists of texts alone.
-    taken = with_bounds(schema, "none") if is_a(chat, "ChatGoogleGenerativeAI") else dict(schema)
-    return chat.bind_tools([taken], **({} if choice is None else {"tool_choice": choice}))
 
 
 def _raw(result: Any) -> BaseMessage:

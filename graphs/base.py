@@ -109,7 +109,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         )
         self._counts_itself = scores is not None
         self._scores = scores or scores_of_roles(protocol.role_kinds)
-        self._fan_outs: set[str] = set()
+        self._asked_alone: set[str] = set()
 
     def agent(self, name: str, body: Agent[SettingsT]) -> None:
         """Add a node that is asked by itself: an async function of the state and the agents' runtime."""
@@ -124,6 +124,7 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             update = await body(current, await self._runtime(state))
             return self._with_scores(current, update)
 
+        self._asked_alone.add(name)
         self.add_node(name, AsyncNode(name, act))
 
     def agents(self, name: str, body: Agent[SettingsT]) -> None:
@@ -140,7 +141,6 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
                     "round": max([state["round"], *(turn["round"] for turn in update["transcript"])]),
                 }
 
-        self._fan_outs.add(name)
         self.add_node(name, AsyncNode(name, act, one_of_several=True))
 
     def route(self, source: str, router: Router[SettingsT], targets: Mapping[str, str | FanOut]) -> None:
@@ -161,9 +161,9 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
             if state.get("orders") is None:
                 raise UsageError("nothing is prepared on this thread yet: invoke the graph with a task first")
             runtime: Runtime[Any] | None = get_runtime()
-            if runtime is None or source in self._fan_outs:
-                # The node before has left scores and round as they are now; but for agents who were asked side by
-                # side, and for ``update_state``, which runs routers without a runtime.
+            # An agent that is asked by itself leaves scores and round as they are now. Those side by side cannot, nor
+            # does ``update_state``, which runs routers without a runtime.
+            if runtime is None or source not in self._asked_alone:
                 state = self._current(state)
             run = self.bound_judge.run(runtime.context if runtime else None, state.get("settings"))
             asked = state, run.settings
@@ -232,17 +232,15 @@ class ProtocolGraph(StateGraph[JudgeState, Any, Any, Any], Generic[SettingsT]):
         before, new = current.get("transcript"), update.get("transcript") or ()
         if not (before or new):
             return update
-        scores, rounds = current["scores"], [turn["round"] for turn in new if "round" in turn]
+        scores = current.get("scores") or []
+        rounds = [current.get("round") or 0, update.get("round") or 0]
+        rounds += [turn["round"] for turn in new if "round" in turn]
         # Words without a score leave the scores as they were when the node began, unless a protocol counts by itself.
         if self._counts_itself or any(score_of(turn) is not None for turn in new):
             details = {**(current.get("details") or {}), **(update.get("details") or {})}
             after = {**current, **update, "transcript": merge_turns(before, new), "details": details}
             scores = self._scores(cast("JudgeState", after))
-        return {
-            **update,
-            "scores": scores,
-            "round": max([current["round"], update.get("round") or 0, *rounds]),
-        }
+        return {**update, "scores": scores, "round": max(rounds)}
 
 
 class AsyncNode(Runnable[Any, Any]):

@@ -52,7 +52,7 @@ class JudgeState(TypedDict):
     """The state of a protocol's graph while it judges.
 
     The transcript is what counts: ``scores`` (the score or pair after each round) and ``round`` follow from it, and are
-    brought up to date before and after every node and router, so that an edited turn counts. ``orders`` are the orders
+    brought up to date before every node and behind it, so that an edited turn counts. ``orders`` are the orders
     in which the answers are shown: ``[1]`` as in the task, ``[1, 2]`` where a comparison is held in both. ``settings``
     are those that the run's context set: a thread that is resumed without a context goes on with them. ``details``
     holds what only this protocol has. ``prepare`` sets all keys; ``conclude`` makes ``verdict`` of the others.

@@ -257,12 +257,12 @@ def test_the_list_of_commands_has_a_sentence_for_each_and_fits_80_columns(tmp_pa
 def test_the_examples_in_the_help_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, command in COMMANDS.items():
-        program, *arguments = command.example.split()
+        program, *arguments = (example := f"jurygraph {name} {command.example}".strip()).split()
         assert (program, arguments[0]) == ("jurygraph", name)
         done = CliRunner().invoke(app, arguments)
-        assert done.exit_code == 0, (command.example, done.output, done.exception)
+        assert done.exit_code == 0, (example, done.output, done.exception)
         shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).output
-        assert f"Example: {command.example}" in " ".join(shown.split())
+        assert f"Example: {example}" in " ".join(shown.split())
         assert max(map(len, shown.splitlines())) <= 80
         assert "<bool>" not in shown
 

@@ -28,91 +28,58 @@ class _Command(NamedTuple):
     """Describes a command for ``jurygraph --help``.
 
     Attributes:
-        file: the module beside this one that holds the function of the command's name.
         panel: the group of commands it is listed in.
         summary: what it does, in a sentence.
-        example: a call that works as it stands, on the bundled data; later commands read what
-            earlier ones wrote.
+        example: the arguments of a call that works as it stands, on the bundled data; later commands read what earlier
+            ones wrote.
+        file: the module beside this one that holds the function of the command's name; the command's own by default.
     """
 
-    file: str
     panel: str
     summary: str
     example: str
+    file: str = ""
 
 
 _JUDGE, _READ, _CATALOG, _ADMIN = "Judge", "Read results", "Protocols and datasets", "Maintenance"
 COMMANDS = {
     "run": _Command(
-        "run",
-        _JUDGE,
-        "Judge a dataset with one or more protocols.",
-        "jurygraph run debate --data demo --limit 5 --out runs/demo",
+        _JUDGE, "Judge a dataset with one or more protocols.", "debate --data demo --limit 5 --out runs/demo"
     ),
     "sweep": _Command(
-        "sweep",
         _JUDGE,
         "Judge a dataset with every combination of some settings.",
-        "jurygraph sweep debate --axis n=1,2 --data demo --limit 5 --out runs/sweep",
+        "debate --axis n=1,2 --data demo --limit 5 --out runs/sweep",
     ),
-    "merge": _Command(
-        "merge", _JUDGE, "Put the shards of a run together.", "jurygraph merge runs/demo --out runs/merged"
-    ),
+    "merge": _Command(_JUDGE, "Put the shards of a run together.", "runs/demo --out runs/merged"),
     "measure": _Command(
-        "measure",
         _JUDGE,
         "Compute reference metrics such as ROUGE-L; no model is called.",
-        "jurygraph measure rouge-l --data demo --limit 5 --out runs/rouge",
+        "rouge-l --data demo --limit 5 --out runs/rouge",
     ),
     "check-model": _Command(
-        "check_model",
-        _JUDGE,
-        "Try a model in a few cheap calls: what judges will use of it.",
-        "jurygraph check-model offline",
+        _JUDGE, "Try a model in a few cheap calls: what judges will use of it.", "offline", "check_model"
     ),
     "report": _Command(
-        "report",
-        _READ,
-        "Compare judges: agreement with humans, cost, diagnostics.",
-        "jurygraph report runs/demo --html report.html",
+        _READ, "Compare judges: agreement with humans, cost, diagnostics.", "runs/demo --html report.html"
     ),
-    "show": _Command(
-        "show", _READ, "Print the debates on one item.", "jurygraph show runs/demo lighthouse-good"
-    ),
+    "show": _Command(_READ, "Print the debates on one item.", "runs/demo lighthouse-good"),
     "gate": _Command(
-        "gate",
         _READ,
         "Check a run's scores against limits and an earlier run, for CI.",
-        "jurygraph gate runs/demo --fail-under coherence=2 --baseline runs/demo",
+        "runs/demo --fail-under coherence=2 --baseline runs/demo",
     ),
-    "agree": _Command(
-        "agree", _READ, "Compute agreement with humans from a file of scores.", "jurygraph agree runs/demo"
-    ),
+    "agree": _Command(_READ, "Compute agreement with humans from a file of scores.", "runs/demo"),
     "review": _Command(
-        "review",
         _READ,
         "Have people review verdicts, in the terminal or by a file.",
-        "jurygraph review runs/demo --when always --queue queue.csv",
+        "runs/demo --when always --queue queue.csv",
     ),
-    "protocols": _Command(
-        "listing", _CATALOG, "List the protocols with their settings.", "jurygraph protocols"
-    ),
-    "datasets": _Command(
-        "listing", _CATALOG, "List the datasets that have a name, or describe one.", "jurygraph datasets demo"
-    ),
-    "graph": _Command("listing", _CATALOG, "Draw a protocol's graph.", "jurygraph graph debate"),
-    "studio": _Command(
-        "studio",
-        _CATALOG,
-        "Serve all protocols to LangGraph Studio.",
-        "jurygraph studio --config langgraph.json",
-    ),
-    "journal": _Command(
-        "journal",
-        _ADMIN,
-        "Show what a run's journal of calls holds, or delete from it.",
-        "jurygraph journal runs/demo",
-    ),
+    "protocols": _Command(_CATALOG, "List the protocols with their settings.", "", "listing"),
+    "datasets": _Command(_CATALOG, "List the datasets that have a name, or describe one.", "demo", "listing"),
+    "graph": _Command(_CATALOG, "Draw a protocol's graph.", "debate", "listing"),
+    "studio": _Command(_CATALOG, "Serve all protocols to LangGraph Studio.", "--config langgraph.json"),
+    "journal": _Command(_ADMIN, "Show what a run's journal of calls holds, or delete from it.", "runs/demo"),
 }
 """The commands, listed in the order of the help."""
 
@@ -158,13 +125,16 @@ class _Commands(_PlainFlags, TyperGroup):
 
 def _load(name: str) -> Any:
     """Import a command with its options, its help ending in an example."""
+    about = COMMANDS[name]
     try:
-        function = getattr(import_module(f".{COMMANDS[name].file}", __package__), name.replace("-", "_"))
+        function = getattr(import_module(f".{about.file or name}", __package__), name.replace("-", "_"))
     except KeyboardInterrupt:
         # Importing takes long enough for Ctrl-C to be pressed meanwhile.
         raise typer.Exit(INTERRUPTED) from None
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(name, cls=_LoadedCommand, epilog=f"Example: {COMMANDS[name].example}")(function)
+    alone.command(name, cls=_LoadedCommand, epilog=f"Example: jurygraph {name} {about.example}".rstrip())(
+        function
+    )
     return get_command(alone)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
 from ...graphs.registry import find_protocol
@@ -34,6 +34,7 @@ _PICTURE = {
         "themeCSS": ".edgeLabel rect{opacity:1!important}",
         "flowchart": {
             "htmlLabels": False,
+            "useMaxWidth": False,  # a size in pixels, where it would else be that of a page's column
             "curve": "linear",
             "nodeSpacing": 80,
             "rankSpacing": 60,
@@ -82,10 +83,9 @@ def _mermaid(protocol: str, config: dict[str, Any] | None) -> str:
 
 
 def _for_every_viewer(picture: str) -> str:
-    """Give a picture a size in pixels and a white ground, and move labels that lie on each other apart."""
+    """Give a picture a white ground, and move labels that lie on each other apart."""
     root = ElementTree.fromstring(picture)
     left, top, width, height = root.attrib["viewBox"].split()
-    root.attrib |= {"width": width, "height": height}
     root.attrib.pop("style", None)
     ground = {"x": left, "y": top, "width": width, "height": height, "fill": "#ffffff"}
     root.insert(0, ElementTree.Element(f"{{{_SVG}}}rect", ground))
@@ -94,30 +94,21 @@ def _for_every_viewer(picture: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-class _Box(NamedTuple):
-    x: float
-    y: float
-    width: float
-    height: float
-
-    def meets(self, other: _Box) -> bool:
-        """Tell whether the two boxes, given by their centres, have a point in common."""
-        beside = 2 * abs(self.x - other.x) >= self.width + other.width
-        above = 2 * abs(self.y - other.y) >= self.height + other.height
-        return not (beside or above)
-
-
 def _move_apart(labels: Iterable[ElementTree.Element]) -> None:
     """Move each label down until it lies on none before it: a loop's label and its neighbour's may share a place."""
-    placed: list[_Box] = []
+    placed: list[tuple[float, float, float, float]] = []
     for label in labels:
         where = re.fullmatch(r"translate\(([-\d.]+), ([-\d.]+)\)", label.get("transform", ""))
         ground = label.find(f".//{{{_SVG}}}rect[@height]")
         if where is None or ground is None:  # an edge without a label
             continue
         x, y = map(float, where.groups())
-        box = _Box(x, y, float(ground.attrib["width"]), float(ground.attrib["height"]))
-        while any(map(box.meets, placed)):
-            box = box._replace(y=box.y + 1)
-        placed.append(box)
-        label.set("transform", f"translate({box.x}, {box.y})")
+        width, height = float(ground.attrib["width"]), float(ground.attrib["height"])
+        # Places are those of centres: two boxes meet where these are nearer than half of both in either direction.
+        while any(
+            2 * abs(x - left) < width + wide and 2 * abs(y - top) < height + high
+            for left, top, wide, high in placed
+        ):
+            y += 1
+        placed.append((x, y, width, height))
+        label.set("transform", f"translate({x}, {y})")

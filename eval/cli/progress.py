@@ -33,29 +33,6 @@ LOOKING_BACK = 600.0
 LOGGED_EVERY = 60.0
 
 
-class LiveProgress:
-    """Shows two lines during a run: a bar with elapsed and remaining time; calls and their rate, tokens, cost.
-
-    It reads the counters a few times a second, however many calls are made in between. Without a terminal nothing is
-    drawn, and only long waits are told; the log gets a line every minute in any case.
-    """
-
-    def __init__(self, console: Console, counts: ProgressCounters, stop: StopSignal) -> None:
-        self._bar = _Bar(console, counts, stop)
-        self._minutes = _LogEveryMinute(counts, console=None if console.is_terminal else console)
-
-    def __enter__(self) -> Self:
-        self._minutes.start()
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-        self._minutes.stop()
-
-
 class Rate:
     """Computes how much a counter grew per second, over the last few seconds.
 
@@ -81,13 +58,17 @@ class Rate:
         return (count - before) / (now - since) if now > since else 0.0
 
 
-class _Bar:
-    """Draws the two lines on the screen a few times a second."""
+class LiveProgress:
+    """Shows two lines during a run: a bar with elapsed and remaining time; calls and their rate, tokens, cost.
+
+    It reads the counters a few times a second, however many calls are made in between. Without a terminal nothing is
+    drawn, and only long waits are told; the log gets a line every minute in any case.
+    """
 
     def __init__(self, console: Console, counts: ProgressCounters, stop: StopSignal) -> None:
-        self._counts = counts
-        self._halt = stop
+        self._counts, self._halt = counts, stop
         self._rate = Rate(RECENT)
+        self._minutes = _LogEveryMinute(counts, console=None if console.is_terminal else console)
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=None),
@@ -107,30 +88,33 @@ class _Bar:
             transient=True,
         )
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
+        self._minutes.start()
         if self._screen.console.is_terminal:
             self._screen.start()
+        return self
 
-    def stop(self) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._screen.stop()
+        self._minutes.stop()
 
     def _drawn(self) -> RenderableType:
+        counts = self._counts
         # Nothing is known to be judged yet: a bar of 0 of 0 would show as complete.
-        if not self._counts.wanted:
+        if not counts.wanted:
             return ""
-        self._look(self._counts)
-        return Group(self._bar, _figures(self._counts, self._rate.of(self._counts.made)))
-
-    def _look(self, counts: ProgressCounters) -> None:
         if self._task is None:
             # Verdicts of earlier starts count as done, but say nothing about the speed of this one.
             self._task = self._bar.add_task("", total=counts.wanted, completed=counts.resumed)
-        self._bar.update(self._task, completed=counts.judged + counts.failed, description=self._doing())
-
-    def _doing(self) -> str:
-        if self._halt.is_asked:
-            return f"[yellow]stopping: {self._halt.reason}"
-        return escape(self._counts.phase) or "judging"
+        doing = (
+            f"[yellow]stopping: {self._halt.reason}"
+            if self._halt.is_asked
+            else escape(counts.phase) or "judging"
+        )
+        self._bar.update(self._task, completed=counts.judged + counts.failed, description=doing)
+        return Group(self._bar, _figures(counts, self._rate.of(counts.made)))
 
 
 def _figures(counts: ProgressCounters, rate: float) -> Text:

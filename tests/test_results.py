@@ -145,7 +145,6 @@ def test_no_file_yet(tmp_path: Path) -> None:
         [],
         [],
     )
-    file.sync()
     file.close()
     assert not file.path.exists()
 
@@ -191,7 +190,6 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     assert [each.item for each in ResultsFile(tmp_path).read()] == ["a"]
     room = 10**6
     file.add(result("c"))
-    file.sync()
     assert [each.item for each in file.finish([key("c"), key("a")])] == ["c", "a"]
 
 

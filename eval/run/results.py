@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 from array import array
+from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
 from io import FileIO
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, overload
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, cast, overload
 from weakref import finalize
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ...state.errors import DataError
@@ -22,10 +24,12 @@ from ...state.usage import USAGE_FIELDS, Usage
 from ...state.verdict import Winner
 from ..datasets.items import digest
 from ..private_files import keep_permissions, private
-from .results_index import Digests, LineIndex, Lines
 
 FILE = "results.jsonl"
 _BLOCK = 1 << 16
+
+Lines = NDArray[np.intp]
+"""Numbers of lines, counted from 0."""
 
 
 class Key(NamedTuple):
@@ -84,12 +88,9 @@ class Result(BaseModel, Usage):
             return orjson.dumps({name: getattr(self, name) for name in _ORDER}) + b"\n"
         except TypeError:
             # Details may hold objects that are no JSON yet, and models write halves of surrogate pairs.
-            return self._plain_line()
-
-    def _plain_line(self) -> bytes:
-        fields = self.model_dump(mode="json")
-        ordered = {name: fields[name] for name in _ORDER}
-        return json.dumps(ordered, ensure_ascii=False).encode(errors="replace") + b"\n"
+            fields = self.model_dump(mode="json")
+            ordered = {name: fields[name] for name in _ORDER}
+            return json.dumps(ordered, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
 # The long fields come last, so that `_head` can stop before them.
@@ -170,16 +171,72 @@ class StoredResults(Sequence[Result]):
 
 
 class OkKeys(Container[Key], Sized):
-    """Holds the set of keys that have a verdict, at 8 bytes a key."""
+    """Holds the keys that have a verdict, as sorted digests of 8 bytes each: there may be millions."""
 
-    def __init__(self, digests: Digests) -> None:
-        self._digests = digests
+    def __init__(self, digests: NDArray[np.uint64]) -> None:
+        self._sorted = array("Q", np.sort(digests).tobytes())
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, tuple) and digest(*key) in self._digests
+        wanted = digest(*cast("Key", key))
+        place = bisect_left(self._sorted, wanted)
+        return place < len(self._sorted) and self._sorted[place] == wanted
 
     def __len__(self) -> int:
-        return len(self._digests)
+        return len(self._sorted)
+
+
+class LineIndex:
+    """Holds where the lines of a results file begin and which results they are, in 17 bytes a line.
+
+    Attributes:
+        digests: the digest of each line's key.
+        offsets: where each line begins, in bytes.
+        ok: 1 for each line with a verdict, else 0.
+        end: where the next line will begin.
+    """
+
+    def __init__(self) -> None:
+        self.digests = array("Q")
+        self.offsets = array("q")
+        self.ok = bytearray()
+        self.end = 0
+
+    def __len__(self) -> int:
+        return len(self.ok)
+
+    def add(self, key_digest: int, ok: bool, length: int) -> None:
+        """Add a line, ``length`` bytes long."""
+        self.digests.append(key_digest)
+        self.offsets.append(self.end)
+        self.ok.append(ok)
+        self.end += length
+
+    def latest(self) -> Lines:
+        """Return the last line of each result, in the order in which the results first occur."""
+        # `np.unique` finds first occurrences only; on the reversed array they are the last ones.
+        digests = np.array(self.digests, dtype=np.uint64)
+        _, first = np.unique(digests, return_index=True)
+        _, from_the_end = np.unique(digests[::-1], return_index=True)
+        return (len(digests) - 1 - from_the_end)[np.argsort(first)]
+
+    def latest_ok(self) -> OkKeys:
+        """Return the keys whose last line has a verdict."""
+        lines = self.latest()
+        ok = np.array(self.ok, dtype=bool)[lines]
+        return OkKeys(np.array(self.digests, dtype=np.uint64)[lines[ok]])
+
+    def latest_of(self, keys: Iterable[Key]) -> Lines:
+        """Return the last line of each of these keys, in their order; those without a line are left out."""
+        latest = self.latest()
+        known = np.array(self.digests, dtype=np.uint64)[latest]
+        order = np.argsort(known)
+        wanted = np.fromiter((digest(*key) for key in keys), dtype=np.uint64)
+        places = np.searchsorted(known, wanted, sorter=order)
+        # A digest above all known ones is placed past the end.
+        inside = places < len(known)
+        candidates = order[places[inside]]
+        lines: Lines = latest[candidates[known[candidates] == wanted[inside]]]
+        return lines
 
 
 class ResultsFile:
@@ -194,20 +251,20 @@ class ResultsFile:
         self._lines: LineIndex | None = None
 
     def add(self, result: Result) -> None:
-        """Append a result; when this returns, it survives the end of the process (``sync``: of the machine).
+        """Append a result; when this returns, it survives the end of the process (after ``finish``: of the machine).
 
         Raises:
             OSError: it could not be written whole; the file is as it was before.
         """
         # The index is made of the file before this line is in it, or it would count the line twice.
-        index, file, line = self._index(), self._appending(), result.line()
-        _write_whole(file, line)
+        index, line = self._index(), result.line()
+        if self._file is None:
+            _cut_off_half_line(self.path)
+            # Unbuffered: a line that is written outlives the process.
+            self._file = FileIO(self.path, "a", opener=private)
+            finalize(self, self._file.close)
+        _write_whole(self._file, line)
         index.add(digest(*result.key), result.status == "ok", len(line))
-
-    def sync(self) -> None:
-        """Flush the file to disk, so that what was added survives a crash of the machine."""
-        if self._file is not None:
-            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file; ``add`` opens it again."""
@@ -226,14 +283,14 @@ class ResultsFile:
     def of_item(self, item: str) -> list[Result]:
         """Return all results of one item, the last one of each key."""
         # To search a line for the name is much faster than to parse it.
-        found, name = {}, orjson.dumps(item)
+        results, name = {}, orjson.dumps(item)
         for offset, line in _whole_lines(self.path):
             if name not in line:
                 continue
             key, _ = _about(line, self.path, offset)
             if key.item == item:
-                found[key] = _parsed(line, self.path, offset)
-        return list(found.values())
+                results[key] = _parsed(line, self.path, offset)
+        return list(results.values())
 
     def keys(self) -> list[Key]:
         """Return the keys of all results, in the order in which they first occur.
@@ -262,7 +319,7 @@ class ResultsFile:
         Raises:
             DataError: a line that is no result; names file and line.
         """
-        return OkKeys(self._index().latest_ok())
+        return self._index().latest_ok()
 
     def finish(self, keys: Iterable[Key]) -> StoredResults:
         """Rewrite the file with one line a key, in the order of the keys, and other results after them.
@@ -272,14 +329,37 @@ class ResultsFile:
         Returns:
             the results of the keys, in their order.
         """
-        self.sync()
+        if self._file is not None:
+            os.fsync(self._file.fileno())
         self.close()
         index = self._index()
-        wanted = index.of(digest(*key) for key in keys)
+        wanted = index.latest_of(keys)
         others = index.latest()
         others = others[~np.isin(others, wanted)]
-        self._rearrange(np.concatenate([wanted, others]))
+        lines = np.concatenate([wanted, others])
+        size = self.path.stat().st_size if self.path.exists() else 0
+        # The sizes differ if half a line is left at the end; such a file is rewritten in any case.
+        if size != index.end or not np.array_equal(lines, np.arange(len(index))):
+            self._rewrite(lines)
         return self._stored(np.arange(len(wanted)))
+
+    def _rewrite(self, lines: Lines) -> None:
+        """Put a file with these lines, in this order, in the place of the present one."""
+        index, fresh, rewritten = self._index(), self.path.with_suffix(".tmp"), LineIndex()
+        try:
+            with self.path.open("rb") as old, open(fresh, "wb", opener=private) as new:
+                for line in lines:
+                    old.seek(index.offsets[line])
+                    length = new.write(old.readline())
+                    rewritten.add(index.digests[line], bool(index.ok[line]), length)
+                new.flush()
+                os.fsync(new.fileno())
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
+        keep_permissions(self.path, fresh)
+        fresh.replace(self.path)
+        self._lines = rewritten
 
     def _index(self) -> LineIndex:
         if self._lines is None:
@@ -294,35 +374,6 @@ class ResultsFile:
         return StoredResults(
             self.path, (index.offsets[line] for line in lines), (index.ok[line] for line in lines)
         )
-
-    def _appending(self) -> FileIO:
-        if self._file is None:
-            _cut_off_half_line(self.path)
-            # Unbuffered: a line that is written outlives the process.
-            self._file = FileIO(self.path, "a", opener=private)
-            finalize(self, self._file.close)
-        return self._file
-
-    def _rearrange(self, lines: Lines) -> None:
-        index = self._index()
-        size = self.path.stat().st_size if self.path.exists() else 0
-        # The sizes differ if half a line is left at the end; such a file is rewritten in any case.
-        if size == index.end and np.array_equal(lines, np.arange(len(index))):
-            return
-        fresh = self.path.with_suffix(".tmp")
-        try:
-            with self.path.open("rb") as old, open(fresh, "wb", opener=private) as new:
-                for line in lines:
-                    old.seek(index.offsets[line])
-                    new.write(old.readline())
-                new.flush()
-                os.fsync(new.fileno())
-        except OSError:
-            fresh.unlink(missing_ok=True)
-            raise
-        keep_permissions(self.path, fresh)
-        fresh.replace(self.path)
-        self._lines = index.rearranged(lines)
 
 
 def _write_whole(file: FileIO, line: bytes) -> None:
@@ -393,13 +444,7 @@ def _parsed(line: bytes, path: Path, offset: int) -> Result:
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         where = ".".join(map(str, problem["loc"])) or "line"
-        raise DataError(f"{path}, line {_line_number(path, offset)}: {where}: {problem['msg']}") from error
-
-
-def _line_number(path: Path, offset: int) -> int:
-    newlines, left = 0, offset
-    with path.open("rb") as file:
-        while block := file.read(min(left, _BLOCK)):
-            newlines += block.count(b"\n")
-            left -= len(block)
-    return newlines + 1
+        with path.open("rb") as file:
+            blocks = iter(lambda: file.read(min(_BLOCK, offset - file.tell())), b"")
+            number = 1 + sum(block.count(b"\n") for block in blocks)
+        raise DataError(f"{path}, line {number}: {where}: {problem['msg']}") from error

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from io import FileIO
@@ -39,7 +38,7 @@ def logging_to(folder: Path | None, console: Console | None) -> Iterator[None]:
     if folder is not None:
         handlers.append(_LogFile(folder / FILE))
     if console is not None:
-        handlers.append(_Told(console))
+        handlers.append(_ConsoleHandler(console))
     with ExitStack() as stack:
         for handler in handlers:
             stack.callback(handler.close)
@@ -52,14 +51,14 @@ def logging_to(folder: Path | None, console: Console | None) -> Iterator[None]:
 def handled_by(handlers: list[logging.Handler], level: int = logging.DEBUG) -> Iterator[None]:
     """Send what happens inside to these handlers alone, from that level on; of other packages' loggers, warnings."""
     with ExitStack() as stack:
-        stack.enter_context(_heard(ROOT, level, handlers))
+        stack.enter_context(_records_go_to(ROOT, level, handlers))
         for name in OTHERS:
-            stack.enter_context(_heard(logging.getLogger(name), logging.WARNING, handlers))
+            stack.enter_context(_records_go_to(logging.getLogger(name), logging.WARNING, handlers))
         yield
 
 
 @contextmanager
-def _heard(logger: logging.Logger, level: int, handlers: list[logging.Handler]) -> Iterator[None]:
+def _records_go_to(logger: logging.Logger, level: int, handlers: list[logging.Handler]) -> Iterator[None]:
     """Send a logger's records to these handlers alone, for what happens inside."""
     usual_level, propagates = logger.level, logger.propagate
     logger.propagate = False
@@ -90,28 +89,25 @@ class _JsonLine(JsonFormatter):
         return {name: _safe(value) for name, value in log_data.items()}
 
 
-class _BrokenPipeSafeHandler(logging.Handler, ABC):
+class _RunLogHandler(logging.Handler):
     """Counts records that cannot be written, in place of failing: a log is not worth a run."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lost = 0
+    _lost = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log it if it can be logged."""
+        """Write a record if it can be written."""
         try:
-            self._tell(record)
+            self._write(record)
         except Exception:
             self._lost += 1
         else:
             self._lost = 0
 
-    @abstractmethod
-    def _tell(self, record: logging.LogRecord) -> None:
-        """Log it, or raise whatever keeps it from being logged."""
+    def _write(self, record: logging.LogRecord) -> None:
+        raise NotImplementedError
 
 
-class _LogFile(_BrokenPipeSafeHandler):
+class _LogFile(_RunLogHandler):
     """Writes events as lines of JSON; a line that a crash or a full disk cuts off leaves all others readable."""
 
     def __init__(self, path: Path) -> None:
@@ -128,44 +124,42 @@ class _LogFile(_BrokenPipeSafeHandler):
             self._file = None
         super().close()
 
-    def _tell(self, record: logging.LogRecord) -> None:
+    def _write(self, record: logging.LogRecord) -> None:
         if self._lost:
             record.lines_lost = self._lost
         line = self.format(record).encode() + b"\n"
         if self._file is None:
-            self._file = self._open()
+            # With the first record, so that a run that is refused leaves no file behind.
+            make_private_folder(self._path.parent)
+            # In mode "a" every write goes to the end, wherever the check of the last byte has left the position.
+            self._file = FileIO(self._path, "a+", opener=private)
+            if self._file.tell():
+                self._file.seek(-1, 2)
+                self._torn = self._file.read(1) != b"\n"
         # The newline ends the half line before it, so that this one stands alone.
         whole = b"\n" + line if self._torn else line
-        written = self._file.write(whole)
-        self._torn = written < len(whole)
+        self._torn = self._file.write(whole) < len(whole)
         if self._torn:
             raise OSError(errno.ENOSPC, "no room for the whole line")
-
-    def _open(self) -> FileIO:
-        """Open the file with the first record, so that a run that is refused leaves none behind."""
-        make_private_folder(self._path.parent)
-        # In mode "a" every write goes to the end, wherever the check of the last byte has left the position.
-        file = FileIO(self._path, "a+", opener=private)
-        if file.tell():
-            file.seek(-1, 2)
-            self._torn = file.read(1) != b"\n"
-        return file
 
 
 _STYLES = {logging.DEBUG: "dim", logging.INFO: "cyan", logging.WARNING: "yellow"}
 # The attributes that every record has, and the two that formatters add; others were given as `extra`.
-_NO_FIGURES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+_USUAL_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
-class _Told(_BrokenPipeSafeHandler):
-    """Prints one line for each event, with its numbers; never folded, so that ``grep`` finds it whole."""
+class _ConsoleHandler(_RunLogHandler):
+    """Prints one line for each event, with its extra fields; never folded, so that ``grep`` finds it whole."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
 
-    def _tell(self, record: logging.LogRecord) -> None:
-        figures = " ".join(f"{name}={_safe(value)}" for name, value in _figures(record).items())
+    def _write(self, record: logging.LogRecord) -> None:
+        fields = {name: value for name, value in vars(record).items() if name not in _USUAL_FIELDS}
+        if record.exc_info and record.exc_info[1]:
+            fields["error"] = repr(record.exc_info[1])
+        figures = " ".join(f"{name}={_safe(value)}" for name, value in fields.items())
         line = Text.assemble(
             (f"{datetime.fromtimestamp(record.created, UTC):%H:%M:%SZ} ", "dim"),
             (f"{record.levelname.lower()} ", _STYLES.get(record.levelno, "red")),
@@ -173,13 +167,6 @@ class _Told(_BrokenPipeSafeHandler):
             (f" {figures}", "dim"),
         )
         self._console.print(line, soft_wrap=True)
-
-
-def _figures(record: logging.LogRecord) -> Mapping[str, Any]:
-    found = {name: value for name, value in vars(record).items() if name not in _NO_FIGURES}
-    if record.exc_info and record.exc_info[1]:
-        found["error"] = repr(record.exc_info[1])
-    return found
 
 
 def _safe(value: Any) -> Any:

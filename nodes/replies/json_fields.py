@@ -195,7 +195,7 @@ def stated_object(text: str, shown: Shown, names: Collection[str]) -> dict[str, 
     objects = _objects(text) if "{" in text else []
     if not objects:
         return None
-    own = [each for each in objects if not _stands_in(each.entries, shown)]
+    own = [each for each in objects if not _stands_in(tuple(each.entries), shown)]
     if not own or own[-1].fields is None or not set(names) <= own[-1].fields.keys():
         return None
     last = own[-1]
@@ -215,7 +215,7 @@ def is_repeated(fields: Mapping[str, Any], shown: Shown) -> bool:
     (True, False)
     """
     entries = list(flat(fields))
-    return _gives_reasons(entries) and _stands_in(entries, shown)
+    return _gives_reasons(entries) and _stands_in(tuple(entries), shown)
 
 
 def without_repeats(text: str, shown: Shown) -> str:
@@ -223,7 +223,7 @@ def without_repeats(text: str, shown: Shown) -> str:
     repeats = [
         each
         for each in (_objects(text) if shown and "{" in text else ())
-        if _gives_reasons(each.entries) and _stands_in(each.entries, shown)
+        if _gives_reasons(each.entries) and _stands_in(tuple(each.entries), shown)
     ]
     return _blanked(text, repeats, GAP * 2)
 
@@ -272,12 +272,13 @@ def _gives_reasons(entries: list[Field]) -> bool:
 _HAS_WORD = re.compile(r"[^\W\d_]{2}")
 
 
-def _stands_in(entries: list[Field], shown: Shown) -> bool:
+@lru_cache(maxsize=256)
+def _stands_in(entries: tuple[Field, ...], shown: Shown) -> bool:
     """Tell whether each field stands in one text under judgement, in whatever order and spelling."""
     return any(_holds_all(Shown((text,)), entries) for text in shown.judged)
 
 
-def _holds_all(text: Shown, entries: list[Field]) -> bool:
+def _holds_all(text: Shown, entries: tuple[Field, ...]) -> bool:
     telling = [entry for entry in entries if fold(_written(entry.value)[0]).flat.strip()]
     variants = [text, *(Shown((_without_escapes(held),)) for held in text.judged if "\\" in held)]
     return bool(telling) and all(

@@ -122,6 +122,7 @@ def possible_answers(reply: str, shown: Shown) -> list[str]:
         return [without_reasoning(reply)]
     contexts = Shown(tuple(_unescaped(text) for text in texts))
     tags = list(MARK.finditer(reply))
+    tags = tags if len(tags) <= 2 * _MOST_TAGS else tags[:_MOST_TAGS] + tags[-_MOST_TAGS:]
     own = [tag for tag in tags if not _is_quoted(reply, tag, contexts)]
     # What opens at the very beginning is reasoning, and the whole reply no answer.
     opened = any(tag.start() == 0 and OPENING.match(tag[0]) for tag in own)
@@ -130,12 +131,14 @@ def possible_answers(reply: str, shown: Shown) -> list[str]:
         ends = [tag.end() for tag in tags if not OPENING.match(tag[0])]
         if not ends:
             return [""]
-    starts = ends[:_MOST_TAGS] + ends[-1:] if opened else [0, *ends[:_MOST_TAGS], *ends[-1:]]
+    starts = [*([] if opened else [0]), *ends[:_MOST_READINGS], *ends[-1:]]
     return [_FINAL_MARKS.sub("", reply[start:]).strip() for start in dict.fromkeys(starts)]
 
 
-# Each possible answer is read, and a reply that quotes more tags quotes them over and over.
-_MOST_TAGS = 6
+# A reply that has more tags quotes them over and over.
+_MOST_TAGS = 20
+# Each possible answer is read.
+_MOST_READINGS = 2
 _FINAL_MARKS = re.compile(r"(?:\s*<\|\w+\|>)+\s*\Z")
 _WORDS_BESIDE = 2
 

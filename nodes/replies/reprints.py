@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeVar
 
 from .own_words import GAP
@@ -178,11 +179,14 @@ def _origin(words: str, span: Span, shown: Shown, prepare: Callable[[str], str])
 
 def _is_reported_speech(words: str, span: Span) -> bool:
     """Whether the sentence around a statement ascribes it to somebody else, or takes it back."""
-    after = _SENTENCE_START.split(words[span[1] : _line_end(words, span[1])][:200])[0]
-    if dismisses(after):
-        return True
-    sentence = _SENTENCE_START.split(words[_line_start(words, span[0]) : span[0]])[-1]
-    return claims(sentence)
+    after = words[span[1] : span[1] + _NEAR].partition("\n")[0]
+    before = words[max(0, span[0] - _NEAR) : span[0]].rpartition("\n")[2]
+    return _disclaims(before, after)
+
+
+@lru_cache(maxsize=256)
+def _disclaims(before: str, after: str) -> bool:
+    return dismisses(_SENTENCE_START.split(after)[0]) or claims(_SENTENCE_START.split(before)[-1])
 
 
 def _passage(
@@ -226,6 +230,8 @@ def _is_long(words: str, span: Span, passage: Span) -> bool:
     return any(len(_WORD.findall(part)) >= _FEWEST_WORDS for part in (*before[:-1], *after[1:]))
 
 
+# A sentence is about its statement in fewer characters than these.
+_NEAR = 200
 _WORD = re.compile(r"[^\W_]+")
 _MOST_WORDS = 120
 _FEWEST_WORDS = 3

@@ -218,6 +218,8 @@ _DOUBTED_AFTER = re.compile(
     r"|(?:isn't|requires|means|if|only if|unless)\b)",
     re.IGNORECASE,
 )
+# The last ones count; without a limit, a reply full of labels would take long for nothing.
+_MOST_LABELS = 500
 _OWN_LABEL_WORDS = word_set("overall final my the score rating for of summary's response's text's")
 
 
@@ -239,7 +241,7 @@ def bracketed(words: str) -> Iterator[Statement]:
 def labelled(words: str) -> Iterator[Statement]:
     """Find ``Score: 4``, ``Final score = 4/5``, ``The overall rating is 3``."""
     for form in (_LABELLED, _STATED):
-        for match in form.finditer(words):
+        for match in list(form.finditer(words))[-_MOST_LABELS:]:
             between = words[match.end("label") : match.start("value")]
             # "Scores:" and then "1. Coherence ...": the 1 numbers a list.
             if "\n" in between and match["value"] == "1" and not ends_line(words, match.end("value")):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jurygraph.nodes.delimiters import Section
-from jurygraph.nodes.offline.offline_roles import THRESHOLDS_BY_PERSONA, respond
+from jurygraph.nodes.offline.offline_roles import PERSONAS, respond
 from jurygraph.nodes.offline.written_reply import as_text
 from scipy import stats
 
@@ -120,11 +120,10 @@ def debate(item: Item, about: dict[str, Any], persona: str) -> Debate:
 
     def ask(role: str, turn: int) -> tuple[tuple[float, ...], bool]:
         last = scores[-1] if scores else None
-        said, form = respond(
-            {**about, "role": role, "round": turn, "last_value": last}, [*item.sections, *log]
-        )
-        log.append(Section(f"{role}, round {turn}", as_text(said, form)))
-        return said.values, said.no_issue
+        call = {**about, "role": role, "round": turn, "last_value": last}
+        response, form = respond(call, [*item.sections, *log])
+        log.append(Section(f"{role}, round {turn}", as_text(response, form)))
+        return response.values, response.no_issue
 
     scores: list[tuple[float, ...]] = []
     scores.append(ask("scorer", 0)[0])
@@ -147,12 +146,12 @@ def grouped(
     rows: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for item, j, h in zip(items, judged, human, strict=True):
         rows[item.group].append((j, h))
-    found = [
+    coefficients = [
         float(statistic(js, hs)[0])
         for js, hs in (zip(*pairs, strict=True) for pairs in rows.values())
         if len(set(js)) > 1 and len(set(hs)) > 1
     ]
-    return sum(found) / len(found), len(found)
+    return sum(coefficients) / len(coefficients), len(coefficients)
 
 
 def correlation_rows() -> Iterable[tuple[str, ...]]:
@@ -162,11 +161,11 @@ def correlation_rows() -> Iterable[tuple[str, ...]]:
         for aspect in aspects:
             low, high = SCALES.get(aspect, usual)
             about = {"kind": "score", "aspect": aspect, "low": low, "high": high}
-            held = [debate(item, about, "strict") for item in items]
+            debates = [debate(item, about, "strict") for item in items]
             human = [item.human[aspect] for item in items]
             for label, judged in (
-                ("first", [d.scores[0][0] for d in held]),
-                ("after debate", [d.scores[-1][0] for d in held]),
+                ("first", [d.scores[0][0] for d in debates]),
+                ("after debate", [d.scores[-1][0] for d in debates]),
             ):
                 cells = [grouped(s, items, judged, human) for s in STATISTICS.values()]
                 whole = [correlation(s, judged, human) for s in STATISTICS.values()]
@@ -187,10 +186,10 @@ def ending_rows() -> Iterable[tuple[str, ...]]:
         for aspect in aspects:
             low, high = SCALES.get(aspect, usual)
             about = {"kind": "score", "aspect": aspect, "low": low, "high": high}
-            for persona in THRESHOLDS_BY_PERSONA:
-                held = [debate(item, about, persona) for item in items]
-                ends = Counter(len(d.scores) if d.content else 0 for d in held)
-                changed = sum(d.scores[0] != d.scores[-1] for d in held)
+            for persona in PERSONAS:
+                debates = [debate(item, about, persona) for item in items]
+                ends = Counter(len(d.scores) if d.content else 0 for d in debates)
+                changed = sum(d.scores[0] != d.scores[-1] for d in debates)
                 numbers = [*(ends[r] for r in range(1, ROUNDS + 1)), ends[0], changed]
                 yield name, aspect, persona, *(f"{100 * n / len(items):.0f}" for n in numbers)
 
@@ -198,11 +197,11 @@ def ending_rows() -> Iterable[tuple[str, ...]]:
 def comparison_rows() -> Iterable[tuple[str, ...]]:
     """Persona; right winners of 60, by the first pair and after the debate; how the debates ended."""
     items = faireval()
-    for persona in THRESHOLDS_BY_PERSONA:
-        held = [debate(item, {"kind": "compare", "low": 1, "high": 10}, persona) for item in items]
-        first = sum(winner(d.scores[0]) == i.winner for d, i in zip(held, items, strict=True))
-        after = sum(winner(d.scores[-1]) == i.winner for d, i in zip(held, items, strict=True))
-        ends = Counter(len(d.scores) if d.content else 0 for d in held)
+    for persona in PERSONAS:
+        debates = [debate(item, {"kind": "compare", "low": 1, "high": 10}, persona) for item in items]
+        first = sum(winner(d.scores[0]) == i.winner for d, i in zip(debates, items, strict=True))
+        after = sum(winner(d.scores[-1]) == i.winner for d, i in zip(debates, items, strict=True))
+        ends = Counter(len(d.scores) if d.content else 0 for d in debates)
         yield persona, str(first), str(after), *(str(ends[r]) for r in (*range(1, ROUNDS + 1), 0))
 
 

@@ -38,9 +38,8 @@ class OfflineJudge(BaseChatModel):
     >>> prompt = [("user", fence("source", "Ann met Bob in Paris.")), ("user", fence("candidate", "Ann met Bob."))]
     >>> about = {"role": "scorer", "kind": "score", "aspect": "consistency", "low": 1, "high": 5, "form": "score"}
     >>> print(OfflineJudge().invoke(prompt, config={"metadata": about}).text)
-    On word support, I find 3 of the 3 content words of the candidate in the source (100 %). On phrase support, \
-I find 2 of the 2 word pairs of the candidate side by side in the source (100 %). Taken together, that \
-means near the top of the scale.
+    Support by the source: 3 of the 3 content words of the candidate and 2 of its 2 word pairs can be found in the \
+source. Taken together, this is near the top of the scale.
     Score: 5
     """
 
@@ -110,8 +109,10 @@ def _reply(
     messages: list[BaseMessage], metadata: Mapping[str, Any], properties: Mapping[str, Any] | None
 ) -> ChatResult:
     prompt = "\n".join(str(message.text) for message in messages)
-    said, form = respond(metadata, fenced_sections(prompt))
-    content = as_text(said, form) if properties is None else as_json(said, properties, metadata.get("high"))
+    response, form = respond(metadata, fenced_sections(prompt))
+    content = (
+        as_text(response, form) if properties is None else as_json(response, properties, metadata.get("high"))
+    )
     message = AIMessage(
         content=content,
         response_metadata={"model_name": "offline", "finish_reason": "stop"},

@@ -1,4 +1,4 @@
-"""Count what a text holds, and define what a measure takes and returns.
+"""Count what a text holds: its words, their stems and pairs, its sentences, names and numbers.
 
 Scripts that put no spaces between words are read as overlapping pairs of characters, a text without any
 word (emoji, symbols) as its single characters, so that every text has something to be counted.
@@ -7,11 +7,9 @@ word (emoji, symbols) as its single characters, so that every text has something
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeAlias
 
 _SMALL_WORDS = """a about above after again all also am an and any are as at be because been before being below between
     both but by can could did do does doing don down during each few for from further get go got had has have
@@ -46,46 +44,52 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Hold a text with everything that the measures count, each counted once."""
+    """Hold a text with everything that the features count, each counted once.
+
+    Attributes:
+        text: the text itself.
+        sentences: its sentences.
+        words: its words in lower case, in order.
+        stems: the stems of its content words, in order.
+        stem_set: its different stems.
+        pairs: its pairs of neighbouring words.
+        names: its different names and numbers, in lower case.
+    """
 
     text: str
+    sentences: tuple[Sentence, ...]
     words: tuple[str, ...]
     stems: tuple[str, ...]
-    sentences: tuple[Sentence, ...]
-    vocabulary: frozenset[str]
     stem_set: frozenset[str]
-    bigrams: frozenset[tuple[str, str]]
-    numbers: tuple[str, ...]
+    pairs: frozenset[tuple[str, str]]
     names: tuple[str, ...]
 
 
 # All agents of a debate look at the same few texts, again in every turn.
 @lru_cache(maxsize=32)
 def profile(text: str) -> Profile:
-    """Count the words, sentences, names and numbers of a text.
+    """Count the words and sentences of a text.
 
-    >>> p = profile("Ann met Bob in Paris. She paid 20 euros.")
-    >>> len(p.words), len(p.sentences), p.numbers, p.names
-    (9, 2, ('20',), ('bob', 'paris'))
+    >>> counted = profile("Ann met Bob in Paris. She paid 20 euros.")
+    >>> len(counted.words), len(counted.sentences), counted.names
+    (9, 2, ('bob', 'paris', '20'))
     >>> profile("猫が好き").words
     ('猫が', 'が好', '好き')
     """
-    parts = [(part, found) for part in _SENTENCE_END.split(text) if (found := _raw_words(part))]
+    parts = [(part, raw) for part in _SENTENCE_END.split(text) if (raw := _raw_words(part))]
     if not parts and text.strip():
-        parts = [(text, [c for c in text if not c.isspace()])]
-    sentences = tuple(_sentence(part, words) for part, words in parts)
-    words = tuple(w for s in sentences for w in s.words)
-    stems = tuple(w for s in sentences for w in s.stems)
+        parts = [(text, [char for char in text if not char.isspace()])]
+    sentences = tuple(_sentence(part, raw) for part, raw in parts)
+    words = tuple(word for sentence in sentences for word in sentence.words)
+    stems = tuple(word for sentence in sentences for word in sentence.stems)
     return Profile(
         text=text,
+        sentences=sentences,
         words=words,
         stems=stems,
-        sentences=sentences,
-        vocabulary=frozenset(words),
         stem_set=frozenset(stems),
-        bigrams=frozenset(pairwise(words)),
-        numbers=tuple(dict.fromkeys(w for w in words if w[0].isdigit())),
-        names=_names([words for _, words in parts]),
+        pairs=frozenset(pairwise(words)),
+        names=_names([raw for _, raw in parts]),
     )
 
 
@@ -103,80 +107,29 @@ def stem(word: str) -> str:
     return word
 
 
-def shown(words: Sequence[str], most: int = 3) -> str:
-    """Write a few single words in quotation marks, as they stand in a sentence.
-
-    >>> shown(["burnley", "2015"])
-    '"burnley", "2015"'
-    """
-    return ", ".join(f'"{w[:24]}"' for w in words[:most])
-
-
 def _raw_words(text: str) -> list[str]:
-    found: list[str] = []
+    words: list[str] = []
     for word in _WORD.findall(text):
-        found += _character_pairs(word) if _UNSPACED_RUN.fullmatch(word) else [word.replace("\u2019", "'")]
-    return found
-
-
-def _character_pairs(run: str) -> list[str]:
-    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+        if _UNSPACED_RUN.fullmatch(word):
+            words += [word[i : i + 2] for i in range(len(word) - 1)] or [word]
+        else:
+            words.append(word.replace("\u2019", "'"))
+    return words
 
 
 def _sentence(text: str, words: list[str]) -> Sentence:
-    lowered = tuple(w.lower() for w in words)
-    return Sentence(text, lowered, tuple(stem(w) for w in lowered if w not in STOP_WORDS))
+    lowered = tuple(word.lower() for word in words)
+    return Sentence(text, lowered, tuple(stem(word) for word in lowered if word not in STOP_WORDS))
 
 
 def _names(sentences: list[list[str]]) -> tuple[str, ...]:
-    """Return the capitalised words that do not open a sentence (in a text of capitals alone, none)."""
-    inner = [w for words in sentences for w in words[1:] if w[0].isalpha()]
-    capitalised = [w for w in inner if w[0].isupper()]
+    """Return the numbers, and the capitalised words that do not open a sentence."""
+    inner = [word for words in sentences for word in words[1:] if word[0].isalpha()]
+    capitalised = [word.lower() for word in inner if word[0].isupper()]
     # A headline, or a text in capitals, where a capital does not mark a name.
-    if len(capitalised) > 0.7 * len(inner):
-        return ()
-    lowered = (w.lower() for w in capitalised)
-    return tuple(dict.fromkeys(w for w in lowered if w not in STOP_WORDS))
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """Hold the text that is judged (a candidate or an answer) and the texts that it is compared with.
-
-    Attributes:
-        candidate: the text that is judged.
-        source: the article, the dialogue so far, or the question; empty where there is none.
-        fact: the knowledge given with a dialogue, or a reference answer.
-        name: what the prose calls the candidate.
-    """
-
-    candidate: Profile
-    source: Profile
-    fact: Profile | None
-    name: str = "the candidate"
-
-    @property
-    def is_dialogue(self) -> bool:
-        """Tell whether the candidate answers a dialogue: then a fact comes with it."""
-        return self.fact is not None
-
-    @property
-    def last_turns(self) -> tuple[Profile, ...]:
-        """The last two lines of the source, the latest first."""
-        lines = [line for line in self.source.text.splitlines() if line.strip()]
-        return tuple(profile(line) for line in lines[:-3:-1])
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Hold a quality from 0 (bad) to 1 (good), and the clause that tells what was counted."""
-
-    quality: float
-    words: str
-
-
-Measure: TypeAlias = Callable[[Case], Measured | None]
-"""A function that measures a case; it returns ``None`` where the case has nothing that it could measure."""
+    names = capitalised if len(capitalised) <= 0.7 * len(inner) else []
+    numbers = [word for words in sentences for word in words if word[0].isdigit()]
+    return tuple(dict.fromkeys(name for name in [*names, *numbers] if name not in STOP_WORDS))
 
 
 def ramp(value: float, low: float, high: float) -> float:
@@ -191,15 +144,6 @@ def ramp(value: float, low: float, high: float) -> float:
 def share(part: int, whole: int) -> float:
     """Return ``part / whole``, or 0 where the whole is 0."""
     return part / whole if whole else 0.0
-
-
-def percent(value: float) -> str:
-    """Write a share as a percentage.
-
-    >>> percent(0.789)
-    '79 %'
-    """
-    return f"{100 * value:.0f} %"
 
 
 def many(number: int, noun: str) -> str:

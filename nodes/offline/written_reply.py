@@ -27,47 +27,46 @@ class Response:
     winner: str = ""
 
 
-def as_text(said: Response, form: str) -> str:
+def as_text(response: Response, form: str) -> str:
     """Write a reply in plain text: prose, then the value on the last line (or two).
 
     >>> print(as_text(Response("Well put.", values=(4.0,)), "score"))
     Well put.
     Score: 4
     """
-    return "\n".join([said.prose, *_last_lines(said, form)])
-
-
-def _last_lines(said: Response, form: str) -> list[str]:
-    if form == "pair":
-        return [f"Score of answer {n}: {value:g}" for n, value in enumerate(said.values, start=1)]
-    if form == "score":
-        return [f"Score: {said.values[0]:g}"]
+    values, lines = response.values, [response.prose]
     if form == "vote":
-        return [f"Vote: {said.winner}"]
-    if form in ("text", "steps", "critique"):
-        return ["NO ISSUE"] if said.no_issue else []
+        lines.append(f"Vote: {response.winner}")
+    elif form in ("text", "steps", "critique"):
+        lines += ["NO ISSUE"] if response.no_issue else []
     # A form of another package: the value is written as every reader of scores finds it.
-    return _last_lines(said, "score" if len(said.values) == 1 else "pair") if said.values else []
+    elif form == "score" or (form != "pair" and len(values) == 1):
+        lines.append(f"Score: {values[0]:g}")
+    else:
+        lines += [f"Score of answer {number}: {value:g}" for number, value in enumerate(values, start=1)]
+    return "\n".join(lines)
 
 
 _FIELDS: dict[str, Callable[[Response], Any]] = {
-    "reasoning": lambda said: said.prose,
-    "feedback": lambda said: said.prose,
-    "score": lambda said: said.values[0],
-    "score_1": lambda said: said.values[0],
-    "score_2": lambda said: said.values[1],
-    "no_issue": lambda said: said.no_issue,
-    "winner": lambda said: said.winner,
+    "reasoning": lambda response: response.prose,
+    "feedback": lambda response: response.prose,
+    "score": lambda response: response.values[0],
+    "score_1": lambda response: response.values[0],
+    "score_2": lambda response: response.values[1],
+    "no_issue": lambda response: response.no_issue,
+    "winner": lambda response: response.winner,
     # Without the number at the start of each line, as a list in JSON has it.
-    "steps": lambda said: [line.split(" ", 1)[1] for line in said.prose.splitlines()],
+    "steps": lambda response: [line.split(" ", 1)[1] for line in response.prose.splitlines()],
 }
 
 
-def as_json(said: Response, properties: Iterable[str] | Mapping[str, Any], high: float | None = None) -> str:
+def as_json(
+    response: Response, properties: Iterable[str] | Mapping[str, Any], high: float | None = None
+) -> str:
     """Write a reply as the JSON object that a schema asks for.
 
     Args:
-        said: what the role says.
+        response: what the role says.
         properties: names of the object's properties, or name to schema: one whose name means nothing to the offline
             judge is filled in by its type.
         high: the highest score; numbers whose maxima add up to it are parts of the score.
@@ -81,49 +80,45 @@ def as_json(said: Response, properties: Iterable[str] | Mapping[str, Any], high:
         ValueError: the schema asks for a property of which neither name nor type says what it is to be.
     """
     schemas = properties if isinstance(properties, Mapping) else {name: {} for name in properties}
-    return json.dumps(_object(replace(said, values=_parts(said, schemas, high)), schemas), ensure_ascii=False)
+    parts = replace(response, values=_parts(response.values, schemas, high))
+    return json.dumps(_object(parts, schemas), ensure_ascii=False)
 
 
-def _parts(said: Response, schemas: Mapping[str, Any], high: float | None) -> tuple[float, ...]:
+def _parts(values: tuple[float, ...], schemas: Mapping[str, Any], high: float | None) -> tuple[float, ...]:
     """Return the values, each divided into whole parts where the schema asks for parts of each."""
     most = [schema["maximum"] for schema in schemas.values() if "maximum" in schema]
-    if (
-        not said.values
-        or high is None
-        or sum(most) != high * len(said.values)
-        or len(most) == len(said.values)
-    ):
-        return said.values
-    each = len(most) // len(said.values)
+    if not values or high is None or len(most) == len(values) or sum(most) != high * len(values):
+        return values
+    number = len(most) // len(values)
     # Of 63 in six parts, the first three are 11 and the others 10.
-    return tuple((value + each - 1 - part) // each for part in range(each) for value in said.values)
+    return tuple((value + number - 1 - part) // number for part in range(number) for value in values)
 
 
-def _object(said: Response, schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _object(response: Response, schemas: Mapping[str, Any]) -> dict[str, Any]:
     # Two numbers of unknown names in a comparison are those of the first answer and of the second.
-    numbers = cycle(said.values)
+    numbers = cycle(response.values)
     return {
-        name: _FIELDS[name](said) if name in _FIELDS else _by_type(said, name, schema, numbers)
+        name: _FIELDS[name](response) if name in _FIELDS else _by_type(response, name, schema, numbers)
         for name, schema in schemas.items()
     }
 
 
-def _by_type(said: Response, name: str, schema: Mapping[str, Any], numbers: Iterator[float]) -> Any:
+def _by_type(response: Response, name: str, schema: Mapping[str, Any], numbers: Iterator[float]) -> Any:
     """Fill in a property by what its schema says of it."""
     kind = schema.get("type")
     if options := schema.get("enum"):
-        return said.winner if said.winner in options else options[0]
-    if kind in ("number", "integer") and said.values:
+        return response.winner if response.winner in options else options[0]
+    if kind in ("number", "integer") and response.values:
         value = min(max(next(numbers), schema.get("minimum", -math.inf)), schema.get("maximum", math.inf))
         return round(value) if kind == "integer" else value
     if kind == "array":
-        return [_by_type(said, name, schema.get("items") or {"type": "string"}, numbers)]
+        return [_by_type(response, name, schema.get("items") or {"type": "string"}, numbers)]
     if kind == "object":
-        return _object(said, schema.get("properties") or {})
+        return _object(response, schema.get("properties") or {})
     if kind == "boolean":
-        return said.no_issue
+        return response.no_issue
     if kind == "string":
-        return said.prose
+        return response.prose
     raise ValueError(
         f"the offline judge cannot fill in {name!r}: its schema has no type that it knows, nor is it one of "
         f"{', '.join(_FIELDS)}"

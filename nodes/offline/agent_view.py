@@ -1,0 +1,276 @@
+"""Show an agent of the offline judge what it judges by: the evidence on the texts, the scale, and the turns before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from ..delimiters import Section
+from .features import FEATURES, Case, weights_of
+from .text_profile import profile
+from .written_reply import Response
+
+Qualities = tuple[float, ...]
+"""One quality for a score, two for a comparison; each from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Hold what a feature says of the text, or of both answers: a quality and a clause for each."""
+
+    name: str
+    weight: float
+    quick: bool
+    qualities: Qualities
+    clauses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Hold a turn of the debate so far, as the prompt quotes it; ``role`` is its agent's name without numbers."""
+
+    agent: str
+    role: str
+    text: str
+
+
+# The label of a quoted turn, such as ``critic, round 2``; all other labels name a text.
+_SPOKEN = re.compile(r"^(?P<agent>.+), round \d+$")
+# The forms of those who give no score, where a call names none.
+_USUAL_FORMS = {"critic": "critique", "planner": "steps"}
+_USUAL_FORMS |= dict.fromkeys(("commander", "summarizer", "advocate", "aggregator"), "text")
+
+
+class View:
+    """Read all that an agent is shown: which agent it is, the evidence on the texts, and the turns before.
+
+    Attributes:
+        role: the role that is answered for.
+        agent: the agent's own name.
+        persona: the critic's or referee's persona, where it has one.
+        form: the form of the answer, such as ``score`` or ``vote``.
+        aspect: the aspect that a text is rated on.
+        index: what tells agents of one role apart: the number that ends the agent's name, plus that of the sample.
+        side: the answer that an advocate speaks for.
+        low: the lowest number of the scale.
+        high: the highest number of the scale.
+        last_values: the latest score or scores; empty before the first.
+        log: the turns so far, in order.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any], sections: Iterable[Section]) -> None:
+        self.role = str(metadata.get("role") or "")
+        if not self.role:
+            raise ValueError(
+                "the offline judge answers only calls that name their role, "
+                'as in config={"metadata": {"role": "scorer"}}'
+            )
+        self.compares = metadata.get("kind") == "compare"
+        self.agent = str(metadata.get("agent") or self.role)
+        self.persona = str(metadata.get("persona") or "")
+        self.aspect = str(metadata.get("aspect") or "")
+        usual = _USUAL_FORMS.get(self.role) or ("pair" if self.compares else "score")
+        self.form = str(metadata.get("form") or usual)
+        # ``advocate_2_3`` is the third advocate of answer 2, ``referee_4`` the fourth referee.
+        numbers = [int(number) for number in re.findall(r"\d+", self.agent)]
+        self.side = int(metadata.get("side") or (numbers[0] if numbers and numbers[0] in (1, 2) else 1))
+        # Several samples of one agent differ like several agents; the same call would get the same reply.
+        self.index = (numbers[-1] if numbers else 0) + int(metadata.get("sample") or 0)
+        low, high = metadata.get("low"), metadata.get("high")
+        self.low = 1.0 if low is None else float(low)
+        self.high = (10.0 if self.compares else 5.0) if high is None else float(high)
+        if self.low >= self.high:
+            raise ValueError(f"a scale needs low < high, not low={self.low:g}, high={self.high:g}")
+        last = metadata.get("last_value")
+        self.last_values = () if last is None else tuple(last) if isinstance(last, Sequence) else (last,)
+        self._texts: dict[str, str] = {}
+        log = []
+        for label, text in sections:
+            if match := _SPOKEN.match(label):
+                log.append(Spoken(match["agent"], match["agent"].rstrip("_0123456789"), text))
+            else:
+                # The first of a name counts: what is judged stands before everything that agents have said.
+                self._texts.setdefault(label, text)
+        self.log = tuple(log)
+
+    @cached_property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """All evidence on the texts that are judged; measured once, when it is first asked for.
+
+        Raises:
+            ValueError: the prompt holds no fenced text to be judged.
+        """
+        texts, wanted = self._texts, ["answer 1", "answer 2"] if self.compares else ["candidate"]
+        if missing := [label for label in wanted if label not in texts]:
+            labels = " and no fenced ".join(missing)
+            raise ValueError(f"the offline judge found no fenced {labels} in the prompt")
+        source = profile(texts.get("question" if self.compares else "source", ""))
+        fact = profile(texts.get("reference" if self.compares else "fact", ""))
+        # A fact comes with a dialogue: the text is a reply then.
+        kind: Literal["text", "reply", "answer"] = "reply" if "fact" in texts else "text"
+        names = wanted if self.compares else ["the candidate"]
+        cases = [
+            Case(profile(texts[label]), source, fact, "answer" if self.compares else kind, name)
+            for label, name in zip(wanted, names, strict=True)
+        ]
+        evidence = []
+        for feature, (weight, quick) in weights_of("answers" if self.compares else self.aspect).items():
+            measured = [value for value in map(FEATURES[feature], cases) if value is not None]
+            # In a comparison both answers need the feature, or there is nothing to compare.
+            if len(measured) == len(cases):
+                qualities, clauses = zip(*measured, strict=True)
+                evidence.append(Evidence(feature, weight, quick, qualities, clauses))
+        return tuple(evidence)
+
+    @property
+    def first_impression(self) -> tuple[Evidence, ...]:
+        """The evidence that a first impression is made of; all of it where none of that could be measured."""
+        return tuple(piece for piece in self.evidence if piece.quick) or self.evidence
+
+    def emphasised(self, evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+        """Return evidence as one of several agents weighs it: every third piece, another for each, counts double."""
+        return tuple(
+            replace(piece, weight=2 * piece.weight) if self.index and i % 3 == self.index % 3 else piece
+            for i, piece in enumerate(evidence)
+        )
+
+    def raised(self, *roles: str) -> tuple[Evidence, ...]:
+        """Return the evidence that turns of these roles speak of."""
+        names = topics(turn for turn in self.log if turn.role in roles)
+        return tuple(piece for piece in self.evidence if piece.name in names)
+
+    def mean(self, evidence: Iterable[Evidence]) -> Qualities:
+        """Return the weighted mean of evidence; of no evidence at all, the bottom of the scale."""
+        pieces = list(evidence)
+        total = sum(piece.weight for piece in pieces) or 1.0
+        columns = range(2 if self.compares else 1)
+        return tuple(sum(piece.weight * piece.qualities[i] for piece in pieces) / total for i in columns)
+
+    @property
+    def last(self) -> Qualities:
+        """The latest score as qualities; what all the evidence says where there is none of the right shape."""
+        if len(self.last_values) != (2 if self.compares else 1):
+            return self.mean(self.evidence)
+        span = self.high - self.low
+        return tuple(min(1.0, max(0.0, (float(value) - self.low) / span)) for value in self.last_values)
+
+    @property
+    def step(self) -> float:
+        """The distance of neighbouring scores: a tenth on 0 to 1, a half up to ten points, 1 beyond."""
+        span = self.high - self.low
+        return span / 10 if span <= 1 else 0.5 if span <= 10 else 1.0
+
+    def values(self, qualities: Qualities, steps: Sequence[int] = (0, 0)) -> tuple[float, ...]:
+        """Return the nearest scores that may be given for these qualities, moved by so many steps."""
+        span = self.high - self.low
+        # ``round`` would send halves to the even neighbour; adding 0.5 sends all of them up.
+        places = [int(q * span / self.step + 0.5) + more for q, more in zip(qualities, steps, strict=False)]
+        return tuple(min(self.high, max(self.low, round(self.low + n * self.step, 6))) for n in places)
+
+    def reasons(self, evidence: Iterable[Evidence], most: int = 2) -> str:
+        """Write down the strongest evidence; several agents of one role begin with different pieces."""
+        ranked = sorted(evidence, key=lambda piece: -piece.weight * distance(piece.qualities))
+        start = max(self.index - 1, 0) % max(1, min(len(ranked), 4))
+        return sentences((ranked[start:] + ranked[:start])[:most]) or "There is nothing in the text to go by."
+
+    def verdict(self, evidence: Sequence[Evidence], opening: str = "", reasons: str = "") -> Response:
+        """Say what evidence comes to, in words and in the numbers or the vote that the form may want."""
+        qualities = self.mean(evidence)
+        prose = f"{opening}{reasons or self.reasons(evidence)} Taken together, {level_in_words(qualities)}."
+        values = self.values(qualities)
+        if not self.compares:
+            return Response(prose, values)
+        if self.form == "score":
+            return Response(prose, values[self.side - 1 : self.side])
+        first, second = qualities
+        # Level answers: neighbouring jurors vote differently, so that a tie of the evidence is no vote for a place.
+        winner = "1" if first > second else "2" if second > first else "12"[self.index % 2]
+        return Response(prose, values, winner=winner)
+
+
+def pull(qualities: Qualities, against: Qualities) -> float:
+    """Return how far, and in which direction, evidence lies from a score; for two answers, from their gap.
+
+    >>> pull((0.25,), (0.5,)), pull((0.75, 0.25), (0.5, 0.5))
+    (-0.25, 0.5)
+    """
+    if len(qualities) == 1:
+        return qualities[0] - against[0]
+    return (qualities[0] - qualities[1]) - (against[0] - against[1])
+
+
+def between(first: Qualities, second: Qualities) -> Qualities:
+    """Return the qualities half-way between two others."""
+    return tuple((a + b) / 2 for a, b in zip(first, second, strict=True))
+
+
+def distance(qualities: Qualities) -> float:
+    """Return how far a text is from the middle, or how far two answers are apart."""
+    return abs(qualities[0] - (0.5 if len(qualities) == 1 else qualities[1]))
+
+
+def topics(turns: Iterable[Spoken]) -> list[str]:
+    """Return the names of all features that turns speak of, in the order in which they first came up."""
+    texts = [turn.text.lower() for turn in turns]
+    return list(dict.fromkeys(name for text in texts for name in FEATURES if name in text))
+
+
+def sentence(piece: Evidence) -> str:
+    """Write a piece of evidence as a sentence.
+
+    >>> sentence(Evidence("level of detail", 1, True, (0.5,), ("the candidate has 6 different content words",)))
+    'Level of detail: the candidate has 6 different content words.'
+    """
+    # Two answers of about one quality are not set against each other.
+    between = ", while " if distance(piece.qualities) > 0.1 else ", and "
+    return f"{piece.name.capitalize()}: {between.join(piece.clauses)}."
+
+
+def sentences(evidence: Iterable[Evidence]) -> str:
+    """Write pieces of evidence as sentences, one after the other."""
+    return " ".join(map(sentence, evidence))
+
+
+def level_in_words(qualities: Qualities) -> str:
+    """Say in words where on the scale qualities lie.
+
+    >>> level_in_words((0.9,)), level_in_words((0.3, 0.7))
+    ('this is near the top of the scale', 'answer 2 is ahead of answer 1')
+    """
+    if len(qualities) == 2:
+        gap = round(qualities[0] - qualities[1], 6)
+        ahead = "answer 1 is ahead of answer 2" if gap > 0 else "answer 2 is ahead of answer 1"
+        return ahead if gap else "both answers are level"
+    places = ["near the bottom", "in the lower part", "in the middle", "in the upper part", "near the top"]
+    return f"this is {places[min(4, int(qualities[0] * 5))]} of the scale"
+
+
+def spoken(values: Sequence[float]) -> str:
+    """Write scores as they stand inside a sentence.
+
+    >>> spoken((4.0,)), spoken((8.0, 6.5))
+    ('4', '8 and 6.5')
+    """
+    return " and ".join(f"{value:g}" for value in values)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names to a list as it stands in a sentence.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def shortened(text: str, most: int) -> str:
+    """Cut a text to at most so many words.
+
+    >>> shortened("one two three", 2)
+    'one two ...'
+    """
+    words = text.split()
+    return text if len(words) <= most else f"{' '.join(words[:most])} ..."

@@ -1,0 +1,292 @@
+"""Measure thirteen lexical features of a text, and say how much each counts for an aspect.
+
+A feature is a quality from 0 (bad) to 1 (good) with a clause that says what was counted. Where a function calls
+``ramp``, the two bounds are the values at which a text counts as wholly bad and as wholly good.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Literal
+
+from .text_profile import STOP_WORDS, Profile, many, profile, ramp, share
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Hold the text that is judged and the texts that it is compared with, which are empty where there are none.
+
+    Attributes:
+        text: the text that is judged.
+        source: the article, the dialogue so far, or the question.
+        fact: the knowledge given with a dialogue, or a reference answer.
+        kind: what the text is: a reply in a dialogue (a fact comes with it), an answer to a question, or another text.
+        name: what messages call the text.
+    """
+
+    text: Profile
+    source: Profile
+    fact: Profile
+    kind: Literal["text", "reply", "answer"]
+    name: str
+
+
+Measured = tuple[float, str] | None
+"""A quality from 0 to 1 and the clause that says what was counted; None where there is nothing to count."""
+
+
+def support(case: Case) -> Measured:
+    """Measure how many of the text's words, and of its pairs of neighbouring words, stand in the source or the fact."""
+    stems, pairs = case.text.stems, list(pairwise(case.text.words))
+    if not stems or not case.source.words:
+        return None
+    known_words = sum(stem in case.source.stem_set or stem in case.fact.stem_set for stem in stems)
+    known_pairs = sum(pair in case.source.pairs or pair in case.fact.pairs for pair in pairs)
+    # A summary draws on its source, a reply brings in words of its own.
+    words, phrases = ((0.0, 0.8), (0.0, 0.6)) if case.kind == "reply" else ((0.5, 1.0), (0.2, 1.0))
+    quality = (ramp(known_words / len(stems), *words) + ramp(share(known_pairs, len(pairs)), *phrases)) / 2
+    clause = (
+        f"{known_words} of the {many(len(stems), 'content word')} of {case.name} and {known_pairs} of its"
+    )
+    return quality, f"{clause} {many(len(pairs), 'word pair')} can be found in the source"
+
+
+def names_and_numbers(case: Case) -> Measured:
+    """Measure how many of the text's names and numbers stand in the source or the fact."""
+    if not case.text.names or not case.source.words:
+        return None
+    known = sum(name in case.source.words or name in case.fact.words for name in case.text.names)
+    clause = f"{known} of the {len(case.text.names)} that {case.name} gives can be found in the source"
+    return ramp(known / len(case.text.names), 0.2, 1.0), clause
+
+
+def coverage(case: Case) -> Measured:
+    """Measure how much of what the source says most often the text takes up."""
+    frequent = Counter(case.source.stems).most_common(20)
+    taken = [count for stem, count in frequent if stem in case.text.stem_set]
+    clause = (
+        f"{case.name} takes up {len(taken)} of the {len(frequent)} most frequent content words of the source"
+    )
+    return (ramp(sum(taken) / sum(count for _, count in frequent), 0.1, 0.9), clause) if frequent else None
+
+
+def novelty(case: Case) -> Measured:
+    """Measure how many content words the text brings in that the source did not have."""
+    if not case.text.stems or not case.source.words:
+        return None
+    new = len(case.text.stem_set - case.source.stem_set)
+    return ramp(new, 0, 6), f"{case.name} has {many(new, 'content word')} that the source does not have"
+
+
+def repetition(case: Case) -> Measured:
+    """Measure how many groups of three words come again, and how many sentences say little that is new."""
+    words = case.text.words
+    groups = list(zip(words, words[1:], words[2:], strict=False))
+    if not groups:
+        return None
+    again, stale, seen = len(groups) - len(set(groups)), 0, set[str]()
+    for sentence in case.text.sentences:
+        stale += sum(stem in seen for stem in sentence.stems) > 0.6 * len(sentence.stems)
+        seen.update(sentence.stems)
+    quality = 1 - (ramp(again / len(groups), 0.0, 0.3) + ramp(stale / len(case.text.sentences), 0.0, 0.6)) / 2
+    if quality == 1:
+        return quality, f"{case.name} says nothing twice"
+    clause = f"{case.name} repeats {again} of its {len(groups)} groups of three words"
+    return quality, f"{clause} and has {many(stale, 'sentence')} with little that is new"
+
+
+def length(case: Case) -> Measured:
+    """Measure whether there is enough text to say something, and not more than its kind needs."""
+    n = len(case.text.words)
+    if case.kind == "answer":
+        # Each further word counts for less, and beyond 600 against the answer.
+        quality = ramp(n, 0, 300) ** 0.5 * (1 - 0.5 * ramp(n, 600, 2000))
+    elif case.kind == "reply":
+        quality = ramp(n, 3, 25) * (1 - ramp(n, 60, 150))
+    else:
+        quality = ramp(n, 8, 75) * (1 - ramp(share(n, len(case.source.words)), 0.5, 1.2))
+    return quality, f"{case.name} has {many(n, 'word')}"
+
+
+# Matches ``tHiS``, ``SHOUTING`` (but not ``McDonald``, ``iPhone`` or ``UNICEF``), and several stops in a row.
+_ODD = re.compile(
+    r"\b[^\W\d_]*[a-zß-ÿ][A-ZÀ-Þ][^\W\d_]*[A-ZÀ-Þ]|\b[A-ZÀ-Þ]{7,}\b|[,;:]\s*[,;:.!?]|[!?.]\s*,|[!?]{2,}"
+)
+# A full stop of any script, or one with quotation marks or brackets behind it: ``he said."``.
+_FINAL = re.compile(r"[.!?…。\uff01\uff1f][\"'”\u2019)\]\s]*$")
+
+
+def form(case: Case) -> Measured:
+    """Measure odd capitals, stops in a row, sentences that open in lower case, and a text that breaks off."""
+    text, sentences = case.text.text, case.text.sentences
+    if not sentences:
+        return 0.0, f"{case.name} has no sentence"
+    # Searched in the last characters alone, since the pattern would try every stop of a long text.
+    ends = _FINAL.search(text[-40:]) is not None
+    faults = sum(1 for _ in _ODD.finditer(text)) + (text.count("(") != text.count(")")) + (not ends)
+    # A text without any capital was put into lower case with its whole dataset: that is no fault of its own.
+    if text != text.lower():
+        faults += sum(sentence.text.lstrip("\"'“\u2018( ")[:1].islower() for sentence in sentences)
+    clause = f"{case.name} has {many(faults, 'fault')} in {many(len(sentences), 'sentence')}"
+    quality = 1 - ramp(faults / len(sentences), 0.0, 1.5)
+    return quality, clause if ends else f"{clause} and breaks off without a full stop"
+
+
+_DETERMINER = r"(?:the|a|an|my|your|his|their|our|its)"
+_NEVER_AFTER = r"(?:the|a|an|of|and|or|is|are|was|were|has|have|to|for|at|from|with|into|that|which)"
+# Words that cannot follow each other: ``the of`` or ``a .``, ``of .``, ``is has``, ``from of``, ``the the``.
+_BROKEN = re.compile(
+    rf"\b{_DETERMINER}\s+(?:{_NEVER_AFTER}\b|[.,;:!?])"
+    r"|\b(?:of|and|or|to|into|with|than)\s*[.;:!?]"
+    r"|\b(?:is|are|was|were)\s+(?:is|are|was|were|has|have|had|did|does)\b"
+    r"|\b(?:of|into|at|from)\s+(?:of|into|at|from|and|is|are|was|were)\b"
+    r"|\b(\w+)\s+\1\b"
+)
+
+
+def grammar(case: Case) -> Measured:
+    """Measure how often words meet that cannot follow each other in English."""
+    if not case.text.words:
+        return None
+    broken = sum(1 for _ in _BROKEN.finditer(case.text.text.lower()))
+    clause = f"words that cannot follow each other meet {many(broken, 'time')} in {case.name}"
+    return 1 - ramp(broken / len(case.text.words), 0.0, 0.06), clause
+
+
+def order(case: Case) -> Measured:
+    """Measure whether the sentences come in the order that their word pairs have in the source."""
+    first: dict[tuple[str, str], int] = {}
+    for position, pair in enumerate(pairwise(case.source.words)):
+        first.setdefault(pair, position)
+    places = [[first[pair] for pair in pairwise(s.words) if pair in first] for s in case.text.sentences]
+    # The place of a sentence is the median of its pairs' places, which a stray pair from elsewhere hardly moves.
+    steps = list(pairwise([median(positions) for positions in places if positions]))
+    # A reply has no order to keep: it does not retell the dialogue.
+    if not steps or case.kind == "reply":
+        return None
+    forward = sum(earlier <= later for earlier, later in steps)
+    clause = f"{case.name} moves forward through the source in {forward} of {many(len(steps), 'step')}"
+    return forward / len(steps), clause
+
+
+_REFERRING_WORDS = """he she it they him her them his their its this that these those but however also then so because
+    meanwhile although after before while still yet instead"""
+_REFERRING = frozenset(_REFERRING_WORDS.split())
+
+
+def flow(case: Case) -> Measured:
+    """Measure how many sentences are tied to the one before by a shared content word or a referring word."""
+    steps = list(pairwise(case.text.sentences))
+    tied = sum(
+        not set(earlier.stems).isdisjoint(later.stems) or not _REFERRING.isdisjoint(later.words[:6])
+        for earlier, later in steps
+    )
+    clause = f"{case.name} links {tied} of {many(len(steps), 'sentence')} after the first to the one before"
+    return (ramp(tied / len(steps), 0.0, 0.9), clause) if steps else None
+
+
+# Some datasets set the parts of a contraction apart (``i do n't know``): each phrase is matched in both spellings.
+_EVASION = re.compile(
+    r"\bas an ai\b|\blanguage model\b|\bi(?: am|'m)? (?:cannot|can't|unable to|not able to)\b|\bi(?: am| ?'m) sorry\b"
+    r"|\bi apologi[sz]e\b|\bi (?:do not|do ?n't|did ?n't) (?:have|know)\b|\bi ?'m not sure\b|\bi agree\b|\bi guess\b"
+    r"|\bthat ?'s (?:interesting|true|cool|great|good)\b|\bi think so\b|\bme too\b|\bof course\b"
+)
+
+
+def reply(case: Case) -> Measured:
+    """Measure whether an answer takes up its question, or a reply the last turns, without stock phrases or excuses."""
+    lines = [line for line in case.source.text.splitlines() if line.strip()]
+    is_reply = case.kind == "reply"
+    asked = profile("\n".join(lines[-2:])).stem_set if is_reply else case.source.stem_set
+    if case.kind == "text" or not asked:
+        return None
+    taken = len(asked & case.text.stem_set)
+    evasions = len(_EVASION.findall(case.text.text.lower().replace("\u2019", "'")))
+    quality = ramp(taken, 0, 3) if is_reply else ramp(taken / len(asked), 0.0, 0.7)
+    quality *= 1 - share(min(evasions, len(case.text.sentences)), len(case.text.sentences))
+    what = "the last two turns" if is_reply else "the question"
+    clause = f"{case.name} takes up {taken} of the {many(len(asked), 'content word')} of {what}"
+    return quality, f"{clause} and evades it {many(evasions, 'time')}" if evasions else clause
+
+
+def detail(case: Case) -> Measured:
+    """Measure how many different content words there are."""
+    n = len(case.text.stem_set)
+    # Of an answer much is expected; each further word counts for less.
+    quality = ramp(n, 0, 120) ** 0.5 if case.kind == "answer" else ramp(n, 1, 12)
+    return quality, f"{case.name} has {many(n, 'different content word')}"
+
+
+def use_of_fact(case: Case) -> Measured:
+    """Measure how much of the given fact, or of the reference answer, the text uses."""
+    # What the dialogue or the question had before tells nothing about the use of the fact.
+    own = case.fact.stem_set - case.source.stem_set
+    if not own:
+        return None
+    taken = len(own & case.text.stem_set)
+    content = [pair for pair in pairwise(case.text.words) if not STOP_WORDS.issuperset(pair)]
+    shared = sum(pair in case.fact.pairs for pair in content)
+    what = "the reference" if case.kind == "answer" else "the fact"
+    clause = f"{case.name} uses {many(taken, 'content word')} and {many(shared, 'word pair')} of {what}"
+    return (ramp(taken, 0, min(5, len(own))) + ramp(shared, 0, 4)) / 2, clause
+
+
+# No name may be part of another one: agents refer to a feature by its name.
+FEATURES: dict[str, Callable[[Case], Measured]] = {
+    "support by the source": support,
+    "names and numbers": names_and_numbers,
+    "coverage of the source": coverage,
+    "new content": novelty,
+    "repeated wording": repetition,
+    "length of the text": length,
+    "casing and punctuation": form,
+    "grammar of the sentences": grammar,
+    "order of the source": order,
+    "flow between sentences": flow,
+    "reply to what was asked": reply,
+    "level of detail": detail,
+    "use of the fact": use_of_fact,
+}
+
+
+# The weights (1 to 3) follow from what the aspects mean and are not fitted to anybody's ratings. A star marks what a
+# first impression is made of; a critic looks at everything.
+_TABLE = {
+    "coherence": "order of the source 3*, flow between sentences 2*, reply to what was asked 3*, repeated wording 2,"
+    " support by the source 2, length of the text 1",
+    "consistency": "support by the source 3*, names and numbers 3, order of the source 2, repeated wording 1",
+    "fluency": "casing and punctuation 3*, grammar of the sentences 3*, repeated wording 2, support by the source 1",
+    "relevance": "coverage of the source 3*, length of the text 2*, reply to what was asked 2, repeated wording 2,"
+    " support by the source 1, level of detail 1",
+    "naturalness": "grammar of the sentences 3*, repeated wording 2*, length of the text 1*, casing and punctuation 1,"
+    " reply to what was asked 1",
+    "engagingness": "level of detail 3*, new content 2*, use of the fact 3, reply to what was asked 2,"
+    " length of the text 2, repeated wording 1",
+    "groundedness": "use of the fact 3*, support by the source 1, names and numbers 1",
+    "understandability": "grammar of the sentences 3*, reply to what was asked 2*, support by the source 2,"
+    " repeated wording 2, casing and punctuation 1",
+    "answers": "level of detail 3*, length of the text 2*, reply to what was asked 3, use of the fact 3,"
+    " repeated wording 2, casing and punctuation 2, grammar of the sentences 1, new content 1",
+    "": "support by the source 2*, coverage of the source 2, length of the text 2*, grammar of the sentences 2*,"
+    " casing and punctuation 1, repeated wording 2, flow between sentences 1, reply to what was asked 1,"
+    " level of detail 1, use of the fact 1",
+}
+
+
+def weights_of(aspect: str) -> dict[str, tuple[float, bool]]:
+    """Return the features that count for an aspect, each with its weight and whether it makes a first impression.
+
+    An aspect that is not in the table has a general mix.
+
+    >>> weights_of("summeval/Consistency")["order of the source"]
+    (1.0, False)
+    """
+    # Without the benchmark's name: aspects of one name are measured alike.
+    row = _TABLE.get(aspect.rsplit("/", 1)[-1].strip().lower(), _TABLE[""])
+    entries = (entry.strip().rsplit(" ", 1) for entry in row.split(","))
+    return {name: (float(weight.rstrip("*")), weight.endswith("*")) for name, weight in entries}

@@ -91,10 +91,8 @@ def main() -> None:
                             held[name] += figure.low <= true[name] <= figure.high
                         found[name] += p is not None and p < 0.05
                 for name in names:
-                    print(
-                        f"{name:16}{size:10}{clusters:10}{held[name] / max(1, shown[name]):8.3f}{found[name] / runs:9.3f}",
-                        flush=True,
-                    )
+                    coverage, false = held[name] / max(1, shown[name]), found[name] / runs
+                    print(f"{name:16}{size:10}{clusters:10}{coverage:8.3f}{false:9.3f}", flush=True)
 
 
 if __name__ == "__main__":

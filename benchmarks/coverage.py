@@ -34,7 +34,9 @@ def rated(size: int) -> Draw:
 
         def judge() -> Sample:
             errors = random.normal(0, 0.5, (clusters, 1)) * (size > 1) + random.normal(0, 0.7, human.shape)
-            columns = (np.clip(np.round(column * 1.2 + 3), 1, 5).ravel() for column in (human + errors, human))
+            columns = (
+                np.clip(np.round(column * 1.2 + 3), 1, 5).ravel() for column in (human + errors, human)
+            )
             judged, label = columns
             return Sample("score", judged, label, codes, size > 1, QUICK)
 
@@ -69,7 +71,9 @@ def truth(draw: Draw, metric: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=1000)
     runs = parser.parse_args().runs
     print(f"{'metric':16}{'rows each':>10}{'clusters':>10}{'held':>8}{'p < .05':>9}")

@@ -374,29 +374,29 @@ def score_fault(reply: str, **options: object) -> str:
     return caught.value.fault
 
 
-@pytest.mark.parametrize(("reply", "score"), [*STATED_SCORES, *BARE_SCORES, *OTHER_LANGUAGES, *LAST_WORD])
-def test_a_stated_score_is_read(reply: str, score: float) -> None:
-    assert read_score(reply) == score
+def test_a_stated_score_is_read() -> None:
+    for reply, score in [*STATED_SCORES, *BARE_SCORES, *OTHER_LANGUAGES, *LAST_WORD]:
+        assert read_score(reply) == score, reply
 
 
-@pytest.mark.parametrize(("reply", "score"), STRUCTURED)
-def test_an_object_is_read_by_its_keys(reply: str, score: float) -> None:
-    assert read_score(reply) == score
+def test_an_object_is_read_by_its_keys() -> None:
+    for reply, score in STRUCTURED:
+        assert read_score(reply) == score, reply
 
 
-@pytest.mark.parametrize("reply", NOT_SCORES)
-def test_a_number_in_prose_or_in_a_quotation_is_no_score(reply: str) -> None:
-    assert score_fault(reply) in ("missing", "cut_off")
+def test_a_number_in_prose_or_in_a_quotation_is_no_score() -> None:
+    for reply in NOT_SCORES:
+        assert score_fault(reply) in ("missing", "cut_off"), reply
 
 
-@pytest.mark.parametrize("reply", OFF_SCALE)
-def test_a_value_off_the_scale_is_refused_and_never_clamped(reply: str) -> None:
-    assert score_fault(reply) == "off_scale"
+def test_a_value_off_the_scale_is_refused_and_never_clamped() -> None:
+    for reply in OFF_SCALE:
+        assert score_fault(reply) == "off_scale", reply
 
 
-@pytest.mark.parametrize("reply", CONTRADICTORY)
-def test_two_values_in_the_final_statement_contradict(reply: str) -> None:
-    assert score_fault(reply) == "contradictory"
+def test_two_values_in_the_final_statement_contradict() -> None:
+    for reply in CONTRADICTORY:
+        assert score_fault(reply) == "contradictory", reply
 
 
 @pytest.mark.parametrize("reply", ["", " \n\t ", "...", "**", "\u200b", "```\n```", "...?"])
@@ -579,9 +579,9 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "first", "second"), PAIRS)
-def test_a_stated_pair_is_read(reply: str, first: float, second: float) -> None:
-    assert read_pair(reply) == (first, second)
+def test_a_stated_pair_is_read() -> None:
+    for reply, first, second in PAIRS:
+        assert read_pair(reply) == (first, second), reply
 
 
 TOTALS = [
@@ -601,9 +601,9 @@ TOTALS = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "first", "second"), TOTALS)
-def test_the_final_pair_wins_over_criteria(reply: str, first: float, second: float) -> None:
-    assert read_pair(reply, low=6, high=120) == (first, second)
+def test_the_final_pair_wins_over_criteria() -> None:
+    for reply, first, second in TOTALS:
+        assert read_pair(reply, low=6, high=120) == (first, second), reply
 
 
 @pytest.mark.parametrize(
@@ -736,9 +736,9 @@ VOTES = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "vote"), VOTES)
-def test_a_verdict_is_read(reply: str, vote: str) -> None:
-    assert read_vote(reply) == vote
+def test_a_verdict_is_read() -> None:
+    for reply, vote in VOTES:
+        assert read_vote(reply) == vote, reply
 
 
 @pytest.mark.parametrize(
@@ -819,16 +819,16 @@ FRAMES = [
 ]
 
 
-@pytest.mark.parametrize("frame", FRAMES)
-def test_a_declaration_is_seen(frame: str) -> None:
-    assert declares_no_issue(frame.format("NO ISSUE"))
+def test_a_declaration_is_seen() -> None:
+    for frame in FRAMES:
+        assert declares_no_issue(frame.format("NO ISSUE")), frame
 
 
-@pytest.mark.parametrize("token", SPELLINGS)
-def test_every_spelling_declares(token: str) -> None:
-    assert declares_no_issue(token)
-    assert declares_no_issue(f"The score is fair. **{token}.**")
-    assert contains_no_issue(f"I cannot say {token} yet.")
+def test_every_spelling_declares() -> None:
+    for token in SPELLINGS:
+        assert declares_no_issue(token), token
+        assert declares_no_issue(f"The score is fair. **{token}.**"), token
+        assert contains_no_issue(f"I cannot say {token} yet."), token
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,11 @@ STAGES = (
     ("LangGraph: scheduling and state", r"/langgraph/"),
     (
         "graphs: nodes, routers, state",
-        r"/graphs/|/state/(?:transcript|graph_state|usage)\.py|/nodes/round_scores\.py",
+        r"/graphs/|/state/(?:transcript|graph_state|usage)\.py",
     ),
     (
         "tasks, settings, verdicts",
-        r"/state/|/nodes/(?:bound_judge|prepare_conclude|decision|answer_orders)\.py",
+        r"/state/|/nodes/(?:bound_judge|verdicts)\.py",
     ),
     ("prompts", r"/nodes/prompt_\w+\.py|/nodes/delimiters\.py|/jinja2/"),
     ("reply schemas and reading", r"/nodes/replies/|/nodes/(?:output_schemas|courtroom\w*|repairs)\.py"),

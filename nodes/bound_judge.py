@@ -337,6 +337,6 @@ def _already_loaded(
     chosen: Mapping[str, ModelSpec | LoadedModel], loop: object
 ) -> dict[str, LoadedModel] | None:
     """Return the loaded models of all roles, or None where one has yet to be loaded."""
-    found = {r: m if isinstance(m, LoadedModel) else resolver.loaded(m, loop) for r, m in chosen.items()}
-    models = {role: model for role, model in found.items() if model is not None}
+    known = {r: m if isinstance(m, LoadedModel) else resolver.loaded(m, loop) for r, m in chosen.items()}
+    models = {role: model for role, model in known.items() if model is not None}
     return models if len(models) == len(chosen) else None

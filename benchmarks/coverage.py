@@ -1,6 +1,6 @@
 """Simulate how often intervals of agreement hold the truth, and how often equal judges are called different.
 
-    python benchmarks/coverage.py [--runs 1000]
+    python -m benchmarks.coverage [--runs 1000]
 
 Truth is known: humans and judges are drawn from a model. Clusters are groups of six candidates of one source, or single
 items. A line says how many clusters there were, how many of the 95 % intervals held the truth, and how many of the
@@ -34,7 +34,9 @@ def rated(size: int) -> Draw:
 
         def judge() -> Sample:
             errors = random.normal(0, 0.5, (clusters, 1)) * (size > 1) + random.normal(0, 0.7, human.shape)
-            columns = (np.clip(np.round(column * 1.2 + 3), 1, 5).ravel() for column in (human + errors, human))
+            columns = (
+                np.clip(np.round(column * 1.2 + 3), 1, 5).ravel() for column in (human + errors, human)
+            )
             judged, label = columns
             return Sample("score", judged, label, codes, size > 1, QUICK)
 
@@ -69,7 +71,9 @@ def truth(draw: Draw, metric: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=1000)
     runs = parser.parse_args().runs
     print(f"{'metric':16}{'rows each':>10}{'clusters':>10}{'held':>8}{'p < .05':>9}")
@@ -91,10 +95,8 @@ def main() -> None:
                             held[name] += figure.low <= true[name] <= figure.high
                         found[name] += p is not None and p < 0.05
                 for name in names:
-                    print(
-                        f"{name:16}{size:10}{clusters:10}{held[name] / max(1, shown[name]):8.3f}{found[name] / runs:9.3f}",
-                        flush=True,
-                    )
+                    shares = held[name] / max(1, shown[name]), found[name] / runs
+                    print(f"{name:16}{size:10}{clusters:10}{shares[0]:8.3f}{shares[1]:9.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import Annotated, NoReturn
 
@@ -21,6 +22,7 @@ from ..run.config import RunConfig
 from ..run.run_log import logging_to
 from ..run.shutdown import StopSignal, signals_stop
 from ..run.tracing import traces_sent
+from ..statistics.metrics import METRICS
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
@@ -88,6 +90,13 @@ def sweep(
     plan: Annotated[
         str | None, typer.Option(metavar="NAME", help="Run a ready-made plan.", rich_help_panel=PLAN)
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Compare cells by this metric, such as spearman or group_spearman. Default: what belongs to the data.",
+        ),
+    ] = None,
     plans: Annotated[
         bool, typer.Option("--plans", help="List the ready-made plans and exit.", rich_help_panel=PLAN)
     ] = False,
@@ -122,6 +131,8 @@ def sweep(
         raise typer.Exit(ALL_JUDGED)
     if protocol in {*ablations(), FAIR}:
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
+    if metric not in (None, *METRICS):
+        raise UsageError(f"--metric {metric!r} is unknown; it is one of {', '.join(METRICS)}")
     if data is None and replies is None:
         raise UsageError("nothing to judge: give a dataset with --data, or recorded replies with --replies")
     folder = out or default_out(["sweep", plan or protocol or ""], data or replies or "")
@@ -146,7 +157,7 @@ def sweep(
             )
         else:
             planned = plan_sweep(protocol, axes, dataset, **options)
-        sweeping = _Sweeping(planned, ablation, planned.config(config), out_to)
+        sweeping = _Sweeping(planned, ablation, planned.config(config), out_to, metric)
         sweeping.announce(dry_run)
     if dry_run:
         raise typer.Exit(ALL_JUDGED)
@@ -160,12 +171,18 @@ class _Sweeping:
     """Carries out one call of ``jurygraph sweep``: prints what will be done, does it, and prints the results."""
 
     def __init__(
-        self, planned: SweepPlan, ablation: SweepPreset | None, config: RunConfig, out: Console
+        self,
+        planned: SweepPlan,
+        ablation: SweepPreset | None,
+        config: RunConfig,
+        out: Console,
+        metric: str | None,
     ) -> None:
         self._planned = planned
         self._ablation = ablation
         self._config = config
         self._out = out
+        self._metric = metric
 
     def announce(self, dry: bool) -> None:
         """Print what will be judged, and an estimate of the calls it takes.
@@ -205,7 +222,7 @@ class _Sweeping:
             traces_sent(),
             LiveProgress(errors, counts, stop),
         ):
-            done = run_async(lambda: self._carry_out(counts, stop))
+            done = replace(run_async(lambda: self._carry_out(counts, stop)), metric=self._metric)
         self._show(done)
         for line in self._ending(done, counts, stop):
             self._out.print(Text(line), soft_wrap=True)
@@ -240,7 +257,8 @@ class _Sweeping:
         except UsageError as error:
             self._out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
         self._out.print(
-            f"to compare all cells on a page: {program()} report {folder}/cells/* --html FILE", soft_wrap=True
+            f"to compare all cells on a page: {program()} report {folder}/cells/*{self._as_here(done)} --html FILE",
+            soft_wrap=True,
         )
         for one in reversed(done.cells):
             reading = one.evaluation.most_worth_reading()
@@ -248,6 +266,16 @@ class _Sweeping:
                 where = f"show '{one.evaluation.folder}' {reading.item}"
                 self._out.print(f"to read a transcript: {program()} {where}", soft_wrap=True)
                 break
+
+    def _as_here(self, done: Sweep) -> str:
+        """Write the options with which a report says what the sweep does: gains over its first cell, its metric."""
+        protocols = [cell.protocol for cell in done.cells]
+        options = ["--metric", self._metric] if self._metric else []
+        if len(protocols) > 1 and (folder := done.cells[0].evaluation.folder):
+            # A report names a judge after its protocol, and after its folder where that is not enough.
+            alone = protocols.count(protocols[0]) == 1
+            options += ["--base", protocols[0] if alone else f"{protocols[0]} ({folder.name})"]
+        return "".join(f" {shlex.quote(option)}" for option in options)
 
     def _ending(self, done: Sweep, counts: SweepCounts, stop: StopSignal) -> list[str]:
         lines = [total_usage(counts)]

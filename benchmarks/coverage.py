@@ -1,6 +1,6 @@
 """Simulate how often intervals of agreement hold the truth, and how often equal judges are called different.
 
-    python benchmarks/coverage.py [--runs 1000]
+    python -m benchmarks.coverage [--runs 1000]
 
 Truth is known: humans and judges are drawn from a model. Clusters are groups of six candidates of one source, or single
 items. A line says how many clusters there were, how many of the 95 % intervals held the truth, and how many of the
@@ -95,8 +95,8 @@ def main() -> None:
                             held[name] += figure.low <= true[name] <= figure.high
                         found[name] += p is not None and p < 0.05
                 for name in names:
-                    coverage, false = held[name] / max(1, shown[name]), found[name] / runs
-                    print(f"{name:16}{size:10}{clusters:10}{coverage:8.3f}{false:9.3f}", flush=True)
+                    shares = held[name] / max(1, shown[name]), found[name] / runs
+                    print(f"{name:16}{size:10}{clusters:10}{shares[0]:8.3f}{shares[1]:9.3f}", flush=True)
 
 
 if __name__ == "__main__":

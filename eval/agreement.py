@@ -43,6 +43,7 @@ __all__ = [
     "cohen_kappa",
     "correlate",
     "correlate_within",
+    "spread_of",
 ]
 
 STANDARD = Resampling()
@@ -386,11 +387,16 @@ def _over_repeats(agreements: Sequence[Agreement]) -> RepeatedAgreement:
     figures = [agreement.figures() for agreement in agreements]
     # A figure may exist in some repeats only: its name is taken from any of them.
     names = list(dict.fromkeys(name for of_repeat in figures for name in of_repeat))
-    spreads = {name: _spread([of_repeat.get(name) for of_repeat in figures]) for name in names}
+    spreads = {name: spread_of([of_repeat.get(name) for of_repeat in figures]) for name in names}
     return RepeatedAgreement(len(agreements), tuple(agreement.n for agreement in agreements), spreads)
 
 
-def _spread(values: Sequence[float | None]) -> Spread:
+def spread_of(values: Sequence[float | None]) -> Spread:
+    """Return the mean and sample standard deviation over the repeats that have a value.
+
+    >>> spread_of([0.5, 0.7, None])
+    Spread(mean=0.6, sd=0.14142135623730948, values=(0.5, 0.7, None))
+    """
     known = [value for value in values if value is not None]
     return Spread(fmean(known) if known else None, stdev(known) if len(known) > 1 else None, tuple(values))
 

@@ -31,9 +31,9 @@ Floats = NDArray[np.float64]
 
 
 def number(value: Any) -> float | None:
-    """Read a score, or the mean of several; ``None`` where there is none, NaN for what is no finite number.
+    """Read a score, or the mean of those given; ``None`` where there is none, NaN for what is no finite number.
 
-    >>> number("4"), number([1, 2]), number(None), number("four"), number(float("inf"))
+    >>> number("4"), number([1, 2, None]), number(None), number("four"), number(float("inf"))
     (4.0, 1.5, None, nan, nan)
     """
     if type(value) is float and isfinite(value):
@@ -41,9 +41,9 @@ def number(value: Any) -> float | None:
     if _missing(value):
         return None
     if isinstance(value, Sequence) and not isinstance(value, str):
-        numbers = [number(member) for member in value]
-        # A mean over some of the annotators would pass for one over all.
-        return float("nan") if None in numbers else float(np.mean(np.array(numbers, dtype=float)))
+        # Annotators who gave nothing do not count; one value that is no number makes the mean unknown.
+        numbers = [read for member in value if (read := number(member)) is not None]
+        return float(np.mean(numbers)) if numbers else None
     # float(True) is 1.0, but a truth value is no score.
     if isinstance(value, bool) or not isinstance(value, Real | str):
         return float("nan")
@@ -278,7 +278,9 @@ def _labels(row: Mapping[str, Any]) -> tuple[Preference | None, list[Preference]
     """Read people's preference (the majority's, where several are given), and each annotator's, where known."""
     human = row.get("human")
     if isinstance(human, list | tuple) and human:
-        votes = [preference(vote) or "" for vote in human]
+        votes = [preference(vote) or "" for vote in human if not _missing(vote)]
+        if not votes:
+            return None, []
         readable = [vote for vote in votes if vote]
         # One vote that cannot be read makes the majority unknown: the row is left out as no preference.
         return majority(readable) if len(readable) == len(votes) else "", votes

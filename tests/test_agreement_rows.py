@@ -53,7 +53,8 @@ GOOD = [{"item": f"i{n}", "score": n, "human": n % 3} for n in range(6)]
         ({"score": math.nan, "human": 4}, "not a number"),
         ({"score": 4, "human": math.inf}, "not a number"),
         ({"score": 4, "human": [3, math.nan]}, "not a number"),
-        ({"score": 4, "human": [3, None]}, "not a number"),
+        ({"score": 4, "human": [3, "x"]}, "not a number"),
+        ({"score": 4, "human": [None, None]}, "no label"),
         ({"score": True, "human": 3}, "not a number"),
         ({"score": "four", "human": 3}, "not a number"),
         ({"score": 10**400, "human": 3}, "not a number"),
@@ -152,6 +153,7 @@ def test_comparisons_of_several_aspects_are_told_apart() -> None:
 def test_several_annotators() -> None:
     """Scores: their mean; preferences: their majority, a tie without one."""
     assert number([1, 2, "4.5"]) == 2.5
+    assert number([3, 4, None]) == 3.5, "the mean of those who gave a score"
     rows = [{"winner": "1", "human": ["1", "1", "2"]}, {"winner": "tie", "human": ["1", "2"]}]
     assert preferences(rows).accuracy.value == 1.0
     assert [preference(value) for value in (1, 2.0, " TIE ", 3, True)] == ["1", "2", "tie", "", ""]

@@ -177,7 +177,7 @@ def test_repeats_have_a_mean_and_a_deviation_and_an_alpha(tmp_path: Path) -> Non
         for part in (slice(10), slice(10, 20))
     ]
     assert found.values == pytest.approx(expected)
-    assert found.deviation == pytest.approx(abs(expected[0] - expected[1]) / math.sqrt(2))
+    assert found.sd == pytest.approx(abs(expected[0] - expected[1]) / math.sqrt(2))
     assert standing.alphas is not None
     assert standing.alphas.repeats is not None
     assert standing.alphas.repeats.alpha.value == pytest.approx(1 - 1 / 20, abs=0.06)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval.analysis.leaderboard import gain
-from jurygraph.eval.statistics.alignment import align_rows
 from jurygraph.eval.statistics.resampling import Resampling, resampled_means
 from jurygraph.eval.statistics.significance import holm, mcnemar, paired_t_test
 from scipy import stats
@@ -135,12 +134,6 @@ def test_means_of_resamples_against_drawing_rows() -> None:
         for drawn in block
     ]
     assert resampled_means(values, units, quick) == pytest.approx(rows)
-
-
-def test_together_numbers_groups_and_single_rows() -> None:
-    found = align_rows({"a": [1, 2, 3, 4]}, ["x", None, "x", None])
-    assert found.units.tolist() == [0, 1, 0, 2]
-    assert found.kept.tolist() == [0, 1, 2, 3]
 
 
 # The courtroom paper, Tables 1 and 2: baseline, MORE, SAMRE without juries; gains as printed.

@@ -30,7 +30,7 @@ from .diagnostics import Changes, Diagnosis, Positions, Round
 from .equal_cost import EnsembleOf, EqualCostComparison, EqualCostMatch
 from .influence import Conformity, ScoreChanges
 from .judges import EvaluationTarget, Judge
-from .leaderboard import Alphas, Average, Gain, Leaderboard, LeaderboardEntry, OverRepeats, WinnerShare
+from .leaderboard import Alphas, Average, Gain, Leaderboard, LeaderboardEntry, WinnerShare
 from .length_bias import LengthBias
 from .score_gaps import Courtroom
 from .study import Study
@@ -58,7 +58,6 @@ __all__ = [
     "Leaderboard",
     "LeaderboardEntry",
     "LengthBias",
-    "OverRepeats",
     "PairedTest",
     "PairwiseComparison",
     "People",

@@ -8,8 +8,7 @@ from itertools import combinations
 
 from ..statistics.metrics import of_kind
 from ..statistics.sample import average, average_difference, same_clusters
-from ..statistics.significance import holm
-from .comparison import AverageComparison, Difference, PairwiseComparator, Side
+from .comparison import AverageComparison, Difference, PairwiseComparator, Side, adjusted_by_name
 
 JudgedSubject = tuple[PairwiseComparator, Mapping[str, Side]]
 """The comparator of a subject, and the judges that judged it, by their labels."""
@@ -32,7 +31,13 @@ def average_comparisons(subjects: Sequence[JudgedSubject], base: str | None) -> 
     others = [label for label in labels if label != base]
     pairs = [(label, base) for label in others if base in labels and base is not None]
     pairs += list(combinations(others, 2))
-    return _adjusted([_compare(scored, first, second, base) for first, second in pairs])
+    compared = [_compare(scored, first, second, base) for first, second in pairs]
+    differences = adjusted_by_name(
+        [pair.differences for pair in compared], [pair.with_base for pair in compared]
+    )
+    return tuple(
+        replace(pair, differences=of_pair) for pair, of_pair in zip(compared, differences, strict=True)
+    )
 
 
 def _compare(
@@ -59,18 +64,3 @@ def _compare(
         units=pairs[0][0].count if shared else 0,
         with_base=second == base,
     )
-
-
-def _adjusted(pairs: Sequence[AverageComparison]) -> tuple[AverageComparison, ...]:
-    """Add p-values that hold for all pairs together, adjusted as those of single subjects are."""
-    adjusted = list(pairs)
-    for name in of_kind("score"):
-        p_values = [pair.differences[name].p for pair in pairs]
-        among_all = holm(p_values)
-        to_base = holm([p if pair.with_base else None for pair, p in zip(pairs, p_values, strict=True)])
-        for number, pair in enumerate(adjusted):
-            difference = replace(
-                pair.differences[name], adjusted=among_all[number], adjusted_to_base=to_base[number]
-            )
-            adjusted[number] = replace(pair, differences={**pair.differences, name: difference})
-    return tuple(adjusted)

@@ -326,42 +326,40 @@ def _pairs(
 
 
 def adjusted(pairs: Sequence[PairwiseComparison]) -> list[PairwiseComparison]:
-    """Add p-values that hold for all pairs on one subject together, for each measure and each test by itself."""
-    measures = list(dict.fromkeys(name for pair in pairs for name in pair.differences))
-    tests = list(dict.fromkeys(name for pair in pairs for name in pair.tests))
-    of_measures = {name: _adjust(pairs, [pair.differences[name].p for pair in pairs]) for name in measures}
-    of_tests = {
-        # A pair may lack a test, for example where only one of the two has distances to people's scores.
-        name: _adjust(pairs, [pair.tests[name].p if name in pair.tests else None for pair in pairs])
-        for name in tests
-    }
+    """Add p-values that hold for all pairs on one subject together, for each metric and each test by itself."""
+    to_base = [pair.with_base for pair in pairs]
+    differences = adjusted_by_name([pair.differences for pair in pairs], to_base)
+    tests = adjusted_by_name([pair.tests for pair in pairs], to_base)
     return [
-        replace(
-            pair,
-            differences={
-                name: _with_adjusted(difference, of_measures[name][index])
-                for name, difference in pair.differences.items()
-            },
-            tests={name: _with_adjusted(test, of_tests[name][index]) for name, test in pair.tests.items()},
-        )
-        for index, pair in enumerate(pairs)
+        replace(pair, differences=of_pair, tests=tests_of_pair)
+        for pair, of_pair, tests_of_pair in zip(pairs, differences, tests, strict=True)
     ]
 
 
-def _adjust(pairs: Sequence[PairwiseComparison], p_values: Sequence[float | None]) -> list[AdjustedP]:
-    """Adjust each pair's p-value among all pairs, and among those with the base."""
-    to_base = [p if pair.with_base else None for pair, p in zip(pairs, p_values, strict=True)]
-    # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
-    return list(zip(holm(p_values), holm(to_base), strict=True))
-
-
-AdjustedP = tuple[float | None, float | None]
 Tested = TypeVar("Tested", Difference, PairedTest)
 
 
-def _with_adjusted(result: Tested, p_values: AdjustedP) -> Tested:
-    among_all, among_base = p_values
-    return replace(result, adjusted=among_all, adjusted_to_base=among_base)
+def adjusted_by_name(
+    of_pairs: Sequence[Mapping[str, Tested]], with_base: Sequence[bool]
+) -> list[dict[str, Tested]]:
+    """Add Holm's p-values, for each name among all pairs that have it, and among those of them with the base.
+
+    Args:
+        of_pairs: of each pair what was tested, by name; a pair may lack some.
+        with_base: which of the pairs are with the base.
+    """
+    adjusted_pairs = [dict(tested) for tested in of_pairs]
+    for name in dict.fromkeys(name for tested in of_pairs for name in tested):
+        p_values = [tested[name].p if name in tested else None for tested in of_pairs]
+        among_all = holm(p_values)
+        # Pairs without the base are ``None`` in the second family, which Holm's method does not count.
+        among_base = holm([p if base else None for p, base in zip(p_values, with_base, strict=True)])
+        for place, tested in enumerate(adjusted_pairs):
+            if name in tested:
+                tested[name] = replace(
+                    tested[name], adjusted=among_all[place], adjusted_to_base=among_base[place]
+                )
+    return adjusted_pairs
 
 
 def _correlation_tests(mine: Verdicts, theirs: Verdicts, confidence: float) -> Iterator[PairedTest]:

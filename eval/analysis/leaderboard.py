@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, stdev
 
 import numpy as np
 
 from ...state.errors import UsageError
-from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
+from ..agreement import PreferenceAgreement, ScoreAgreement, Spread, agreement, spread_of
 from ..run.evaluation import UsageTotals
 from ..statistics.alignment import FAILED, Floats
 from ..statistics.chance_corrected import Level, Reliability, krippendorff_alpha
@@ -54,21 +53,6 @@ def gain(value: float | None, base: float | None) -> Gain:
     if value is None or base is None:
         return Gain(value, base, None, None)
     return Gain(value, base, value - base, (value - base) / base if base > 0 else None)
-
-
-@dataclass(frozen=True)
-class OverRepeats:
-    """Holds a measure in each repeat of the same thing (ChatEval, 2023, table 1; DEBATE, E.1).
-
-    Attributes:
-        values: one for each repeat, in order; ``None`` where the measure does not exist.
-        mean: over the repeats that have one.
-        deviation: their sample standard deviation (n - 1); ``None`` below two.
-    """
-
-    values: tuple[float | None, ...]
-    mean: float | None
-    deviation: float | None
 
 
 @dataclass(frozen=True)
@@ -151,7 +135,7 @@ class LeaderboardEntry:
     agreement: ScoreAgreement | PreferenceAgreement | None
     measures: Mapping[str, Statistic] = field(default_factory=dict)
     gains: Mapping[str, Gain] = field(default_factory=dict)
-    repeats: Mapping[str, OverRepeats] = field(default_factory=dict)
+    repeats: Mapping[str, Spread] = field(default_factory=dict)
     alphas: Alphas | None = None
     systems: SystemAgreement | None = None
     ranking: Rankings | None = None
@@ -389,7 +373,7 @@ def _gains(own: Mapping[str, Statistic], base: Mapping[str, Statistic]) -> dict[
     return {name: gain(own[name].value, base[name].value) for name in own if name in base}
 
 
-def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, OverRepeats]:
+def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Spread]:
     """Compute each measure in each repeat by itself."""
     rows = cell.labelled
     numbers = np.unique(rows.repeat)
@@ -400,19 +384,7 @@ def _over_repeats(cell: JudgeAspectData, resampling: Resampling) -> dict[str, Ov
         sample(kind, rows.take(rows.repeat == number), resampling, rule=cell.subject.rule)
         for number in numbers
     ]
-    return {name: over_repeats([of_repeat.value(name) for of_repeat in samples]) for name in of_kind(kind)}
-
-
-def over_repeats(values: Sequence[float | None]) -> OverRepeats:
-    """Return the mean and sample standard deviation over the repeats that have a value.
-
-    >>> over_repeats([0.5, 0.7, None])
-    OverRepeats(values=(0.5, 0.7, None), mean=0.6, deviation=0.14142135623730948)
-    """
-    known = [value for value in values if value is not None]
-    return OverRepeats(
-        tuple(values), fmean(known) if known else None, stdev(known) if len(known) > 1 else None
-    )
+    return {name: spread_of([of_repeat.value(name) for of_repeat in samples]) for name in of_kind(kind)}
 
 
 def _between_agents(cell: JudgeAspectData, resampling: Resampling) -> Reliability | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from ...state.call_counts import CallRange
 from ...state.errors import UsageError
 from ..run.config import RunConfig
 from ..run.shutdown import StopSignal
+from ..statistics.metrics import METRICS
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
 from ..sweeps.shared_calls import ExpectedCalls, bounds, expected_calls
@@ -52,6 +54,13 @@ def sweep(
         ),
     ] = None,
     plan: Annotated[str | None, variation(metavar="NAME", help="Run a ready-made plan.")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Compare cells by this metric, such as spearman or group_spearman. Default: what belongs to the data.",
+        ),
+    ] = None,
     plans: Annotated[bool, variation("--plans", help="List the ready-made plans and exit.")] = False,
     *,
     chosen: PlanOptions,
@@ -73,6 +82,8 @@ def sweep(
         raise typer.Exit(ALL_JUDGED)
     if protocol in {*ablations(), FAIR}:
         raise UsageError(f"{protocol} is a ready-made plan: give it as --plan {protocol}")
+    if metric not in (None, *METRICS):
+        raise UsageError(f"--metric {metric!r} is unknown; it is one of {', '.join(METRICS)}")
     if chosen.data is None and chosen.replies is None:
         raise UsageError("nothing to judge: give a dataset with --data, or recorded replies with --replies")
     folder = chosen.out or default_out(["sweep", plan or protocol or ""], chosen.data or chosen.replies or "")
@@ -99,6 +110,7 @@ def sweep(
         done = carry_out(
             planned.folder, verbose, counts, stop, lambda: carry_out_sweep(planned, config, counts, stop)
         )
+        done = replace(done, metric=metric)
         _print_results(out, done, ablation, folder)
         print_ending(out, done.folder, done.stopped, done.failed, counts, stop)
         raise typer.Exit(exit_code(done.stopped, done.failed))
@@ -156,7 +168,8 @@ def _print_results(out: Console, done: Sweep, ablation: SweepPreset | None, fold
     except UsageError as error:
         out.print(Text(f"no figures: {error}", style="yellow"), soft_wrap=True)
     out.print(
-        f"to compare all cells on a page: {program()} report {folder}/cells/* --html FILE", soft_wrap=True
+        f"to compare all cells on a page: {program()} report {folder}/cells/*{_as_here(done)} --html FILE",
+        soft_wrap=True,
     )
     for cell in reversed(done.cells):
         reading = cell.evaluation.most_worth_reading()
@@ -164,6 +177,17 @@ def _print_results(out: Console, done: Sweep, ablation: SweepPreset | None, fold
             where = f"show '{cell.evaluation.folder}' {reading.item}"
             out.print(f"to read a transcript: {program()} {where}", soft_wrap=True)
             break
+
+
+def _as_here(done: Sweep) -> str:
+    """Write the options with which a report says what the sweep does: gains over its first cell, its metric."""
+    protocols = [cell.protocol for cell in done.cells]
+    options = ["--metric", done.metric] if done.metric else []
+    if len(protocols) > 1 and (folder := done.cells[0].evaluation.folder):
+        # A report names a judge after its protocol, and after its folder where that is not enough.
+        alone = protocols.count(protocols[0]) == 1
+        options += ["--base", protocols[0] if alone else f"{protocols[0]} ({folder.name})"]
+    return "".join(f" {shlex.quote(option)}" for option in options)
 
 
 def plans_table() -> Table:

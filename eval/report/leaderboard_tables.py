@@ -270,9 +270,7 @@ def repeats(study: Study) -> Iterator[Grid]:
         for name, found in standing.repeats.items():
             if len(found.values) > 1:
                 each = ", ".join("-" if value is None else f"{value:.3f}" for value in found.values)
-                rows.append(
-                    (standing.judge, standing.subject, MEASURES[name], found.mean, found.deviation, each)
-                )
+                rows.append((standing.judge, standing.subject, MEASURES[name], found.mean, found.sd, each))
     if rows:
         yield Grid(
             "Variation over repeats",

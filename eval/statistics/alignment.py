@@ -30,43 +30,34 @@ FAILED, UNJUDGED, UNLABELLED, NO_NUMBER = "failed", "not judged", "no label", "n
 
 @dataclass(frozen=True)
 class AlignedRows:
-    """Holds the rows that have a value in every column.
-
-    Attributes:
-        columns: by name, each with one number a row.
-        units: which unit of the bootstrap each row belongs to, counted from 0: its group, or the row itself.
-        groups: how many units there are.
-        left_out: the rows that do not count, by reason.
-        kept: the indices, among all rows given, of those that count.
-    """
+    """Holds the rows that have a value in every column: by name each column, and why other rows do not count."""
 
     columns: Mapping[str, Floats]
-    units: Units
-    groups: int
     left_out: Reasons
-    kept: NDArray[np.intp]
 
     def __len__(self) -> int:
-        return len(self.units)
+        return len(next(iter(self.columns.values())))
 
 
-def align_rows(columns: Mapping[str, Column], groups: Sequence[Hashable | None] | None = None) -> AlignedRows:
+def align_rows(columns: Mapping[str, Column]) -> AlignedRows:
     """Keep the rows that have a finite number in every column, and count the others by reason.
 
     Args:
         columns: by name; ``None`` where a row has no value. A row is counted under the first column that lacks one.
-        groups: of each row, equal where rows belong together; without them each row stands alone.
 
     Raises:
-        ValueError: columns, or the groups, of different length.
+        ValueError: columns of different length.
 
-    >>> rows = align_rows({"judge": [3, None, 5], "human": [4, 2, float("nan")]}, ["a", "a", "b"])
+    >>> rows = align_rows({"judge": [3, None, 5], "human": [4, 2, float("nan")]})
     >>> rows.columns["judge"], rows.left_out
     (array([3.]), {'no judge': 1, 'human is not a finite number': 1})
     """
-    row_count = _common_length(columns, groups)
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        described = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"columns must be equally long: {described}")
     missing: list[tuple[int, str]] = []
-    known = np.ones(row_count, dtype=np.bool_)
+    known = np.ones(next(iter(lengths.values())), dtype=np.bool_)
     numbers = {}
     for name, values in columns.items():
         # Columns are looked at in their order: a row that lacks two values is counted once, under the first of them.
@@ -74,29 +65,8 @@ def align_rows(columns: Mapping[str, Column], groups: Sequence[Hashable | None] 
         lacking = np.flatnonzero(known & ~np.isfinite(column)).tolist()
         missing += [(row, _why_missing(name, values[row])) for row in lacking]
         known &= np.isfinite(column)
-    kept = np.flatnonzero(known)
-    units = (
-        np.arange(len(kept))
-        if groups is None
-        else number_units([groups[row] for row in kept.tolist()], len(kept))
-    )
-    return AlignedRows(
-        columns={name: column[kept] for name, column in numbers.items()},
-        units=units,
-        groups=unit_count(units),
-        left_out=dict(Counter(reason for _, reason in sorted(missing))),
-        kept=kept,
-    )
-
-
-def _common_length(columns: Mapping[str, Column], groups: Sequence[Any] | None) -> int:
-    lengths = {name: len(values) for name, values in columns.items()}
-    if groups is not None:
-        lengths["groups"] = len(groups)
-    if len(set(lengths.values())) > 1:
-        described = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ValueError(f"columns must be equally long: {described}")
-    return next(iter(lengths.values()))
+    left_out = dict(Counter(reason for _, reason in sorted(missing)))
+    return AlignedRows({name: column[known] for name, column in numbers.items()}, left_out)
 
 
 def _why_missing(name: str, value: float | None) -> str:

@@ -49,6 +49,7 @@ class Sweep:
         calls_made: requests that were answered, over all its starts.
         cost_made: the same in US dollars; ``None`` where a price is unknown.
         stopped: why it ended before its work was done; ``None`` if all is done.
+        metric: what cells are compared by (one of ``METRICS``); ``None`` for what belongs to the data.
     """
 
     axes: tuple[Axis, ...]
@@ -58,6 +59,7 @@ class Sweep:
     calls_made: int
     cost_made: float | None
     stopped: str | None = None
+    metric: str | None = None
     # A cache by resampling: tables, notes and figures all ask for the same measures.
     _measured: dict[Any, tuple[Measured, ...]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -89,7 +91,7 @@ class Sweep:
             resampling: how intervals are made; default 1000 resamples, 95 %, seed 0.
         """
         if resampling not in self._measured:
-            self._measured[resampling] = measure(self.cells, resampling)
+            self._measured[resampling] = measure(self.cells, resampling, self.metric)
         return self._measured[resampling]
 
     def table(self) -> Grid:

@@ -129,8 +129,9 @@ def form(case: Case) -> Measured:
     # Searched in the last characters alone, since the pattern would try every stop of a long text.
     ends = _FINAL.search(text[-40:]) is not None
     faults = sum(1 for _ in _ODD.finditer(text)) + (text.count("(") != text.count(")")) + (not ends)
-    # A text without any capital was put into lower case with its whole dataset: that is no fault of its own.
-    if text != text.lower():
+    # A source in lower case, or a space before a full stop, tells of a dataset that was put into lower case.
+    is_lowered = text == text.lower() and (case.source.text == case.source.text.lower() or " ." in text)
+    if not is_lowered:
         faults += sum(sentence.text.lstrip("\"'“\u2018( ")[:1].islower() for sentence in sentences)
     clause = f"{case.name} has {many(faults, 'fault')} in {many(len(sentences), 'sentence')}"
     quality = 1 - ramp(faults / len(sentences), 0.0, 1.5)
@@ -254,13 +255,13 @@ FEATURES: dict[str, Callable[[Case], Measured]] = {
 }
 
 
-# The weights (1 to 3) follow from what the aspects mean and are not fitted to anybody's ratings. A star marks what a
-# first impression is made of; a critic looks at everything.
+# The weights (1 to 3) were set by hand from what the aspects mean; benchmarks/OFFLINE.md says what was looked at
+# meanwhile. A star marks what a first impression is made of; a critic looks at everything.
 _TABLE = {
     "coherence": "order of the source 3*, flow between sentences 2*, reply to what was asked 3*, repeated wording 2,"
     " support by the source 2, length of the text 1",
-    "consistency": "support by the source 3*, names and numbers 3, order of the source 2, repeated wording 1",
-    "fluency": "casing and punctuation 3*, grammar of the sentences 3*, repeated wording 2, support by the source 1",
+    "consistency": "support by the source 3*, names and numbers 2, order of the source 1, repeated wording 1",
+    "fluency": "casing and punctuation 3*, grammar of the sentences 3*, repeated wording 2*, support by the source 1",
     "relevance": "coverage of the source 3*, length of the text 2*, reply to what was asked 2, repeated wording 2,"
     " support by the source 1, level of detail 1",
     "naturalness": "grammar of the sentences 3*, repeated wording 2*, length of the text 1*, casing and punctuation 1,"

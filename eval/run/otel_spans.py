@@ -42,7 +42,7 @@ class Spans:
 
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("jurygraph", version("jurygraph"))
-        self._with_words = os.environ.get(CONTENT, "").lower() in _WITH_WORDS
+        self.with_words = os.environ.get(CONTENT, "").lower() in _WITH_WORDS
 
     @contextmanager
     def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
@@ -52,17 +52,17 @@ class Spans:
             "protocols": list(manifest["protocols"]),
             "data": manifest["data"]["name"],
         }
-        with self._span("run", about) as span:
+        with self.span("run", about) as span:
             try:
                 yield
             finally:
-                _tell(span, counts.summary())
+                _set(span, counts.summary())
 
     def verdicts(self, judge: JudgeItem) -> JudgeItem:
         """Wrap the function that judges an item, so that each verdict has a span around it."""
 
         async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
-            with self._span(f"verdict {key.protocol}", key._asdict()) as span:
+            with self.span(f"verdict {key.protocol}", key._asdict()) as span:
                 result = await judge(graph, key, item, aspect)
                 if span.is_recording():
                     _conclude(span, result)
@@ -71,42 +71,17 @@ class Spans:
         return traced
 
     def calls(self, around: CallMiddleware) -> CallMiddleware:
-        """Wrap the middleware of calls, so that each call has a span around it."""
+        """Wrap the middleware of calls, so that each call has a span around it, with all its attempts."""
         return _TracedCalls(self, around)
 
     @contextmanager
-    def chat(self, call: Call) -> Iterator[Span]:
-        """Open the span of a model call, with all its attempts."""
-        # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
-        provider, _, model = call.model.label.partition("?")[0].rpartition(":")
-        with self._span(f"chat {model}", _asked_by(call), SpanKind.CLIENT) as span:
-            if span.is_recording():
-                span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))
-                if self._with_words:
-                    span.set_attributes(_words_in(call.messages))
-            yield span
-
-    def answered(self, span: Span, reply: Reply, attempts: int) -> None:
-        """Set the attributes of a call that was answered."""
-        if not span.is_recording():
-            return
-        _tell(span, {"served": attempts == 0, "attempts": attempts})
-        span.set_attribute("gen_ai.response.finish_reasons", [_finish(one) for one in _all(reply)])
-        if attempts:  # What was paid before is not to be paid again where somebody adds it up.
-            span.set_attributes(_usage(reply.usage))
-            _tell(span, {"cost_usd": reply.usage.cost_usd})
-        if self._with_words:
-            span.set_attributes(_words_out(reply))
-
-    @contextmanager
-    def _span(
-        self, name: str, about: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
-    ) -> Iterator[Span]:
-        # Exceptions are told here: the SDK would send their tracebacks, with whatever stands in them.
+    def span(self, name: str, about: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL) -> Iterator[Span]:
+        """Open a span with these attributes; an error that ends it is named on it, without keys."""
+        # Errors are described here: the SDK would send their tracebacks, with whatever stands in them.
         with self._tracer.start_as_current_span(
             name, kind=kind, record_exception=False, set_status_on_exception=False
         ) as span:
-            _tell(span, about)
+            _set(span, about)
             try:
                 yield span
             except BaseException as error:
@@ -121,54 +96,64 @@ class _TracedCalls(CallMiddleware):
         self._around = around
 
     async def __call__(self, call: Call, send: Send) -> Reply:
-        with self._spans.chat(call) as span:
-            attempts = _Attempts(span, send)
-            reply = await self._around(call, attempts)
-            self._spans.answered(span, reply, attempts.made)
+        # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
+        provider, _, model = call.model.label.partition("?")[0].rpartition(":")
+        asked_by = {name: call.metadata.get(name) for name in ("role", "round", "sample", "repair")}
+        with self._spans.span(f"chat {model}", asked_by, SpanKind.CLIENT) as span:
+            if not span.is_recording():
+                return await self._around(call, send)
+            span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))
+            if self._spans.with_words:
+                span.set_attributes(_words_in(call.messages))
+            attempts = 0
+
+            async def attempt(call: Call) -> Reply:
+                nonlocal attempts
+                attempts += 1
+                try:
+                    return await send(call)
+                except BaseException as error:  # also a time-out, which is a cancellation here
+                    span.add_event("attempt failed", _failed_attempt(attempts, error))
+                    raise
+
+            reply = await self._around(call, attempt)
+            # A call that made no attempt was answered by the journal.
+            _set(span, {"served": attempts == 0, "attempts": attempts})
+            span.set_attribute(
+                "gen_ai.response.finish_reasons", [_finish(choice) for choice in (reply, *reply.others)]
+            )
+            if attempts:  # What was paid before is not to be paid again where somebody adds it up.
+                span.set_attributes(_usage(reply.usage))
+                _set(span, {"cost_usd": reply.usage.cost_usd})
+            if self._spans.with_words:
+                span.set_attributes(_words_out(reply))
             return reply
 
     def invalidate(self, calls: Sequence[Call]) -> None:
         self._around.invalidate(calls)
 
 
-class _Attempts:
-    """Counts attempts, and makes an event of each that fails; a call that makes none was answered by the journal."""
-
-    def __init__(self, span: Span, send: Send) -> None:
-        self.made = 0
-        self._span = span
-        self._send = send
-
-    async def __call__(self, call: Call) -> Reply:
-        self.made += 1
-        try:
-            return await self._send(call)
-        except BaseException as error:  # also a time-out, which is a cancellation here
-            if self._span.is_recording():
-                self._span.add_event("attempt failed", self._about(error))
-            raise
-
-    def _about(self, error: BaseException) -> dict[str, AttributeValue]:
-        about: dict[str, AttributeValue] = {
-            "jurygraph.attempt": self.made,
-            "error.type": type(error).__name__,
-            "error.message": log_text(str(error)),
-        }
-        if isinstance(error, ModelCallError):
-            about["jurygraph.retryable"] = error.retryable
-        return about
+def _failed_attempt(number: int, error: BaseException) -> dict[str, AttributeValue]:
+    about: dict[str, AttributeValue] = {
+        "jurygraph.attempt": number,
+        "error.type": type(error).__name__,
+        "error.message": log_text(str(error)),
+    }
+    if isinstance(error, ModelCallError):
+        about["jurygraph.retryable"] = error.retryable
+    return about
 
 
-def _tell(span: Span, about: Mapping[str, Any]) -> None:
+def _set(span: Span, about: Mapping[str, Any]) -> None:
     span.set_attributes({f"jurygraph.{name}": value for name, value in about.items() if value is not None})
 
 
 def _conclude(span: Span, result: Result | None) -> None:
     if result is None:
-        _tell(span, {"status": "open"})
+        _set(span, {"status": "open"})
         return
     figures = ("status", "rounds", "stop_reason", "calls", "cost_usd")
-    _tell(span, {name: getattr(result, name) for name in figures})
+    _set(span, {name: getattr(result, name) for name in figures})
     if result.status == "failed":
         span.set_status(Status(StatusCode.ERROR, log_text(result.error or "")))
         return
@@ -189,10 +174,6 @@ _PROVIDERS = {
 """LangChain's names of providers that the conventions know by another one."""
 
 _PARAMETERS = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty")
-
-
-def _asked_by(call: Call) -> dict[str, Any]:
-    return {name: call.metadata.get(name) for name in ("role", "round", "sample", "repair")}
 
 
 def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]:
@@ -224,10 +205,6 @@ def _usage(usage: Usage) -> dict[str, AttributeValue]:
     }
 
 
-def _all(reply: Reply) -> tuple[Reply, ...]:
-    return (reply, *reply.others)
-
-
 def _finish(reply: Reply) -> str:
     return "content_filter" if reply.refused else "length" if reply.cut_off else "stop"
 
@@ -237,20 +214,20 @@ _ROLES = {"human": "user", "ai": "assistant"}
 
 def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
     system = [_part(message.text) for message in messages if message.type == "system"]
-    said = [
+    others = [
         {"role": _ROLES.get(message.type, message.type), "parts": [_part(message.text)]}
         for message in messages
         if message.type != "system"
     ]
-    return {"gen_ai.system_instructions": _json(system), "gen_ai.input.messages": _json(said)}
+    return {"gen_ai.system_instructions": _json(system), "gen_ai.input.messages": _json(others)}
 
 
 def _words_out(reply: Reply) -> dict[str, AttributeValue]:
-    said = [
-        {"role": "assistant", "parts": [_part(one.text)], "finish_reason": _finish(one)}
-        for one in _all(reply)
+    choices = [
+        {"role": "assistant", "parts": [_part(choice.text)], "finish_reason": _finish(choice)}
+        for choice in (reply, *reply.others)
     ]
-    return {"gen_ai.output.messages": _json(said)}
+    return {"gen_ai.output.messages": _json(choices)}
 
 
 def _part(text: str) -> dict[str, str]:

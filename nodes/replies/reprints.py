@@ -171,7 +171,9 @@ def _origin(words: str, span: Span, shown: Shown, prepare: Callable[[str], str])
         )
         if judged or _is_reported(words, at, _texts_of(shown, place), prepare, closes=closes):
             return _Origin(reprint=True)
-    if line and (place is None or (closes and not _follows_colon(words, at))):
+    if line and (
+        place is None or (closes and not _follows_colon(words, at, _texts_of(shown, place), prepare))
+    ):
         return _OWN
     ends = closes or not _HAS_WORD.search(words, 0, at)
     return _Origin(unsure=True, place=place, line=line, ends=ends)
@@ -282,7 +284,7 @@ def _is_reported(words: str, at: int, known: Shown, prepare: Callable[[str], str
     if _HAS_WORD.search(sentence):
         label = len(_WORD.findall(sentence)) <= _LABEL_WORDS or introduces(sentence)
         return reports(sentence) or (sentence.rstrip(" \x00")[-1:] == ":" and not label)
-    above = words[text_start:at].strip(" \x00-•*+>") or _line_above(words, start, known, prepare)
+    above = words[text_start:at].strip(" \x00-•*+>[](){}") or _line_above(words, start, known, prepare)
     sentence = _SENTENCE_START.split(above)[-1].rstrip(" \x00*_")
     # An empty line ends what is announced, unless a colon points over it.
     if not sentence or (sentence[-1] != ":" and words.endswith("\n\n", 0, start)):
@@ -292,9 +294,12 @@ def _is_reported(words: str, at: int, known: Shown, prepare: Callable[[str], str
     return reports(sentence) or (not closes and sentence[-1] == ":" and not introduces(sentence))
 
 
-def _follows_colon(words: str, at: int) -> bool:
-    """Whether a line above ends in a colon without announcing a verdict of the agent's own."""
-    above = words[max(0, at - 300) : _line_start(words, at)].rstrip(" \n\x00*_").rpartition("\n")[2]
+def _follows_colon(words: str, at: int, known: Shown, prepare: Callable[[str], str]) -> bool:
+    """Whether the agent's line above ends in a colon without announcing a verdict of its own."""
+    lines = words[max(0, at - 300) : _line_start(words, at)].split("\n")
+    # What is announced may be several lines long, of which only the last is looked at here.
+    own = (line for line in reversed(lines) if _HAS_WORD.search(line) and not known.place_of(line, prepare))
+    above = next(own, "").rstrip(" \x00*_")
     return above.endswith(":") and not introduces(above)
 
 

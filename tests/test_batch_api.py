@@ -91,16 +91,32 @@ def _field(about: dict[str, Any], value: int) -> Any:
 
 
 def lines(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """What must be the same, whichever way the calls went."""
-    found = []
+    """What must be the same, whichever way the calls went; the turns of G-Eval's planner stand in a row of their own.
+
+    Items share its steps, and which of them is charged with the call depends on which asks first: they ask at the same
+    time.
+    """
+    rows: list[dict[str, Any]] = []
+    planned: list[dict[str, Any]] = []
     for result in evaluation.results:
         line = result.model_dump(mode="json")
-        for part in (line, *line["transcript"]):
+        for turn in line["transcript"]:
+            if turn["agent"] == "planner":
+                planned.append(turn)
+                for name in USED:
+                    line[name] -= turn[name]
+        line["transcript"] = [turn for turn in line["transcript"] if turn not in planned]
+        rows.append(line)
+    rows.append({"transcript": planned})
+    for row in rows:
+        for part in (row, *row["transcript"]):
             part.pop("seconds", None)
             if part.get("cost_usd") is not None:
                 part["cost_usd"] = round(part["cost_usd"], 12)
-        found.append(line)
-    return found
+    return rows
+
+
+USED = ("calls", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
 
 
 def halved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -186,7 +187,9 @@ def test_a_warning_is_one_line_before_any_call(tmp_path: Path) -> None:
     item = {"id": "a", "source": "Do fish sleep?", "candidate": "They rest.", "fact": "Fish rest."}
     (tmp_path / "own.jsonl").write_text(json.dumps(item) + "\n")
     command = ("run", "debate", "--data", "own.jsonl", "--aspect", "coherence", "--dry-run")
-    done = in_this_process(*command, cwd=tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        done = in_this_process(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     [line] = done.stderr.splitlines()
     assert line.startswith("Warning: ")

@@ -129,6 +129,7 @@ def test_options_may_stand_in_the_ini_file_and_the_budget_holds(tmp_path: Path, 
     )
 
 
+@pytest.mark.slow
 def test_an_agent_with_a_judge_inside_can_be_journaled_too(tmp_path: Path, provider: Provider) -> None:
     judging(provider)
     code = """

@@ -184,6 +184,7 @@ def ours(reply: str, row: dict[str, Any]) -> float | None:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_means_of_what_the_authors_read(kind: str, shared_data: Path) -> None:
     """Wherever our reader agrees with the authors' on all twenty replies, so do the scores."""
@@ -206,6 +207,7 @@ def test_rows_are_means_of_what_the_authors_read(kind: str, shared_data: Path) -
 FIGURES = {"naturalness": (268, 0.531, 0.482), "groundedness": (270, 0.470, 0.659)}
 
 
+@pytest.mark.slow
 def test_figures_against_scipy_on_the_authors_readings(shared_data: Path) -> None:
     """Rate-explain: Pearson over rows, tau-b per context, to three digits, computed here from ``author_scores``."""
     path = shared_data / "topical_chat" / "chatgpt_replies_rate_explain.jsonl.gz"

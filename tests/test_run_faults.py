@@ -382,6 +382,7 @@ def test_data_that_changes_while_it_is_judged_is_told_as_that(provider: Provider
 # --- disks --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_loses_nothing(
     provider: Provider, small_disk: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

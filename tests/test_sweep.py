@@ -156,6 +156,7 @@ def test_two_at_a_time_in_one_folder_are_one_too_many(tmp_path: Path) -> None:
         run(tmp_path)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_loses_nothing(tmp_path: Path) -> None:
     """Killed once the second cell has begun; the same again makes no call that was kept, and ends as if undisturbed."""
     options = "limit=12, aspects=['consistency'], concurrency=1, out='out'"

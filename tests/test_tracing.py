@@ -220,6 +220,7 @@ print("jurygraph.eval.run.otel_spans" in sys.modules)
     assert run_in_a_process(script).stdout.split("\n")[:2] == ["[]", "False"]
 
 
+@pytest.mark.slow
 def test_a_provider_set_in_the_process_is_used() -> None:
     script = """
 from opentelemetry import trace
@@ -300,6 +301,7 @@ def test_langsmith_sees_each_verdict_as_a_trace_with_its_calls(provider: Provide
         assert all(run.get("end_time") for run in inside)
 
 
+@pytest.mark.slow
 def test_langsmith_that_is_down_costs_seconds_at_most(provider: Provider, tmp_path: Path) -> None:
     provider.play(by=debater)
     data = dataset(tmp_path)

@@ -245,7 +245,7 @@ def notes_of(sweep: Sweep, measured: Sequence[Measured]) -> tuple[str, ...]:
         least, most = min(counts), max(counts)
         notes.append(f"{least:,} rows each." if least == most else f"{least:,} to {most:,} rows each.")
         notes.append(
-            "Intervals: 95 %, 1,000 resamples of groups, seed 0; gains: over the first cell, paired."
+            "Intervals: 95 %, 1,000 bootstrap resamples of groups, seed 0; gains: over the first cell, paired."
         )
         # Cells may have judged different rows: the fewest units of each subject count.
         fewest: dict[str, int] = {}

@@ -16,7 +16,7 @@ from jurygraph.eval.run.config import RunConfig
 from jurygraph.eval.run.progress_counters import ProgressCounters
 from jurygraph.eval.run.shutdown import StopSignal
 from jurygraph.eval.runner import execute
-from jurygraph.nodes.models import send
+from jurygraph.nodes.models import responses
 from jurygraph.nodes.models.call import Reply
 from jurygraph.state import Usage as ModelUsage
 from jurygraph.state import UsageError
@@ -212,13 +212,13 @@ def test_a_reply_that_cannot_be_read_is_kept_and_not_paid_again(
 ) -> None:
     provider.play(by=lambda request: Text("Half \ud83d.\nScore: 4", usage=Usage(input=10**30)))
 
-    def unable(*_: Any) -> Reply:
+    def unable(*_: Any, **__: Any) -> Reply:
         raise TypeError("unsupported operand")
 
     data, out = dataset(tmp_path), tmp_path / "out"
     options: dict[str, Any] = {"models": MODEL, "settings": PLAIN, "out": out}
     with monkeypatch.context() as faulty:
-        faulty.setattr(send, "replies", unable)
+        faulty.setattr(responses, "ending_of", unable)
         for _ in range(2):
             failed = evaluate("single", data, **options).failed
             assert len(failed) == len(provider.requests) == 6

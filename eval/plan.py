@@ -148,7 +148,7 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
             graphs[name] = compiled(name, judge)
         _check_judge(name, graphs[name], dataset)
     if (options.get("settings") or options.get("models")) and not any(
-        isinstance(one, str) for one in chosen.values()
+        isinstance(judge, str) for judge in chosen.values()
     ):
         raise UsageError(
             "settings and models are for protocols that are named: give them to the build() of a graph"
@@ -156,8 +156,8 @@ def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Optio
     shown = dataset.first(limit)
     manifest = describe_run(graphs, shown, aspects, limit, repeats, recording)
     folder = _folder(options, recording)
-    if (said := options.get("shard")) is not None:
-        shard = Shard.parse(said)
+    if (part := options.get("shard")) is not None:
+        shard = Shard.parse(part)
         # The manifest is that of the whole run, so that the shards can be merged.
         shown, manifest = shown.shard(shard), {**manifest, "shard": str(shard)}
         folder = folder / shard.folder if folder else None
@@ -251,8 +251,8 @@ def _check_judge(name: str, graph: Graph, dataset: Dataset) -> None:
 
 def _pauses_for_person(bound_judge: BoundJudge[Any]) -> str:
     """Name the setting by which a judge waits for a person; empty where it never does."""
-    found: str = find_protocol(bound_judge.protocol).protocol.pauses_for_person(bound_judge.bound)
-    return found
+    pause: str = find_protocol(bound_judge.protocol).protocol.pauses_for_person(bound_judge.bound)
+    return pause
 
 
 def read_recording(where: str | Path) -> Recording:
@@ -294,9 +294,9 @@ def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
     if not (folder / RESULTS).exists():
         return {}
     try:
-        there = ResultsFile(folder).ok_keys()
+        judged = ResultsFile(folder).ok_keys()
     except DataError as error:
         raise DataError(
             f"{error}. Take that line out: its calls are kept, and make it again for nothing"
         ) from error
-    return Counter(key.protocol for key, *_ in prepared.jobs() if key in there)
+    return Counter(key.protocol for key, *_ in prepared.jobs() if key in judged)

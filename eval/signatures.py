@@ -61,8 +61,8 @@ def describe_run(
 def _note(graphs: Mapping[str, Graph]) -> str | None:
     named_models = {name for graph in graphs.values() for name in _models(graph).values()}
     own = any(name.partition("?")[0] == "local" and "model_path=" not in name for name in named_models)
-    told = [DISCLOSURE] * ("offline" in named_models) + [local_model.DISCLOSURE] * own
-    return " ".join(told) or None
+    notes = [DISCLOSURE] * ("offline" in named_models) + [local_model.DISCLOSURE] * own
+    return " ".join(notes) or None
 
 
 def signature(
@@ -174,13 +174,13 @@ def _digest(bound_judge: BoundJudge[Any]) -> str:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of this package and those below it, by name."""
-    found = {}
+    versions = {}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+            versions[package] = "unknown"
+    return versions
 
 
 _PACKAGES = (

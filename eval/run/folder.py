@@ -219,12 +219,12 @@ def run_of_shards(folder: Path, manifest: Mapping[str, Any], *, begin_anew: bool
     whole = {name: value for name, value in manifest.items() if name != "shard"}
     mine = read_manifest(folder)["run"] if (folder / FILE).exists() else None
     with FileLock(folder.parent / SHARDS_LOCK):
-        found = read_manifest(folder.parent) if (folder.parent / FILE).exists() else None
-        if found is not None:
-            is_done = found["run"] == mine or any(differences(found["signatures"], whole["signatures"]))
+        above = read_manifest(folder.parent) if (folder.parent / FILE).exists() else None
+        if above is not None:
+            is_done = above["run"] == mine or any(differences(above["signatures"], whole["signatures"]))
             if not (begin_anew and is_done):
-                _refuse_other_run(folder.parent, found, whole)
-                return str(found["run"])
+                _refuse_other_run(folder.parent, above, whole)
+                return str(above["run"])
         elif mine and not begin_anew:
             # Shards of earlier versions had an id each.
             whole["run"] = mine
@@ -256,12 +256,12 @@ def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, An
 
 def rename_results(folder: Path) -> None:
     """Rename the files of the run that is in a folder, if any; its journal stays, for its calls may serve again."""
-    there = [folder / name for name in (RESULTS, FILE) if (folder / name).exists()]
-    for mark in _marks(folder) if there else ():
+    present = [folder / name for name in (RESULTS, FILE) if (folder / name).exists()]
+    for mark in _marks(folder) if present else ():
         # The files of one run get the same mark, so that they can be told to belong together.
-        renamed = [path.with_name(f"{path.stem}.{mark}{path.suffix}") for path in there]
+        renamed = [path.with_name(f"{path.stem}.{mark}{path.suffix}") for path in present]
         if not any(path.exists() for path in renamed):
-            for path, new in zip(there, renamed, strict=True):
+            for path, new in zip(present, renamed, strict=True):
                 path.replace(new)
             return
 
@@ -333,14 +333,14 @@ def _write(path: Path, manifest: Mapping[str, Any]) -> None:
 def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     if old.get("shard") != new.get("shard"):
         was, is_now = (
-            f"shard {said}" if said else "no shard" for said in (old.get("shard"), new.get("shard"))
+            f"shard {shard}" if shard else "no shard" for shard in (old.get("shard"), new.get("shard"))
         )
         raise UsageError(
             f"{folder} belongs to another run: it is {was}, not {is_now}. {_OTHERWISE.capitalize()}"
         )
-    found = list(differences(old["signatures"], new["signatures"]))
-    if found:
-        raise UsageError(f"{folder} belongs to another run: {'; '.join(found)}. {_OTHERWISE.capitalize()}")
+    unlike = list(differences(old["signatures"], new["signatures"]))
+    if unlike:
+        raise UsageError(f"{folder} belongs to another run: {'; '.join(unlike)}. {_OTHERWISE.capitalize()}")
 
 
 def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:

@@ -51,7 +51,7 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     first = next(iter(parts.values()))
     manifest = {name: value for name, value in first.items() if name not in ("shard", "steps")}
     steps = [planned.model_dump(mode="json") for planned in _steps(parts)]
-    merged = [str(one["run"]) for one in parts.values()]
+    merged = [str(part["run"]) for part in parts.values()]
     # All shards below one folder are the same run, so that budgets hold when the merged folder is resumed.
     manifest |= {"run": merged[0] if len(set(merged)) == 1 else uuid4().hex, "merged": merged}
     _check_out(out, parts)
@@ -74,15 +74,15 @@ def _check_parts(parts: Mapping[Path, Mapping[str, Any]]) -> tuple[Shard, ...]:
     shards: dict[Shard, Path] = {}
     (first, of_first), *others = parts.items()
     for folder, manifest in others:
-        if found := list(differences(of_first["signatures"], manifest["signatures"])):
-            raise UsageError(f"{first} and {folder} are not parts of one run: {'; '.join(found)}")
+        if unlike := list(differences(of_first["signatures"], manifest["signatures"])):
+            raise UsageError(f"{first} and {folder} are not parts of one run: {'; '.join(unlike)}")
     for folder, manifest in parts.items():
-        if (said := manifest.get("shard")) is None:
+        if (number_of := manifest.get("shard")) is None:
             continue
-        shard = Shard.parse(said)
+        shard = Shard.parse(number_of)
         if shard in shards:
             raise UsageError(f"{shards[shard]} and {folder} are both shard {shard}: name one of them")
-        if other := next((one for one in shards if one.of != shard.of), None):
+        if other := next((earlier for earlier in shards if earlier.of != shard.of), None):
             raise UsageError(f"{shards[other]} is shard {other}, {folder} is shard {shard}: of how many?")
         shards[shard] = folder
     of = next(iter(shards)).of if shards else 0
@@ -109,14 +109,14 @@ def _check_out(out: Path, parts: Mapping[Path, Mapping[str, Any]]) -> None:
 
 def _steps(parts: Mapping[Path, Mapping[str, Any]]) -> Iterator[PlannedSteps]:
     """Yield the evaluation steps of all parts, which must agree: else their scores cannot be compared."""
-    planned = {folder: {one.key: one for one in read_steps(folder)} for folder in parts}
-    for (one, mine), (other, others) in combinations(planned.items(), 2):
+    planned = {folder: {steps.key: steps for steps in read_steps(folder)} for folder in parts}
+    for (first, mine), (second, others) in combinations(planned.items(), 2):
         if unlike := [key for key in mine.keys() & others.keys() if mine[key] != others[key]]:
             raise UsageError(
-                f"{one} and {other} were judged by different evaluation steps for {mine[unlike[0]].aspect}: "
+                f"{first} and {second} were judged by different evaluation steps for {mine[unlike[0]].aspect}: "
                 "give all shards one --journal, or the setting steps=..."
             )
-    yield from {key: one for held in planned.values() for key, one in held.items()}.values()
+    yield from {key: steps for by_key in planned.values() for key, steps in by_key.items()}.values()
 
 
 def _joined(parts: Mapping[Path, Mapping[str, Any]], out: Path) -> ResultsFile:

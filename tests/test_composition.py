@@ -45,10 +45,10 @@ COMPARE: dict[str, Any] = {
 TASKS = {"score": SCORE, "compare": COMPARE}
 CASES = [(name, kind) for name, module in protocols().items() for kind in module.protocol.kinds]
 BOUND: dict[str, dict[str, Any]] = {
-    "calibrated": {"inner": {"n": 1}},
+    "calibrated": {"inner": {"commander": "llm"}},
     "cascade": {"cheap": "ensemble"},
     "chateval": {"turns": 1},
-    "debate": {"n": 1},
+    "debate": {"commander": "llm"},
     "ensemble": {"referees": 2},
     "faireval": {"k": 1},
     "geval": {"samples": 2},

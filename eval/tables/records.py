@@ -43,12 +43,9 @@ def _fields(record: type[Any]) -> tuple[_Field, ...]:
 def columns_of(record: type) -> tuple[Column, ...]:
     """Return the columns that a type of record declares, in the order of its fields.
 
-    >>> from dataclasses import dataclass
+    >>> from dataclasses import make_dataclass
     >>> from typing import Annotated
-    >>> @dataclass
-    ... class Count:
-    ...     agent: str
-    ...     turns: "Annotated[int, Column('turns')]"
+    >>> Count = make_dataclass("Count", [("agent", str), ("turns", Annotated[int, Column("turns")])])
     >>> [column.name for column in columns_of(Count)], cells_of(Count("critic", 3))
     (['turns'], (3,))
     """

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .eval.judge import create_async_judge, create_judge
+    from .eval.judges.judge import create_async_judge, create_judge
     from .state import Aspect, CompareTask, JurygraphError, ReplyError, ScoreTask, UsageError, Verdict
 
 __all__ = [
@@ -42,7 +42,9 @@ def __getattr__(name: str) -> Any:
     # A name is imported when it is first asked for: the command line must be there before all that takes time.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(".eval.judge" if name.startswith("create_") else ".state", __name__), name)
+    return getattr(
+        import_module(".eval.judges.judge" if name.startswith("create_") else ".state", __name__), name
+    )
 
 
 def __dir__() -> list[str]:

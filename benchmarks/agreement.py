@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from jurygraph.eval.agreement import Resampling, agree_on_scores
+from jurygraph.eval.results.agreement import Resampling, agree_on_scores
 from numpy.typing import NDArray
 
 from .scenario import middle, module, options, run, scratch, show, show_machine

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from jurygraph.eval.plan import Plan, plan
-from jurygraph.eval.run.folder import write_manifest
-from jurygraph.eval.run.results import FILE, Key
+from jurygraph.eval.plan.plan import Plan, plan
+from jurygraph.eval.results.folder import write_manifest
+from jurygraph.eval.results.results import FILE, Key
 from jurygraph.state.usage import Usage
 
 PROTOCOLS = {"score": ("debate", "single"), "compare": ("samre", "single")}

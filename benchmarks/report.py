@@ -24,8 +24,8 @@ from jurygraph.eval.analysis import Study
 from jurygraph.eval.report.debates import Debates, run_folders
 from jurygraph.eval.report.page import write_page
 from jurygraph.eval.report.sections import compose
-from jurygraph.eval.run.folder import read_manifest
-from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.results.folder import read_manifest
+from jurygraph.eval.results.results import ResultsFile
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.usage import Usage
 

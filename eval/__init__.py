@@ -5,22 +5,20 @@ A name is imported when it is first asked for: agreement needs no graph, and a r
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .agreement import agreement
     from .analysis import Study
     from .datasets.dataset import Dataset, load_dataset
     from .engines.ray_engine import Ray
-    from .gates import check
+    from .gates.gates import check
     from .metrics import measure
-    from .run.evaluation import Evaluation
-    from .run.merge import merge
-    from .run.results import Result
-    from .runner import aevaluate, evaluate
+    from .results.agreement import agreement
+    from .results.evaluation import Evaluation
+    from .results.merge import merge
+    from .results.results import Result
+    from .run.runner import aevaluate, evaluate
     from .sweeps import Sweep, asweep, sweep
 
 __all__ = [
@@ -43,18 +41,19 @@ __all__ = [
 
 _MODULES = {
     "Dataset": "datasets",
-    "Evaluation": "run.evaluation",
+    "Evaluation": "results.evaluation",
     "Ray": "engines.ray_engine",
-    "Result": "run.results",
+    "Result": "results.results",
     "Study": "analysis",
     "Sweep": "sweeps",
-    "aevaluate": "runner",
+    "aevaluate": "run.runner",
+    "agreement": "results.agreement",
     "asweep": "sweeps",
-    "check": "gates",
-    "evaluate": "runner",
+    "check": "gates.gates",
+    "evaluate": "run.runner",
     "load_dataset": "datasets",
     "measure": "metrics",
-    "merge": "run.merge",
+    "merge": "results.merge",
     "sweep": "sweeps",
 }
 
@@ -67,18 +66,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _Package(ModuleType):
-    """Keeps ``agreement`` the function: importing the module of that name would put the module in its place."""
-
-    @property
-    def agreement(self) -> Any:
-        return import_module(".agreement", __name__).agreement
-
-    @agreement.setter
-    def agreement(self, module: ModuleType) -> None:
-        """Leave it as it is: this is Python, telling the package of a module that was imported."""
-
-
-sys.modules[__name__].__class__ = _Package

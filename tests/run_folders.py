@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from jurygraph.eval.run.results import FILE, Result
+from jurygraph.eval.results.results import FILE, Result
 from jurygraph.state.transcript import Turn, turn_without_model
 
 RATED = {"name": "wit", "low": 1, "high": 5}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.eval import Result, load_dataset
-from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.transcript import Turn
 
 from .sample_study import OFFLINE

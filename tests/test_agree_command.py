@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from jurygraph.eval import Result
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats
 from typer.testing import CliRunner

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jurygraph.eval import agreement
-from jurygraph.eval.agreement import (
+from jurygraph.eval.results.agreement import (
     GroupedCorrelation,
     PreferenceAgreement,
     RowsByAspect,

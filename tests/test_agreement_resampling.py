@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jurygraph.eval.agreement import PreferenceAgreement, agree_on_preferences, agree_on_scores, agreement
+from jurygraph.eval.results.agreement import (
+    PreferenceAgreement,
+    agree_on_preferences,
+    agree_on_scores,
+    agreement,
+)
 from jurygraph.eval.statistics import coefficients
 from jurygraph.eval.statistics.alignment import Floats
 from jurygraph.eval.statistics.correlation import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jurygraph.eval.agreement import (
+from jurygraph.eval.results.agreement import (
     PreferenceAgreement,
     Range,
     RowsByAspect,
@@ -20,7 +20,7 @@ from jurygraph.eval.agreement import (
     agreement_over_repeats,
     cohen_kappa,
 )
-from jurygraph.eval.agreement_rows import number, preference
+from jurygraph.eval.results.agreement_rows import number, preference
 from jurygraph.state.errors import DataError
 
 Row = dict[str, Any]

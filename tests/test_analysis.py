@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.agreement import ScoreAgreement, agreement
 from jurygraph.eval.analysis import People, Study
 from jurygraph.eval.analysis.loading import load_runs
-from jurygraph.eval.run.results import Result
+from jurygraph.eval.results.agreement import ScoreAgreement, agreement
+from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats

@@ -10,7 +10,7 @@ import pytest
 from jurygraph.eval import evaluate, load_dataset
 from jurygraph.eval.analysis import PairwiseComparison, Point, Study
 from jurygraph.eval.analysis.costs import pareto_front
-from jurygraph.eval.run.results import Result
+from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.metrics import of_kind
 from jurygraph.eval.statistics.resampling import Resampling, Statistic
 from jurygraph.eval.statistics.significance import holm

@@ -12,7 +12,7 @@ from jurygraph.eval import evaluate
 from jurygraph.eval.analysis import Changes, Diagnosis, LengthBias, ScoreChanges, Study
 from jurygraph.eval.analysis.influence import same
 from jurygraph.eval.analysis.length_bias import partial_correlation
-from jurygraph.eval.run.results import Result
+from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from scipy import stats
 

@@ -15,11 +15,11 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.batch_api import request_file
 from jurygraph.eval.batch_api.request_file import BatchLimits
-from jurygraph.eval.plan import plan
-from jurygraph.eval.run.config import RunConfig
-from jurygraph.eval.run.progress_counters import ProgressCounters
-from jurygraph.eval.run.shutdown import StopSignal
-from jurygraph.eval.runner import execute
+from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.shutdown import StopSignal
+from jurygraph.eval.plan.plan import plan
+from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.run.runner import execute
 
 from .loopback import Answer, Failure, Provider, Request
 from .loopback_batches import Fate

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, aevaluate, evaluate
+from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.journal import records
-from jurygraph.eval.plan import plan
-from jurygraph.eval.run.config import RunConfig
-from jurygraph.eval.run.progress_counters import ProgressCounters
-from jurygraph.eval.run.shutdown import StopSignal
-from jurygraph.eval.runner import execute
+from jurygraph.eval.plan.plan import plan
+from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.run.runner import execute
 from jurygraph.nodes.models import responses
 from jurygraph.nodes.models.call import Reply
 from jurygraph.state import Usage as ModelUsage

@@ -17,7 +17,7 @@ from jurygraph.eval.datasets import files
 from jurygraph.eval.datasets.aspect_choice import choose_aspects
 from jurygraph.eval.datasets.dataset import SOURCES, find_item, load_again
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem, majority, parse_item
-from jurygraph.eval.plan import plan
+from jurygraph.eval.plan.plan import plan
 from jurygraph.state import ASPECTS, Aspect, DataError, UsageError
 
 ROW: dict[str, Any] = {"id": "a", "source": "s", "candidate": "c", "human": {"coherence": 3}}

@@ -13,8 +13,8 @@ from jurygraph.eval import evaluate, merge
 from jurygraph.eval.analysis.loading import load_runs
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.journal import Journal, records, summarize
-from jurygraph.eval.plan import plan
-from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.plan.plan import plan
+from jurygraph.eval.results.results import ResultsFile
 from typer.testing import CliRunner
 
 EARLIER = Path(__file__).parent / "earlier"

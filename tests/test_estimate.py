@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import CompareItem, ScoreItem
-from jurygraph.eval.estimate import Estimate, Part, estimate, estimate_table
-from jurygraph.eval.estimate.dry_run import CallSample, role_profiles, tokens_in
-from jurygraph.eval.plan import Plan, plan
+from jurygraph.eval.plan.dry_run import CallSample, role_profiles, tokens_in
+from jurygraph.eval.plan.estimator import Estimate, Part, estimate, estimate_table
+from jurygraph.eval.plan.plan import Plan, plan
 from jurygraph.graphs.registry import protocols
 from jurygraph.nodes.evaluation_steps import keep_steps_in
 from jurygraph.nodes.models import prices

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, Result, evaluate
-from jurygraph.eval.agreement import PreferenceAgreement, ScoreAgreement
-from jurygraph.eval.run.results import ResultsFile
-from jurygraph.eval.tables.result_tables import agreement_tables, overview_table
+from jurygraph.eval.report.result_tables import agreement_tables, overview_table
+from jurygraph.eval.results.agreement import PreferenceAgreement, ScoreAgreement
+from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state import Aspect, UsageError
 from rich.console import Console
 

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from jurygraph.eval import check, evaluate
-from jurygraph.eval.gates import Gates
+from jurygraph.eval.gates.gates import Gates
 from jurygraph.state import UsageError
 
 from .loopback import Provider
@@ -25,7 +25,9 @@ from .loopback_debate import Debaters
 from .processes import HANG_GUARD, in_this_process
 from .run_folders import RATED, compared, failed, run_folder, scored
 
-PLUGIN_FOUND = any(one.value == "jurygraph.eval.pytest_plugin" for one in entry_points(group="pytest11"))
+PLUGIN_FOUND = any(
+    one.value == "jurygraph.eval.judges.pytest_plugin" for one in entry_points(group="pytest11")
+)
 ITEMS = [f"i{n}" for n in range(40)]
 
 
@@ -303,7 +305,7 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path, provider: Provi
         *("Write answers", "Judge", "Test", "Take this run as the next baseline")
     ]
     provider.play(by=lambda request: Debaters([2 if "poor text" in str(request.body) else 4.5])(request))
-    plugin = "" if PLUGIN_FOUND else "-p jurygraph.eval.pytest_plugin"
+    plugin = "" if PLUGIN_FOUND else "-p jurygraph.eval.judges.pytest_plugin"
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     (tmp_path / "test_mine.py").write_text(
         'def test_mine(judge):\n    assert judge("single", aspect="fluency")(inputs="a", outputs="b")["score"] > 1\n'

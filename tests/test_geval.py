@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate
-from jurygraph.eval.run.folder import read_steps
+from jurygraph.eval.results.folder import read_steps
 from jurygraph.graphs import geval
 from jurygraph.nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps, keep_steps_in
 from jurygraph.nodes.models.scripted_model import ScriptedModel

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from jurygraph import UsageError, create_async_judge, create_judge
 from jurygraph.eval import evaluate
-from jurygraph.eval.estimate import estimate
-from jurygraph.eval.given_graphs import Protocols
-from jurygraph.eval.plan import plan
+from jurygraph.eval.plan.estimator import estimate
+from jurygraph.eval.plan.plan import plan
 from jurygraph.graphs import calibrated, cascade, debate, repeated, review, single
+from jurygraph.graphs.given_graphs import Protocols
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer

@@ -50,7 +50,7 @@ LIGHT = {
     "jurygraph.nodes.replies": ("import jurygraph.nodes.replies", HEAVY | GRAPHS | CONSOLE | {"numpy"}),
     "jurygraph.eval": ("import jurygraph.eval", HEAVY | GRAPHS | CONSOLE),
     "agreement is the function whatever was loaded before": (
-        "import jurygraph.eval.run.evaluation, jurygraph.eval as found\n"
+        "import jurygraph.eval.results.evaluation, jurygraph.eval as found\n"
         "assert callable(found.agreement), found.agreement\n",
         HEAVY | GRAPHS | CONSOLE,
     ),

@@ -19,7 +19,7 @@ import pytest
 from filelock import FileLock
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.cli import run as run_command
-from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.results.results import ResultsFile
 
 from .loopback import Answer, Failure, Hang, Provider, Request
 from .processes import (

@@ -12,11 +12,11 @@ from statistics import fmean
 import pytest
 import sacrebleu
 from jurygraph.eval import Dataset, load_dataset
-from jurygraph.eval.agreement import ScoreAgreement
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.items import ScoreItem
 from jurygraph.eval.metrics import Metric, find_metric, measure
-from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.results.agreement import ScoreAgreement
+from jurygraph.eval.results.results import ResultsFile
 from jurygraph.state.errors import UsageError
 from rouge_score.rouge_scorer import RougeScorer
 from typer.testing import CliRunner

@@ -263,7 +263,7 @@ ALLOWED = {
     ("eval/replay/from_file.py", "scorer"),
     # A command, and what people call the transcript in a question to them.
     ("eval/cli/app.py", "review"),
-    ("eval/review_queue.py", "debate"),
+    ("eval/review/review_queue.py", "debate"),
     # The command checks its rules as the wrapper does.
     ("eval/cli/review.py", "review"),
     *(("eval/statistics/score_differentiation.py", name) for name in ("more", "samre", "baseline")),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from jurygraph.eval import evaluate, measure, sweep
-from jurygraph.eval.run.run_log import logging_to
+from jurygraph.eval.results.run_log import logging_to
 
 
 @pytest.fixture(autouse=True)

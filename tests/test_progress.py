@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.cli import progress
 from jurygraph.eval.cli.progress import LiveProgress, Rate, _LogEveryMinute
-from jurygraph.eval.run.progress_counters import ProgressCounters
-from jurygraph.eval.run.run_log import FILE, logging_to
-from jurygraph.eval.run.shutdown import StopSignal
+from jurygraph.eval.results.run_log import FILE, logging_to
 from jurygraph.state.usage import Usage
 from rich.cells import cell_len
 from rich.console import Console

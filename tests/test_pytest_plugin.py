@@ -16,8 +16,8 @@ from .processes import HANG_GUARD
 
 ROOT = Path(__file__).resolve().parents[1]
 # In a source tree that was installed before the plugin was there, it is named; else pytest finds it by itself.
-FOUND = any(one.value == "jurygraph.eval.pytest_plugin" for one in entry_points(group="pytest11"))
-NAMED = () if FOUND else ("-p", "jurygraph.eval.pytest_plugin")
+FOUND = any(one.value == "jurygraph.eval.judges.pytest_plugin" for one in entry_points(group="pytest11"))
+NAMED = () if FOUND else ("-p", "jurygraph.eval.judges.pytest_plugin")
 QUIET = ("-p", "no:randomly", "-p", "no:asyncio")
 MODEL = "--jurygraph-model=openai:gpt-4o-mini"
 JUDGED = """
@@ -63,7 +63,7 @@ def run(folder: Path, *options: str, code: str = JUDGED) -> subprocess.Completed
 
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"jurygraph": "jurygraph.eval.pytest_plugin"}
+    assert project["entry-points"]["pytest11"] == {"jurygraph": "jurygraph.eval.judges.pytest_plugin"}
 
 
 def test_a_failed_test_prints_score_explanation_and_debate_and_a_rerun_makes_no_call(
@@ -183,7 +183,7 @@ import sys
 
 def test_nothing():
     mine = sorted(name for name in sys.modules if name.partition(".")[0] == "jurygraph")
-    assert mine == ["jurygraph", "jurygraph.eval", "jurygraph.eval.pytest_plugin"]
+    assert mine == ["jurygraph", "jurygraph.eval", "jurygraph.eval.judges.pytest_plugin"]
     assert not {"langgraph", "langchain_core", "numpy"} & set(sys.modules)
 """
     done = run(tmp_path, "-p", "no:langsmith_plugin", "-p", "no:langsmith", code=code)

@@ -16,8 +16,8 @@ import pytest
 from jurygraph.eval import Ray, evaluate
 from jurygraph.eval.engines.ray_cluster import check_address, cluster
 from jurygraph.eval.engines.ray_worker import RunDescription, inspect_host
-from jurygraph.eval.plan import plan
-from jurygraph.eval.run.config import RunConfig
+from jurygraph.eval.plan.plan import plan
+from jurygraph.eval.results.config import RunConfig
 from jurygraph.graphs import debate
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.errors import UsageError

@@ -25,7 +25,7 @@ import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.datasets.dataset import load_dataset
 from jurygraph.eval.journal import records
-from jurygraph.eval.run.results import Result
+from jurygraph.eval.results.results import Result
 from jurygraph.graphs.registry import protocol_names
 from jurygraph.nodes.models import local_model, openai_fast
 from jurygraph.nodes.models.call import Reply

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from jurygraph.eval import Evaluation, evaluate
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.estimate import estimate
-from jurygraph.eval.plan import plan, read_recording
-from jurygraph.eval.run.results import Key
+from jurygraph.eval.plan.estimator import estimate
+from jurygraph.eval.plan.plan import plan, read_recording
+from jurygraph.eval.results.results import Key
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state.call_counts import Range, exactly
 from jurygraph.state.errors import DataError, UsageError

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import evaluate, load_dataset
-from jurygraph.eval.agreement import ScoreAgreement
-from jurygraph.eval.plan import plan, read_recording
+from jurygraph.eval.plan.plan import plan, read_recording
 from jurygraph.eval.replay.recording import NOT_RECORDED
+from jurygraph.eval.results.agreement import ScoreAgreement
 from jurygraph.nodes.replies import ReplyError, read_score
 from jurygraph.state.errors import DataError, UsageError
 from scipy import stats

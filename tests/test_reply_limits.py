@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
+from jurygraph.eval.calls.progress_counters import ProgressCounters
 from jurygraph.eval.cli.run import total_usage
-from jurygraph.eval.estimate import estimate
-from jurygraph.eval.estimate.dry_run import CallSampler
-from jurygraph.eval.estimate.estimator import estimate_table
-from jurygraph.eval.plan import plan
-from jurygraph.eval.run.progress_counters import ProgressCounters
+from jurygraph.eval.plan.dry_run import CallSampler
+from jurygraph.eval.plan.estimator import estimate, estimate_table
+from jurygraph.eval.plan.plan import plan
 from jurygraph.graphs.registry import find_protocol
 from jurygraph.nodes.models.call import Call, Reply, Send
 from jurygraph.nodes.models.capabilities import is_limited_by_default

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jurygraph.eval.analysis import AverageComparison, Comparison, Leaderboard, Study
 from jurygraph.eval.report.headline import answers, headline
-from jurygraph.eval.run.results import Result
+from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Statistic
 
 from .run_folders import compared, run_folder, scored

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jurygraph.eval.run.results import Key, Result, ResultsFile
+from jurygraph.eval.results.results import Key, Result, ResultsFile
 from jurygraph.state import DataError
 from jurygraph.state.transcript import Turn, turn_without_model
 
@@ -153,7 +153,7 @@ def test_a_kill_leaves_whole_lines(tmp_path: Path) -> None:
     """Every result that was announced after ``add`` is there, and the last line is whole or cut off."""
     script = f"""
 from pathlib import Path
-from jurygraph.eval.run.results import Result, ResultsFile
+from jurygraph.eval.results.results import Result, ResultsFile
 file = ResultsFile(Path({str(tmp_path)!r}))
 for n in range(10**9):
     file.add(Result(item=f"i{{n}}", protocol="debate", status="ok", error="x" * 50_000))
@@ -184,7 +184,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
             room -= taken
             return taken
 
-    monkeypatch.setattr("jurygraph.eval.run.results.FileIO", Disk)
+    monkeypatch.setattr("jurygraph.eval.results.results.FileIO", Disk)
     with pytest.raises(OSError, match="No space left"):
         file.add(result("b"))
     assert [each.item for each in ResultsFile(tmp_path).read()] == ["a"]

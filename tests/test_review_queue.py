@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.cli.app import app
-from jurygraph.eval.review_queue import (
+from jurygraph.eval.review.review_queue import (
     RecordedAnswer,
     add_answers,
     conclude_answers,

@@ -9,8 +9,8 @@ from typing import Any, get_type_hints
 import pytest
 import typer
 from jurygraph.eval import evaluate
-from jurygraph.eval.run.config import OLD_NAMES, RunConfig, RunLimits
-from jurygraph.eval.runner import RunOptions
+from jurygraph.eval.results.config import OLD_NAMES, RunConfig, RunLimits
+from jurygraph.eval.run.runner import RunOptions
 from jurygraph.eval.sweeps import sweep
 from jurygraph.eval.sweeps.sweep_plan import SWEEP_WITHOUT
 from jurygraph.eval.sweeps.sweep_runner import SweepRunOptions

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from jurygraph.eval import evaluate
+from jurygraph.eval.calls.call_pipeline import MAX_FAILURES
 from jurygraph.eval.journal import call_journal as journal_module
-from jurygraph.eval.run import folder as folder_module
-from jurygraph.eval.run.call_pipeline import MAX_FAILURES
+from jurygraph.eval.results import folder as folder_module
 from jurygraph.state import DataError, UsageError
 
 from .journal_locations import somewhere

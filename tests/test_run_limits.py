@@ -11,15 +11,15 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from jurygraph.eval.calls.budget import BudgetTracker
+from jurygraph.eval.calls.call_pipeline import LivePipeline
+from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.journal import Amounts, GrantRequest, Journal, Notice, Spent
 from jurygraph.eval.journal import run_limits as limits
 from jurygraph.eval.journal.database import journal_location, openings
 from jurygraph.eval.journal.store import Patience, Store
-from jurygraph.eval.run.budget import BudgetTracker
-from jurygraph.eval.run.call_pipeline import LivePipeline
-from jurygraph.eval.run.config import RunConfig
-from jurygraph.eval.run.progress_counters import ProgressCounters
-from jurygraph.eval.run.shutdown import StopSignal
+from jurygraph.eval.results.config import RunConfig
 from jurygraph.nodes.models.call import Call
 from jurygraph.nodes.models.rate_limiter import REQUESTS_BURST, RateLimiter, RateLimits
 from jurygraph.state.errors import StoppedError

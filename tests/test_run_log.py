@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
+from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.shutdown import StopSignal
 from jurygraph.eval.cli.progress import LiveProgress
-from jurygraph.eval.run.progress_counters import ProgressCounters
-from jurygraph.eval.run.run_log import FILE, log_text, logging_to
-from jurygraph.eval.run.shutdown import StopSignal
+from jurygraph.eval.results.run_log import FILE, log_text, logging_to
 from rich.console import Console
 
 from .loopback import Failure, Provider

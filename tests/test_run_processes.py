@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from jurygraph.eval import evaluate
 from jurygraph.eval.journal import summarize
-from jurygraph.eval.run.merge import merge
+from jurygraph.eval.results.merge import merge
 
 from .journal_locations import schema
 from .processes import HANG_GUARD, Simulated, child, pairs, simulated_provider, until

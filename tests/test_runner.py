@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, aevaluate, evaluate, load_dataset
-from jurygraph.eval.plan import plan
-from jurygraph.eval.run.config import RunConfig
-from jurygraph.eval.run.results import Result, ResultsFile
-from jurygraph.eval.runner import execute
+from jurygraph.eval.plan.plan import plan
+from jurygraph.eval.results.config import RunConfig
+from jurygraph.eval.results.results import Result, ResultsFile
+from jurygraph.eval.run.runner import execute
 from jurygraph.nodes.models.scripted_model import ScriptedModel
 from jurygraph.state import DataError, ModelSpec, UsageError
 

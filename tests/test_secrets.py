@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from jurygraph.eval import aevaluate
 from jurygraph.eval.journal import JournalError
-from jurygraph.eval.run.results import Result
-from jurygraph.eval.run.run_log import logging_to
+from jurygraph.eval.results.results import Result
+from jurygraph.eval.results.run_log import logging_to
 from jurygraph.graphs import single
 from jurygraph.nodes.models.provider_errors import ResponseError
 from jurygraph.state.errors import (

@@ -12,7 +12,7 @@ from jurygraph.eval.analysis.loading import load_runs
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.selection import Shard
 from jurygraph.eval.journal import summarize
-from jurygraph.eval.run.merge import Merged, merge
+from jurygraph.eval.results.merge import Merged, merge
 from jurygraph.state.errors import DataError, UsageError
 from typer.testing import CliRunner
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jurygraph.eval.run.results import Result
+from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.statistics.score_distribution import Scale, ScoreDistribution, score_distributions
 from jurygraph.state.errors import UsageError

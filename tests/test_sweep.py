@@ -14,7 +14,7 @@ import pytest
 from filelock import FileLock
 from jurygraph.eval import evaluate
 from jurygraph.eval.datasets.dataset import Dataset, load_dataset
-from jurygraph.eval.run.results import Result
+from jurygraph.eval.results.results import Result
 from jurygraph.eval.sweeps import CellResult, Sweep, asweep, plan_sweep, sweep
 from jurygraph.eval.sweeps.shared_calls import bounds, expected_calls, sample_call_shares
 from jurygraph.state.errors import UsageError

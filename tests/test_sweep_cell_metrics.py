@@ -10,8 +10,8 @@ import pytest
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.datasets.dataset import Dataset
 from jurygraph.eval.datasets.items import ScoreItem
-from jurygraph.eval.run.evaluation import Evaluation
-from jurygraph.eval.run.results import Result
+from jurygraph.eval.results.evaluation import Evaluation
+from jurygraph.eval.results.results import Result
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.sweeps import Axis, Cell, CellResult, Sweep, sweep
 from jurygraph.eval.sweeps.cell_metrics import MetricKey, leading, measure, metric_keys

@@ -11,7 +11,7 @@ import pytest
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.report.chart_style import save
 from jurygraph.eval.report.series_charts import Panel, columns, lines
-from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.results.results import ResultsFile
 from jurygraph.eval.statistics.resampling import Statistic
 from jurygraph.eval.sweeps import sweep
 from jurygraph.state.errors import UsageError

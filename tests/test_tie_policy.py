@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate, load_dataset
-from jurygraph.eval.agreement import PreferenceAgreement, agreement
 from jurygraph.eval.analysis import Study
 from jurygraph.eval.cli.app import app
 from jurygraph.eval.datasets.items import majority
 from jurygraph.eval.datasets.published.catalog import SOURCES
-from jurygraph.eval.run.folder import read_manifest
-from jurygraph.eval.run.results import ResultsFile
+from jurygraph.eval.results.agreement import PreferenceAgreement, agreement
+from jurygraph.eval.results.folder import read_manifest
+from jurygraph.eval.results.results import ResultsFile
 from jurygraph.eval.statistics.resampling import Resampling
 from jurygraph.eval.statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy, Ties, Votes
 from jurygraph.eval.sweeps import Cell, CellResult

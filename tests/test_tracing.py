@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from jurygraph.eval import Evaluation, evaluate
-from jurygraph.eval.run import tracing
-from jurygraph.eval.run.progress_counters import ProgressCounters
-from jurygraph.eval.run.tracing import traced, traces_sent
+from jurygraph.eval.calls import tracing
+from jurygraph.eval.calls.progress_counters import ProgressCounters
+from jurygraph.eval.calls.tracing import traced, traces_sent
 from jurygraph.nodes.models.send import CallMiddleware
 from jurygraph.state import UsageError
 
@@ -211,11 +211,11 @@ def test_off_loads_nothing_of_opentelemetry() -> None:
 import sys, langsmith.client, langchain_core.tracers.langchain  # what LangChain loads itself does not count
 before = {name for name in sys.modules if name.startswith("opentelemetry")}
 from jurygraph.eval import evaluate
-from jurygraph.eval.run.tracing import traces_sent
+from jurygraph.eval.calls.tracing import traces_sent
 with traces_sent():
     evaluate("debate", "demo", aspects=["consistency"], limit=2)
 print(sorted({name for name in sys.modules if name.startswith("opentelemetry")} - before))
-print("jurygraph.eval.run.otel_spans" in sys.modules)
+print("jurygraph.eval.calls.otel_spans" in sys.modules)
 """
     assert run_in_a_process(script).stdout.split("\n")[:2] == ["[]", "False"]
 
@@ -271,7 +271,7 @@ def test_off_is_off(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 def langsmith_script(data: Path) -> str:
     return f"""
 from jurygraph.eval import evaluate
-from jurygraph.eval.run.tracing import traces_sent
+from jurygraph.eval.calls.tracing import traces_sent
 with traces_sent():
     done = evaluate("debate", {str(data)!r}, aspects=["fluency"], models={MODEL}, settings={PLAIN})
 print(len(done.results), len(done.failed))

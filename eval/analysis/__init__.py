@@ -22,7 +22,7 @@ Results are frozen and name judges and subjects by their labels; ``None`` stands
 ``measures`` makes the samples that ``statistics.sample`` computes agreement from, which all of these share.
 """
 
-from ..run.evaluation import UsageTotals
+from ..results.evaluation import UsageTotals
 from .comparison import AverageComparison, Comparison, Difference, PairedTest, PairwiseComparison
 from .costs import CostRow, Costs, Curve, Frontier, People, Point
 from .counters import Replies, Spending

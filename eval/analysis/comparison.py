@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from ...state.tasks import TaskKind
-from ..run.evaluation import UsageTotals
+from ..results.evaluation import UsageTotals
 from ..statistics.alignment import Floats, unit_count
 from ..statistics.metrics import of_kind
 from ..statistics.resampling import Resampling, caution

@@ -10,11 +10,11 @@ from typing import Annotated, TypeVar
 
 from ...nodes.models import local_model
 from ...nodes.offline import DISCLOSURE
-from ..run.evaluation import Mean
-from ..run.results import Result
-from ..run.turn_kinds import kind_of_turns
+from ..results.evaluation import Mean
+from ..results.results import Result
+from ..results.turn_kinds import kind_of_turns
 from ..tables.grid import Column, text_column
-from ..tables.records import counts
+from ..tables.record_columns import counts
 from .result_rows import value_of
 
 K = TypeVar("K", bound=Hashable)

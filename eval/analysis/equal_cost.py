@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...state.aspects import ASPECTS
 from ...state.usage import total_usage
-from ..run.evaluation import UsageTotals
+from ..results.evaluation import UsageTotals
 from ..statistics.alignment import Floats, Units
 from .comparison import PairwiseComparator, PairwiseComparison, Side, adjusted
 from .loading import JudgeAspectData, LoadedJudge

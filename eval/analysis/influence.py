@@ -9,8 +9,8 @@ from statistics import fmean, pstdev
 from typing import Annotated, NamedTuple
 
 from ...state.transcript import Turn
-from ..run.results import Result
-from ..run.turn_kinds import KindOf, kind_of_turns
+from ..results.results import Result
+from ..results.turn_kinds import KindOf, kind_of_turns
 from ..statistics.significance import sign_test
 from ..tables.grid import Column, text_column
 from .result_rows import Judged, Value, direction, discussions, judged_by, scalar, value_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...state.tasks import TaskKind
-from ..run.evaluation import UsageTotals
+from ..results.evaluation import UsageTotals
 from ..statistics.metrics import DEFAULT
 from ..statistics.tie_policy import DEFAULT_TIE_POLICY, TiePolicy
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...state.errors import UsageError
-from ..agreement import PreferenceAgreement, ScoreAgreement, Spread, agreement, spread_of
-from ..run.evaluation import UsageTotals
+from ..results.agreement import PreferenceAgreement, ScoreAgreement, Spread, agreement, spread_of
+from ..results.evaluation import UsageTotals
 from ..statistics.alignment import FAILED, Floats
 from ..statistics.chance_corrected import Level, Reliability, krippendorff_alpha
 from ..statistics.metrics import of_kind

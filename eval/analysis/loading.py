@@ -14,11 +14,11 @@ import numpy as np
 
 from ...state.errors import DataError, UsageError
 from ...state.tasks import TaskKind
-from ..run.evaluation import Evaluation, Mean, UsageTotals
-from ..run.flagged_items import FlaggedItems
-from ..run.folder import FILE, read_manifest
-from ..run.results import Result, ResultsFile
-from ..run.turn_kinds import kind_of_turns
+from ..results.evaluation import Evaluation, Mean, UsageTotals
+from ..results.flagged_items import FlaggedItems
+from ..results.folder import FILE, read_manifest
+from ..results.results import Result, ResultsFile
+from ..results.turn_kinds import kind_of_turns
 from ..statistics.metrics import METRICS, leading_metric, telling_groups
 from ..statistics.tie_policy import Overrides, TiePolicy
 from .counters import CallsByRound, PositionCounter, ReplyCounter, SpendingCounter

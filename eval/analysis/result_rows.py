@@ -11,8 +11,8 @@ from ...state.aggregation import mean_pair, winner_by_mean
 from ...state.transcript import Turn
 from ...state.usage import NO_USAGE, Usage
 from ...state.verdict import Winner
-from ..run.results import Result
-from ..run.turn_kinds import kind_of_turns
+from ..results.results import Result
+from ..results.turn_kinds import kind_of_turns
 
 Value = float | tuple[float, float]
 """A score, or the scores of two answers."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Unpack
 
 from ...state.errors import UsageError
-from ..run.flagged_items import FlaggedItems
+from ..results.flagged_items import FlaggedItems
 from ..statistics.resampling import Resampling
 from .average_comparison import JudgedSubject, average_comparisons
 from .comparison import Comparison, PairwiseComparator, Side, compare

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ...state.usage import Usage
 from ...state.verdict import Winner
-from ..run.evaluation import UsageTotals
-from ..run.results import Result
+from ..results.evaluation import UsageTotals
+from ..results.results import Result
 from ..statistics.alignment import Floats, Units, number_groups
 from ..statistics.tie_policy import CODES, TiePolicy
 from .result_rows import Judged, Value, agent_scores

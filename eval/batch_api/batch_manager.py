@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...state.errors import UsageError
+from ..calls.budget import BudgetTracker
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal
 from ..journal import Journal
-from ..private_files import make_private_folder
-from ..run.budget import BudgetTracker
-from ..run.progress_counters import ProgressCounters
-from ..run.shutdown import StopSignal
+from ..storage.private_files import make_private_folder
 from .batch_provider import BatchProvider, BatchState, errors_of, may_pass
 from .batch_results import BatchResults
 from .request_file import UNFINISHED, BatchLimits, RequestFile, SubmittedBatch, custom_ids

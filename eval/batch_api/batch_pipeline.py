@@ -25,14 +25,14 @@ from ...nodes.models.loaded_model import LoadedModel
 from ...nodes.models.resolver import load
 from ...state.errors import ModelCallError, StoppedError, TransientCallError, UsageError
 from ...state.settings import ModelSpec
+from ..calls.budget import make_budget
+from ..calls.call_pipeline import LivePipeline, journal_entry, unread_entry
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal
 from ..journal import JournalError
-from ..plan import Plan
-from ..run.budget import make_budget
-from ..run.call_pipeline import LivePipeline, journal_entry, unread_entry
-from ..run.config import RunConfig
-from ..run.folder import RunFolder
-from ..run.progress_counters import ProgressCounters
-from ..run.shutdown import StopSignal
+from ..plan.plan import Plan
+from ..results.config import RunConfig
+from ..results.folder import RunFolder
 from . import request_file
 from .batch_manager import BatchManager
 from .batch_provider import BatchProvider

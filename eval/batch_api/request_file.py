@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from ..private_files import make_private_folder
+from ..storage.private_files import make_private_folder
 
 UNFINISHED = ".part"
 

@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ...state.errors import DataError, UsageError
-from ..agreement import Agreement, Resampling, RowsByAspect
-from ..agreement_rows import FLAGGED
 from ..datasets.frames import row_file
-from ..run.flagged_items import FlaggedItems
-from ..run.results import FILE, ResultsFile
+from ..report.result_tables import as_json, grids, listed, nothing_counts
+from ..results.agreement import Agreement, Resampling, RowsByAspect
+from ..results.agreement_rows import FLAGGED
+from ..results.flagged_items import FlaggedItems
+from ..results.results import FILE, ResultsFile
 from ..tables.formats import to_lines
 from ..tables.grid import printable
-from ..tables.result_tables import as_json, grids, listed, nothing_counts
 from .option_sets import flag, option, takes_options
 from .runtime import check_confidence, console
 

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ...state.errors import UsageError
-from ..gates import Gates, read_run
-from ..junit import write_junit
-from ..run.evaluation import Evaluation
+from ..gates.gates import Gates, read_run
+from ..gates.junit import write_junit
+from ..results.evaluation import Evaluation
 from ..tables.grid import printable
 from .option_sets import option, takes_options
 from .runtime import ALL_JUDGED, GATE_NOT_MET, GATES, console, exit_code, key_and_value, program

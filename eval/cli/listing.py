@@ -15,7 +15,7 @@ from ...state.errors import UsageError
 from ...state.settings import Settings
 from ..datasets.published.catalog import dataset_names, find_source
 from ..datasets.published.source import GitHub, HuggingFace, Source
-from ..tables.result_tables import LABELS
+from ..report.result_tables import LABELS
 from .graph_drawing import drawing, mermaid
 from .runtime import console
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..run.merge import merge as merge_folders
+from ..results.merge import merge as merge_folders
 from .runtime import SOME_FAILED, console
 
 

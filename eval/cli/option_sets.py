@@ -39,7 +39,7 @@ def takes_options(*, without: Collection[str] = ()) -> Callable[[Command], Comma
     Args:
         without: fields that this command has no option for; they keep their defaults.
 
-    >>> from jurygraph.eval.run.config import RunConfig
+    >>> from jurygraph.eval.results.config import RunConfig
     >>> @takes_options(without=["batch"])
     ... def command(name: str, config: RunConfig) -> None:
     ...     print(name, config.concurrency)

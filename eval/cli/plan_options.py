@@ -10,7 +10,7 @@ from ...state.errors import UsageError
 from ..datasets.dataset import MAX_CHARACTERS, Dataset, load_dataset
 from ..datasets.selection import parse_columns
 from ..engines.ray_engine import Ray
-from ..plan import Options
+from ..plan.plan import Options
 from .option_sets import option
 from .runtime import KEPT, models_of, settings_of
 

@@ -17,9 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.progress import TimeRemainingColumn as TimeLeftColumn
 from rich.text import Text
 
-from ..run.progress_counters import ProgressCounters
-from ..run.shutdown import StopSignal
-from ..tables.result_tables import money
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal
+from ..report.result_tables import money
 
 log = logging.getLogger("jurygraph.run")
 

@@ -261,7 +261,7 @@ class _Writing:
         from ..report.debates import Debates, run_folders
         from ..report.page import write_page
         from ..report.sections import compose
-        from ..run.folder import read_manifest
+        from ..results.folder import read_manifest
 
         debates = Debates(run_folders((folder, read_manifest(folder)) for folder in folders), most)
         title = f"jurygraph: {', '.join(folder.resolve().name for folder in folders)}"

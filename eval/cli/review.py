@@ -19,8 +19,9 @@ from ...nodes.human import read_answer, wanted
 from ...state.errors import ReplyError, UsageError
 from ...state.redaction import spelled_out
 from ...state.review_rules import IN_DOUBT, Rule
-from ..plan import Plan
-from ..review_queue import (
+from ..plan.plan import Plan
+from ..results.results import FILE
+from ..review.review_queue import (
     LABELS,
     REVIEWED,
     REVIEWS,
@@ -35,7 +36,6 @@ from ..review_queue import (
     read_queue,
     write_queue,
 )
-from ..run.results import FILE
 from .option_sets import flag, option, takes_options
 from .runtime import ALL_JUDGED, INTERRUPTED, SOME_FAILED, console, interruptible, program
 from .show import item_view, shown_value, speaker

@@ -13,17 +13,17 @@ from rich.console import Console
 from rich.text import Text
 
 from ..batch_api.request_file import BATCH_DISCOUNT
-from ..estimate import estimate, estimate_table
-from ..pipelines import check_run
-from ..plan import Plan, count_judged, plan
-from ..run.config import RunConfig
-from ..run.evaluation import Evaluation
-from ..run.progress_counters import ProgressCounters
-from ..run.run_log import logging_to
-from ..run.shutdown import StopSignal, signals_stop
-from ..run.tracing import traces_sent
-from ..runner import execute
-from ..tables.result_tables import agreement_tables, money, overview_table
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal, signals_stop
+from ..calls.tracing import traces_sent
+from ..plan.estimator import estimate, estimate_table
+from ..plan.plan import Plan, count_judged, plan
+from ..report.result_tables import agreement_tables, money, overview_table
+from ..results.config import RunConfig
+from ..results.evaluation import Evaluation
+from ..results.run_log import logging_to
+from ..run.pipelines import check_run
+from ..run.runner import execute
 from .gate import GateOptions, end_with_gates
 from .option_sets import takes_options
 from .plan_options import EngineOptions, PlanOptions

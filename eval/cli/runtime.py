@@ -17,7 +17,7 @@ from rich.console import Console
 
 from ...state.errors import UsageError
 from ...state.settings import ModelSpec
-from ..run.shutdown import signals_interrupt
+from ..calls.shutdown import signals_interrupt
 
 ALL_JUDGED, BAD_USAGE, SOME_FAILED, BUDGET_REACHED, GATE_NOT_MET, INTERRUPTED = 0, 2, 3, 4, 5, 130
 PIPED_WIDTH = 120

@@ -21,10 +21,10 @@ from ...state.role_kinds import RoleKind
 from ...state.transcript import Turn
 from ..datasets.dataset import find_item, load_again
 from ..datasets.items import Item, ScoreItem
-from ..run.folder import read_manifest
-from ..run.results import Result, ResultsFile
-from ..run.turn_kinds import KindOf, kind_of_turns
-from ..tables.result_tables import money
+from ..report.result_tables import money
+from ..results.folder import read_manifest
+from ..results.results import Result, ResultsFile
+from ..results.turn_kinds import KindOf, kind_of_turns
 from .runtime import console
 
 

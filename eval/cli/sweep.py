@@ -18,8 +18,9 @@ from ...graphs.registry import DEFAULT
 from ...nodes.sync_bridge import run_blocking
 from ...state.call_counts import CallRange
 from ...state.errors import UsageError
-from ..run.config import RunConfig
-from ..run.shutdown import StopSignal
+from ..calls.shutdown import StopSignal
+from ..report.result_tables import money
+from ..results.config import RunConfig
 from ..statistics.metrics import METRICS
 from ..sweeps.cells import Axis
 from ..sweeps.presets import FAIR, SweepPreset, ablations, fair, plan_ablation
@@ -28,7 +29,6 @@ from ..sweeps.sweep_plan import SWEEP_WITHOUT, SweepPlan, plan_sweep
 from ..sweeps.sweep_result import Sweep
 from ..sweeps.sweep_runner import SweepCounts, carry_out_sweep
 from ..tables import to_lines
-from ..tables.result_tables import money
 from .option_sets import takes_options
 from .plan_options import PlanOptions
 from .run import carry_out, default_out, print_ending

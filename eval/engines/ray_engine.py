@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from itertools import count, groupby, islice
 from typing import Any
 
+from ...graphs.given_graphs import Protocols, named
 from ...graphs.registry import find_protocol
 from ...nodes.models.retry import Wait
 from ...state.errors import UsageError
-from ..given_graphs import Protocols, named
+from ..calls.call_pipeline import AT_ONCE
 from ..journal import JournalError
 from ..journal.database import journal_location
-from ..plan import Job, Plan
-from ..run.call_pipeline import AT_ONCE
-from ..run.config import RunConfig
-from ..runner import Run
+from ..plan.plan import Job, Plan
+from ..results.config import RunConfig
+from ..run.runner import Run
 from .ray_cluster import check_hosts, connected, count_workers, last_line, load_ray
 from .ray_worker import CallCounts, Report, RunDescription, judge_shard, protocol_and_settings
 

@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from ...graphs.base import Graph
+from ...graphs.given_graphs import judges_of
 from ...graphs.registry import find_protocol
 from ...nodes.evaluation_steps import PlannedSteps
 from ...nodes.models.loaded_model import LoadedModel
@@ -23,21 +24,20 @@ from ...state.aspects import Aspect
 from ...state.errors import JurygraphError, UsageError
 from ...state.settings import Settings
 from ...state.usage import NO_USAGE, Usage
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import Reason, StopSignal
+from ..calls.tracing import traces_sent
 from ..datasets.dataset import Dataset
 from ..datasets.items import Numbered
-from ..given_graphs import judges_of
 from ..journal import Journal
-from ..pipelines import make_pipeline
-from ..plan import Job, Plan
-from ..run.config import RunConfig
-from ..run.folder import RunFolder, differences
-from ..run.progress_counters import ProgressCounters
-from ..run.results import Result
-from ..run.run_log import ROOT, handled_by
-from ..run.shutdown import Reason, StopSignal
-from ..run.tracing import traces_sent
-from ..runner import Run
-from ..signatures import describe_run, package_versions
+from ..plan.plan import Job, Plan
+from ..plan.signatures import describe_run, package_versions
+from ..results.config import RunConfig
+from ..results.folder import RunFolder, differences
+from ..results.results import Result
+from ..results.run_log import ROOT, handled_by
+from ..run.pipelines import make_pipeline
+from ..run.runner import Run
 
 REPORT_SECONDS = 1.0
 

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Dialect, Select, case, delete,
 
 from ...nodes.models.retry import Waits
 from ...state.errors import UsageError
-from ..private_files import make_private_file, make_private_folder
+from ..storage.private_files import make_private_file, make_private_folder
 from .database import (
     COUNTED,
     COUNTER_BITS,

@@ -20,10 +20,10 @@ from ...state.errors import UsageError
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Data, Dataset, describe_data, load_dataset
 from ..datasets.items import ScoreItem
-from ..private_files import make_private_folder
-from ..run.evaluation import Evaluation
-from ..run.folder import rename_results, write_manifest
-from ..run.results import Result, ResultsFile
+from ..results.evaluation import Evaluation
+from ..results.folder import rename_results, write_manifest
+from ..results.results import Result, ResultsFile
+from ..storage.private_files import make_private_folder
 from . import reference_metrics
 from .metric import Metric, Scored, number_of
 

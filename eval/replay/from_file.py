@@ -16,7 +16,7 @@ from ...state.verdict import Winner
 from ..datasets.dataset import Dataset, explain
 from ..datasets.files import Row, RowFile
 from ..datasets.items import Item, Number
-from ..run.results import Key
+from ..results.results import Key
 from .recording import (
     Recorded,
     RecordedAnswers,

@@ -18,8 +18,8 @@ from ...state.transcript import Turn
 from ..datasets.dataset import Dataset, explain
 from ..datasets.items import About, Item
 from ..datasets.selection import Sample
-from ..run.folder import read_manifest
-from ..run.results import FILE, Key, Result, ResultsFile
+from ..results.folder import read_manifest
+from ..results.results import FILE, Key, Result, ResultsFile
 from ..statistics.tie_policy import TiePolicy
 from .recording import (
     Recorded,

@@ -20,7 +20,7 @@ from ...state.settings import Settings
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Dataset
 from ..datasets.items import About, CompareItem, ScoreItem
-from ..run.results import Key
+from ..results.results import Key
 
 
 class Recording(ABC):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ...nodes.models.call import Call, Reply, Send
 from ...state.errors import JurygraphError, UsageError
 from ...state.usage import NO_USAGE
-from ..run.call_pipeline import CallPipeline
-from ..run.config import RunConfig
-from ..run.judge_item import current_judgement
-from ..run.progress_counters import ProgressCounters
-from ..run.results import Key
-from ..run.shutdown import StopSignal
+from ..calls.call_pipeline import CallPipeline
+from ..calls.judge_item import current_judgement
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal
+from ..results.config import RunConfig
+from ..results.results import Key
 from .recording import Recorded, RecordedReply, Recording, RequestedTurn, find_reply, requested_turn
 
 

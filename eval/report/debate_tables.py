@@ -19,7 +19,7 @@ from ..analysis import (
     Study,
 )
 from ..tables import Column, Grid, text_column
-from ..tables.records import cells_of, columns_of, used_columns
+from ..tables.record_columns import cells_of, columns_of, used_columns
 from .labels import MEASURES, config_notes, interval_note
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from ...state.transcript import Turn
 from ..analysis.verdict_columns import Codes
 from ..datasets.dataset import Dataset, load_again
 from ..datasets.items import Item, ScoreItem
-from ..run.results import FILE, Result, ResultsFile, StoredResults
-from ..run.turn_kinds import kind_of_turns
+from ..results.results import FILE, Result, ResultsFile, StoredResults
+from ..results.turn_kinds import kind_of_turns
 from .debate_choice import error, interests, moved, worth_reading
 
 # Lists by column, since the index has a row for every verdict and is loaded with the page: names stand there once.

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Any, Literal, NamedTuple
 
-from ..agreement import PreferenceAgreement, ScoreAgreement, agreement
 from ..analysis.comparison import PairwiseComparator, Side
 from ..analysis.loading import load_evaluations
-from ..run.results import StoredResults
+from ..results.agreement import PreferenceAgreement, ScoreAgreement, agreement
+from ..results.results import StoredResults
 from ..statistics.alignment import fields_of
 from ..statistics.chance_corrected import krippendorff_alpha
 from ..statistics.metrics import METRICS

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...state.errors import UsageError
-from ..run.evaluation import Evaluation, Overview, UsageTotals
+from ..results.evaluation import Evaluation, Overview, UsageTotals
 
 PROTOCOL, MODEL, PROMPTS = "protocol", "model", "prompts"
 # Names that become alike by this cut are numbered when the folders are named.

@@ -23,7 +23,7 @@ from ...state.settings import make_settings
 from ...state.tasks import TaskKind
 from ..datasets.dataset import Data, Dataset
 from ..datasets.items import CompareItem, Item
-from ..plan import Options
+from ..plan.plan import Options
 from .cell_metrics import EXTRAS, Extra
 from .cells import Axis
 from .sweep_plan import SweepPlan, dataset_of, plan_sweep

@@ -22,9 +22,8 @@ from ...nodes.models.resolver import OFFLINE, load
 from ...nodes.models.send import CallMiddleware, call_middleware
 from ...state.call_counts import CallRange, Range, exactly
 from ...state.errors import UsageError
-from ..estimate import aestimate
-from ..estimate.dry_run import objecting, with_reply_shape
-from ..estimate.estimator import added, calls_of, some_tasks
+from ..plan.dry_run import objecting, with_reply_shape
+from ..plan.estimator import added, aestimate, calls_of, some_tasks
 from .sweep_plan import PlannedCell, SweepPlan
 
 MOST, LEAST, ALTOGETHER = 4, 2, 100

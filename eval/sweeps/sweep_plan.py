@@ -17,11 +17,11 @@ from ...nodes.bound_judge import by_role
 from ...state.errors import DataError, UsageError
 from ..datasets.aspect_choice import choose_aspects
 from ..datasets.dataset import Data, Dataset, load_dataset
-from ..plan import Options, Plan, count_judged, plan, read_recording
-from ..private_files import keep_permissions, make_private_folder, private
+from ..plan.plan import Options, Plan, count_judged, plan, read_recording
 from ..replay.recording import Recording
-from ..run.config import RunConfig
-from ..run.folder import FILE as MANIFEST
+from ..results.config import RunConfig
+from ..results.folder import FILE as MANIFEST
+from ..storage.private_files import keep_permissions, make_private_folder, private
 from .cells import MODEL, PROMPTS, PROTOCOL, Axis, Cell, cells
 
 CELLS = "cells"

@@ -12,13 +12,13 @@ from typing import Any, Unpack, cast
 
 from ...nodes.sync_bridge import run_blocking
 from ...state.usage import Usage
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal
 from ..datasets.dataset import Data
-from ..plan import Options
-from ..run.config import RunConfig, RunLimits
-from ..run.folder import exclusive
-from ..run.progress_counters import ProgressCounters
-from ..run.shutdown import StopSignal
-from ..runner import execute
+from ..plan.plan import Options
+from ..results.config import RunConfig, RunLimits
+from ..results.folder import exclusive
+from ..run.runner import execute
 from .cells import Axis, CellResult
 from .sweep_plan import JOURNAL, Record, SweepPlan, make_folder, plan_sweep
 from .sweep_result import Sweep

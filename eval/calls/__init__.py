@@ -1,0 +1,1 @@
+"""Answer a run's calls within its limits, and judge, trace and stop with them."""

@@ -1,0 +1,323 @@
+"""Keep the budget of a run: calls, tokens and dollars are estimated before each call and corrected after it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from math import inf
+
+from ...nodes.models import prices
+from ...nodes.models.call import Call
+from ...state.usage import NO_USAGE, Usage
+from ..journal import Amounts, GrantRequest, Journal, JournalError, Spent
+from ..results.config import RunConfig
+from .shutdown import StopSignal
+
+TOKENS_PER_CHARACTER = 0.25
+"""Estimates the tokens of a prompt until the first reply says how many there were: four characters each."""
+
+TOKENS_PER_REPLY = 200
+"""Estimates the tokens of a reply until the first one has come."""
+
+
+@dataclass
+class _Estimate:
+    """Adds up what calls are estimated to take."""
+
+    calls: float = 0
+    tokens: float = 0.0
+    cost: float = 0.0
+
+    def add(self, other: _Estimate) -> None:
+        self.calls += other.calls
+        self.tokens += other.tokens
+        self.cost += other.cost
+
+    def remove(self, other: _Estimate) -> None:
+        self.calls -= other.calls
+        self.tokens -= other.tokens
+        self.cost -= other.cost
+
+    def amounts(self) -> Amounts:
+        return Amounts(self.calls, self.tokens, self.cost)
+
+
+@dataclass
+class _Observed:
+    """Counts what the calls of this run took, so that the next ones can be estimated from it."""
+
+    characters: int = 0
+    input_tokens: int = 0
+    replies: int = 0
+    output_tokens: int = 0
+
+    def add(self, call: Call, usage: Usage) -> None:
+        # A reply that does not say what it took, or says nonsense, is none to learn from.
+        if usage.input_tokens <= 0 or usage.output_tokens < 0:
+            return
+        self.characters += _characters(call)
+        self.input_tokens += usage.input_tokens
+        self.replies += 1
+        self.output_tokens += usage.output_tokens
+
+    @property
+    def tokens_per_character(self) -> float:
+        if not (self.characters and self.input_tokens):
+            return TOKENS_PER_CHARACTER
+        return self.input_tokens / self.characters
+
+    @property
+    def tokens_per_reply(self) -> int:
+        return self.output_tokens // self.replies if self.replies else TOKENS_PER_REPLY
+
+
+def _characters(call: Call) -> int:
+    return sum(len(str(message.content)) for message in call.messages)
+
+
+class BudgetTracker:
+    """Keeps a run within its limits; a call in flight counts as what it is estimated to take.
+
+    Args:
+        config: the limits.
+        spent: what earlier starts of the run have taken. Calls that do not say what they took count as much as
+            the one that is asked for next: counted as nothing, they would make a way round the limit.
+        stop: ends the run when a limit is reached.
+        discount: the share of its usual price that a call costs.
+
+    Attributes:
+        refused_by: the limit for which ``try_reserve`` last refused a call, in words.
+    """
+
+    def __init__(self, config: RunConfig, spent: Spent, stop: StopSignal, discount: float = 1.0) -> None:
+        self.refused_by = ""
+        self._config = config
+        # What this process may use: of a run in several processes, what was granted to it so far.
+        self._allowed = Amounts(
+            *(
+                inf if limit is None else limit
+                for limit in (config.max_calls, config.max_tokens, config.max_cost)
+            )
+        )
+        self._discount = discount
+        self._stop = stop
+        self._tokens: float
+        self._calls, self._tokens, self._cost = spent.usage.calls, spent.usage.tokens, spent.known_cost
+        self._unpriced, self._uncounted = spent.unpriced, spent.uncounted
+        self._in_flight = _Estimate()
+        self._released = asyncio.Event()
+        self._observed = _Observed()
+
+    def estimate_tokens(self, call: Call) -> int:
+        """Estimate how many tokens a call takes, input and output."""
+        prompt = int(_characters(call) * self._observed.tokens_per_character)
+        return prompt + self._observed.tokens_per_reply
+
+    async def reserve(self, call: Call, tokens: int) -> float:
+        """Reserve what a call is estimated to take, and return its estimated cost in US dollars.
+
+        Where calls in flight may leave too little, it waits for what they really take: that may be less.
+
+        Raises:
+            StoppedError: there is not enough left, which ends the run.
+        """
+        cost = self.estimate_cost(call, tokens)
+        await self._reserve(_Estimate(1, tokens, cost))
+        return cost
+
+    async def reserve_again(self, tokens: float, cost: float) -> None:
+        """Reserve the same for a further attempt at a call, where the one before counts as spent.
+
+        Raises:
+            StoppedError: there is not enough left, which ends the run.
+        """
+        wanted = _Estimate(1, tokens, cost)
+        self.release(tokens, cost)
+        try:
+            await self._reserve(wanted)
+        except BaseException:
+            # Whoever reserved it will release it.
+            self._in_flight.add(wanted)
+            raise
+
+    async def _reserve(self, wanted: _Estimate) -> None:
+        while self._exceeded_limit(wanted, self._in_flight):
+            # Too much even if the calls in flight took nothing: waiting cannot help.
+            if limit := self._exceeded_limit(wanted, _Estimate()):
+                self._stop_at(limit)
+                break
+            await self._released.wait()
+        self._stop.check()
+        self._in_flight.add(wanted)
+
+    def _stop_at(self, limit: str) -> None:
+        self._stop.ask("budget", f"the budget is reached: at most {limit}")
+
+    async def try_reserve(self, call: Call, tokens: int) -> float | None:
+        """Do as ``reserve``, but return ``None`` in place of waiting for calls in flight."""
+        cost = self.estimate_cost(call, tokens)
+        limit = self._exceeded_limit(_Estimate(1, tokens, cost), self._in_flight)
+        if limit:
+            self.refused_by = limit
+            return None
+        self.add_in_flight(1, tokens, cost)
+        return cost
+
+    def give_back(self) -> None:
+        """Give back what this process does not need; alone it has nothing to give."""
+
+    def add_in_flight(self, calls: int, tokens: float, cost: float) -> None:
+        """Count calls as in flight, whatever the limits say; negative numbers take them off again."""
+        self._in_flight.add(_Estimate(calls, tokens, cost))
+
+    def release(self, tokens: float, cost: float) -> None:
+        """Give back what was reserved for a call that is no longer in flight."""
+        self._in_flight.add(_Estimate(-1, -tokens, -cost))
+        self._wake()
+
+    def _wake(self) -> None:
+        # All who wait look again; a new event makes the next ones wait until the next release.
+        self._released.set()
+        self._released = asyncio.Event()
+
+    def charge(self, call: Call, usage: Usage, tokens: float, cost: float) -> None:
+        """Count what a call really took, or was estimated to take where the provider does not say or says nonsense."""
+        self._calls += usage.calls
+        self._tokens += usage.tokens if usage.tokens > 0 else tokens
+        is_known = usage.cost_usd is not None and usage.cost_usd >= 0
+        self._cost += (usage.cost_usd or 0.0) if is_known else cost
+        self._observed.add(call, usage)
+
+    def give_up(self, call: Call) -> Usage:
+        """Count a request that was sent and not waited for as what it was expected to take; return that."""
+        output = self._observed.tokens_per_reply
+        prompt = self.estimate_tokens(call) - output
+        cost = prices.cost_usd(call.model.label, prompt, 0, output)
+        expected = Usage(calls=1, input_tokens=prompt, output_tokens=output, cost_usd=cost)
+        self._calls, self._tokens = self._calls + 1, self._tokens + expected.tokens
+        self._cost += cost or 0.0
+        return expected
+
+    def estimate_cost(self, call: Call, tokens: int) -> float:
+        if self._config.max_cost is None:
+            return 0.0
+        output = self._observed.tokens_per_reply
+        # `tokens` includes the reply that `estimate_tokens` assumed, and output has a price of its own.
+        cost = prices.cost_usd(call.model.label, tokens - output, 0, output) or 0.0
+        return self._discount * cost
+
+    def _exceeded_limit(self, wanted: _Estimate, in_flight: _Estimate) -> str:
+        """Name the limit that one more call would exceed, in words; empty if there is none."""
+        allowed = self._allowed
+        if self._calls + in_flight.calls + wanted.calls > allowed.calls:
+            return self._named("calls")
+        if self._tokens + in_flight.tokens + (1 + self._uncounted) * wanted.tokens > allowed.tokens:
+            return self._named("tokens")
+        if self._cost + in_flight.cost + (1 + self._unpriced) * wanted.cost > allowed.cost:
+            return self._named("cost")
+        return ""
+
+    def _named(self, limit: str) -> str:
+        most = getattr(self._config, f"max_{limit}")
+        return f"${most:,g}" if limit == "cost" else f"{most:,} {limit}"
+
+
+# Seconds after which a process that got too little asks again.
+_ASK_AGAIN_SECONDS = 1.0
+
+
+class SharedBudget(BudgetTracker):
+    """Keeps a run within its limits in several processes: each uses what the journal grants it, and asks for more.
+
+    Requests for grants gather while one is under way; most calls need none.
+    """
+
+    def __init__(self, config: RunConfig, journal: Journal, stop: StopSignal, discount: float = 1.0) -> None:
+        super().__init__(config, Spent(NO_USAGE), stop, discount)
+        self._limits, self._allowed = self._allowed, Amounts()
+        self._journal = journal
+        self._waiting = _Estimate()
+        self._reached = ""
+        self._asking: asyncio.Task[None] | None = None
+
+    async def _reserve(self, wanted: _Estimate) -> None:
+        if self._is_short_of(wanted):
+            self._waiting.add(wanted)
+            try:
+                await self._wait_for(wanted)
+            finally:
+                self._waiting.remove(wanted)
+        self._stop.check()
+        self._in_flight.add(wanted)
+
+    async def _wait_for(self, wanted: _Estimate) -> None:
+        while self._is_short_of(wanted) and not self._stop.is_asked:
+            released = self._released
+            self._ask(wanted)
+            await released.wait()
+            if self._reached:
+                self._stop_at(self._named(self._reached))
+
+    async def try_reserve(self, call: Call, tokens: int) -> float | None:
+        wanted = _Estimate(1, tokens, self.estimate_cost(call, tokens))
+        if self._is_short_of(wanted):
+            self._waiting.add(wanted)
+            await asyncio.wait({self._ask(wanted)})
+            self._waiting.remove(wanted)
+        return await super().try_reserve(call, tokens)
+
+    def give_back(self) -> None:
+        """Give back what this process does not need, since another one waits for it."""
+        if self._allowed != self._used():
+            self._ask(_Estimate())
+
+    def _is_short_of(self, wanted: _Estimate) -> bool:
+        return not self._journal.holds_grant() or bool(self._exceeded_limit(wanted, self._in_flight))
+
+    def _used(self) -> Amounts:
+        spent, in_flight = self._spent(), self._in_flight
+        return Amounts(
+            spent.calls + in_flight.calls, spent.tokens + in_flight.tokens, spent.cost + in_flight.cost
+        )
+
+    def _spent(self) -> Amounts:
+        return Amounts(self._calls, self._tokens, self._cost)
+
+    def _ask(self, one: _Estimate) -> asyncio.Task[None]:
+        """Ask for more, unless that is under way or was in vain a moment ago."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._request(one))
+        return self._asking
+
+    async def _request(self, one: _Estimate) -> None:
+        # Other calls that want to begin now get among the waiting ones first.
+        await asyncio.sleep(0)
+        in_flight, waiting = self._in_flight.amounts(), self._waiting.amounts()
+        asked = GrantRequest(self._limits, self._spent(), in_flight, waiting, one.amounts())
+        # Until there is an answer nothing more begins: what is not asked for may be given to others.
+        self._allowed = self._used()
+        try:
+            granted = await self._journal.grant(asked)
+        except JournalError as error:
+            self._stop.ask("journal", str(error))
+        else:
+            self._allowed, self._reached = granted.allowed, granted.reached
+        if self._is_short_of(one):
+            asyncio.get_running_loop().call_later(_ASK_AGAIN_SECONDS, self._may_ask)
+            self._wake()
+        else:
+            self._may_ask()
+
+    def _may_ask(self) -> None:
+        self._asking = None
+        self._wake()
+
+
+def make_budget(
+    config: RunConfig, journal: Journal, stop: StopSignal, discount: float = 1.0
+) -> BudgetTracker:
+    """Make the budget of a run; where other processes may have the journal open, it is one for all of them."""
+    limits = (config.max_calls, config.max_tokens, config.max_cost)
+    if journal.shared and any(limit is not None for limit in limits):
+        return SharedBudget(config, journal, stop, discount)
+    return BudgetTracker(config, journal.spent, stop, discount)

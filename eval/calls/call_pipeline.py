@@ -1,0 +1,329 @@
+"""Answer every model call of a run, from the journal or from its model, within the limits of the run.
+
+the same call in flight?  -> its reply, when it comes
+kept in the journal?      -> that reply
+budget left?              -> rate limiter -> attempts until one succeeds -> journal -> reply
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
+from functools import partial
+from os import urandom
+from typing import Any, cast
+
+from ...nodes.models.call import SIZE, Call, Reply, Send, UnreadResponseError, fingerprint
+from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.models.provider_errors import ProviderFault
+from ...nodes.models.rate_limiter import RateLimiter
+from ...nodes.models.retry import call_with_retry, with_timeout
+from ...nodes.models.send import CallMiddleware
+from ...state.errors import ModelCallError, StoppedError, UsageError
+from ...state.usage import Usage
+from ..journal import Entry, Journal, JournalError, Notice, records
+from ..results.config import RunConfig
+from ..results.results import Key
+from .budget import make_budget
+from .progress_counters import ProgressCounters
+from .shutdown import Reason, StopSignal
+
+
+class CallPipeline(CallMiddleware):
+    """Answers the model calls of one run; subclasses say from where: a provider, its batch API, a recording.
+
+    Attributes:
+        needs_several_passes: whether ``run_passes`` may start its work more than once, so that the runner must
+            remember which items are judged already.
+    """
+
+    needs_several_passes = False
+
+    async def open(self) -> None:
+        """Prepare for the first call.
+
+        Raises:
+            UsageError: the run cannot go on in this way.
+        """
+
+    async def run_passes(self, judge_open_items: Callable[[], Awaitable[None]]) -> None:
+        """Have all items judged; where replies take long, in several passes over those that are still open."""
+        await judge_open_items()
+
+    def repeat_mark(self, key: Key) -> int:
+        """Return the number that marks the calls of a verdict, so that repeats get replies of their own."""
+        return key.repeat
+
+    async def drain(self, seconds: float) -> None:
+        """Let calls in flight finish for so many seconds, then cancel them."""
+
+    async def finish(self) -> None:
+        """Write everything that is still to be written, as far as it can be."""
+
+
+_STOPS_ALL: tuple[Reason, ...] = ("budget", "provider")
+"""The reasons for which all processes of a run stop, since they would all meet the same."""
+
+
+AT_ONCE = "at once"
+"""What a process notes in the journal, in place of a reason, to have the others wait for no call in flight."""
+
+
+class LivePipeline(CallPipeline):
+    """Makes each call at once, and no call twice: two calls are the same if their ``fingerprint`` is."""
+
+    def __init__(
+        self, journal: Journal, config: RunConfig, counts: ProgressCounters, stop: StopSignal
+    ) -> None:
+        self._journal = journal
+        self._budget = make_budget(config, journal, stop)
+        self._counts = counts
+        self._stop = stop
+        self._retry_policy = config.retry_policy
+        self._rate_limits = config.rate_limits
+        self._all_calls = asyncio.Semaphore(config.concurrency)
+        self._rate_limiters: dict[str, RateLimiter] = {}
+        self._circuit_breaker = CircuitBreaker(stop)
+        self._in_flight: dict[bytes, asyncio.Task[Reply]] = {}
+        self._sent: set[bytes] = set()
+        self._writing: set[asyncio.Task[None]] = set()
+        self._stop_is_known = False
+        journal.listen(self._on_notice)
+
+    async def open(self) -> None:
+        """Refuse to go on while the provider has batches of this run: they are paid for, and not to be paid again."""
+        if left := sum(not batch.settled for batch in await self._journal.batches()):
+            raise UsageError(
+                f"{left} of this run's batches are still to be collected from the provider; "
+                "go on with --batch (batch=True), which collects them, also those that were cancelled there"
+            )
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        """Answer a call; the same call made again gets the same reply and is not paid for again.
+
+        Raises:
+            ModelCallError: the call failed for good.
+            StoppedError: the run is to end, or its budget is spent.
+            JournalError: the journal can no longer be written.
+        """
+        key = fingerprint(call)
+        task = self._in_flight.get(key)
+        if task is None:
+            self._stop.check()
+            # In a task of its own, a call that is being paid for is kept even if the graph that asked is cancelled.
+            task = self._in_flight[key] = asyncio.create_task(self._answer(key, call, send))
+            task.add_done_callback(partial(self._ended, key))
+        else:
+            self._counts.served += 1
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if (
+                task.cancelled()
+            ):  # not the graph that asked, but the call itself, when the run was to end at once
+                raise StoppedError(self._stop.explanation) from None
+            raise
+
+    async def _answer(self, key: bytes, call: Call, send: Send) -> Reply:
+        try:
+            # Reserving also waits for another process that is making the same call on a shared journal.
+            kept = await self._journal.reserve(key)
+            if kept is not None:
+                return self._from_journal(call, kept)
+            try:
+                return await self._call_model(key, call, send)
+            except BaseException:
+                # Cancellations included: else another process would wait for this call until the lease is over.
+                await self._journal.release(key)
+                raise
+        except JournalError as error:
+            self._stop.ask("journal", str(error))
+            raise
+
+    def _from_journal(self, call: Call, kept: bytes) -> Reply:
+        self._counts.served += 1
+        reply = records.from_bytes(kept, call.model.label)
+        # What the provider did not take then it will not take now: the next calls leave it out from the start.
+        for parameter in reply.dropped:
+            call.model.drop(parameter, call.parameters)
+        return reply
+
+    async def _call_model(self, key: bytes, call: Call, send: Send) -> Reply:
+        model = call.model.label
+        rate_limiter = self._rate_limiter(call.model)
+        # The time limit is for the request alone: neither waiting for the rate limiter nor writing to the journal
+        # counts.
+        send_in_time = with_timeout(send, self._retry_policy.timeout)
+        tokens = self._budget.estimate_tokens(call)
+        cost = await self._budget.reserve(call, tokens)
+
+        async def attempt(call: Call) -> Reply:
+            try:
+                return await rate_limiter.run(partial(self._send_and_keep, key, call, send_in_time), tokens)
+            except ModelCallError as error:
+                if error.retryable and error.may_be_billed:
+                    await self._budget.reserve_again(tokens, cost)
+                raise
+
+        try:
+            reply = await call_with_retry(call, attempt, self._retry_policy, self._counts.waits)
+        except UnreadResponseError as error:
+            self._charge(call, unread_entry(call, error).usage, tokens, cost)
+            raise
+        except ModelCallError as error:
+            self._circuit_breaker.record_failure(model, error)
+            raise
+        finally:
+            self._budget.release(tokens, cost)
+        self._circuit_breaker.record_success(model)
+        # No await since the release above: other calls would see too much budget left meanwhile.
+        self._charge(call, reply.usage, tokens, cost)
+        return reply
+
+    def _charge(self, call: Call, usage: Usage, tokens: int, cost: float) -> None:
+        """Count what a call took; ``tokens`` and ``cost`` are what it was estimated to take."""
+        self._budget.charge(call, usage, tokens, cost)
+        self._counts.paid(usage)
+
+    async def _send_and_keep(self, key: bytes, call: Call, send: Send) -> Reply:
+        """Make one attempt, unless the run is to end. A reply counts as in flight until it is on disk."""
+        self._stop.check()
+        self._sent.add(key)
+        try:
+            reply = await send(call)
+        except UnreadResponseError as error:
+            await self._journal.keep(key, unread_entry(call, error))
+            raise
+        except asyncio.CancelledError:
+            await self._note_given_up(call)
+            raise
+        except ModelCallError as error:
+            self._sent.discard(key)
+            if error.may_be_billed:
+                await self._note_given_up(call)
+            if error.retryable:
+                # Not retried where the run is to end: the pause before the next attempt would only delay that.
+                self._stop.check()
+            raise
+        await self._journal.keep(key, journal_entry(call, reply))
+        return reply
+
+    async def _note_given_up(self, call: Call) -> None:
+        """Count a request that was sent and has no reply; the journal keeps it under a key that no call has."""
+        expected = self._budget.give_up(call)
+        self._counts.paid(expected)
+        self._counts.given_up += 1
+        await self._journal.keep(urandom(SIZE), Entry(call.model.label, b'{"given_up": true}', expected))
+
+    def _rate_limiter(self, model: LoadedModel) -> RateLimiter:
+        if model.label not in self._rate_limiters:
+            limits = self._rate_limits
+            # In the queue of a server of ours, a call would only use up the time that it may take.
+            most = min(limits.concurrency, model.serving.at_once or limits.concurrency)
+            self._rate_limiters[model.label] = RateLimiter(
+                replace(limits, concurrency=most),
+                self._all_calls,
+                model.label,
+                self._counts.waits,
+                partial(self._journal.book, model.label) if self._journal.shared else None,
+            )
+        return self._rate_limiters[model.label]
+
+    def _ended(self, key: bytes, task: asyncio.Task[Reply]) -> None:
+        del self._in_flight[key]
+        self._sent.discard(key)
+        if not task.cancelled():
+            # Those who asked may be gone; asyncio would complain of an exception that nobody looked at.
+            task.exception()
+
+    def invalidate(self, calls: Sequence[Call]) -> None:
+        """Have these calls answered anew in a later run; in this one their replies stay what they are."""
+        keys = [fingerprint(call) for call in calls]
+        self._write(self._journal.invalidate(keys))
+
+    def _write(self, writing: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(writing)
+        # The loop itself holds no more than a weak reference to a task.
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    def _on_notice(self, notice: Notice) -> None:
+        """Do what other processes of this run have noted: stop as they did, or leave them what is not needed here."""
+        if notice.stop_reason == AT_ONCE:
+            self._stop.ask("interrupted", notice.explanation or "")
+            self._stop.at_once()
+        elif notice.stop_reason is not None and not self._stop.is_asked:
+            self._stop_is_known = True
+            self._stop.ask(cast("Reason", notice.stop_reason), notice.explanation or "")
+        elif notice.others_wait:
+            self._budget.give_back()
+
+    async def drain(self, seconds: float) -> None:
+        """Let calls that were sent finish for so many seconds, then cancel them; cancel those that wait at once."""
+        if self._journal.shared and self._stop.reason in _STOPS_ALL and not self._stop_is_known:
+            self._stop_is_known = True
+            self._write(self._journal.note_stop(self._stop.reason, self._stop.explanation))
+        # A copy, since calls that end are taken out while the others are waited for.
+        in_flight = dict(self._in_flight)
+        sent = [task for key, task in in_flight.items() if key in self._sent]
+        for key, task in in_flight.items():
+            if key not in self._sent:
+                task.cancel()
+        if sent and seconds:
+            await self._stop.let_finish(sent, seconds)
+        for task in sent:
+            task.cancel()
+        await asyncio.gather(*in_flight.values(), return_exceptions=True)
+
+    async def finish(self) -> None:
+        """Wait until all that was invalidated or noted is written."""
+        for problem in await asyncio.gather(*self._writing, return_exceptions=True):
+            if isinstance(problem, JournalError):
+                self._stop.ask("journal", str(problem))
+
+
+def journal_entry(call: Call, reply: Reply) -> Entry:
+    """Make the journal's record of a reply."""
+    return Entry(call.model.label, records.to_bytes(reply), reply.usage)
+
+
+def unread_entry(call: Call, error: UnreadResponseError) -> Entry:
+    """Make the journal's record of a response that came and could not be read; what it cost is not known."""
+    usage = Usage(calls=1, cost_usd=None, seconds=error.seconds)
+    return Entry(call.model.label, records.unread_to_bytes(error), usage)
+
+
+MAX_FAILURES = 10
+"""The run ends after so many failed calls of one model in a row."""
+
+_NOT_THE_CALLS_FAULT = {301, 302, 303, 307, 308, 401, 402, 403, 404, 429}
+"""The statuses of faults of address, key, account or model, not of one call; 429 where the quota is spent."""
+
+
+class CircuitBreaker:
+    """Ends the run when too many calls of one model in a row have failed for good.
+
+    What may be the fault of one call alone does not count: a text that is too long, or that a filter refuses.
+    """
+
+    def __init__(self, stop: StopSignal) -> None:
+        self._stop = stop
+        self._failures: Counter[str] = Counter()
+
+    def record_success(self, model: str) -> None:
+        """Begin to count anew: a call of the model was answered."""
+        self._failures.pop(model, None)
+
+    def record_failure(self, model: str, error: ModelCallError) -> None:
+        """Count a call of the model that failed for good, at once or after all its attempts."""
+        if not (
+            error.retryable or error.rate_limited or ProviderFault.of(error).status in _NOT_THE_CALLS_FAULT
+        ):
+            return
+        self._failures[model] += 1
+        if self._failures[model] >= MAX_FAILURES:
+            self._stop.ask(
+                "provider", f"{MAX_FAILURES} calls of {model} in a row failed, the last one with: {error}"
+            )

@@ -1,0 +1,114 @@
+"""Judge one item: run a graph on it, and make a result of its verdict or of what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...graphs.base import Graph
+from ...graphs.judge_graph import heard_by
+from ...state.aspects import Aspect
+from ...state.errors import StoppedError
+from ...state.transcript import Turn, usage_of_turns
+from ...state.verdict import Verdict
+from ..datasets.items import CompareItem, Item, ScoreItem
+from ..journal import JournalError
+from ..results.results import Key, Result
+
+JudgeItem = Callable[[Graph, Key, Item, Aspect | None], Awaitable[Result | None]]
+"""Makes the result of one item; ``None`` where the run ended in the middle of it."""
+
+
+@dataclass
+class JudgementContext:
+    """Describes the verdict that is being made.
+
+    Attributes:
+        key: its item, aspect, protocol and repeat.
+        notes: notes of the pipeline that answers its calls; dropped when the verdict is made.
+    """
+
+    key: Key
+    notes: dict[Any, Any] = field(default_factory=dict)
+
+
+current_judgement: ContextVar[JudgementContext | None] = ContextVar("current_judgement", default=None)
+"""The verdict that a call is made for; tasks that are started inside inherit it."""
+
+
+@contextmanager
+def judgement_scope(key: Key) -> Iterator[None]:
+    """Mark all calls that are made inside as made for this verdict."""
+    token = current_judgement.set(JudgementContext(key))
+    try:
+        yield
+    finally:
+        current_judgement.reset(token)
+
+
+async def judge_item(graph: Graph, key: Key, item: Item, aspect: Aspect | None, repeat: int) -> Result | None:
+    """Run a graph on one item.
+
+    Args:
+        graph: the compiled protocol.
+        key: identifies the result.
+        item: the item to judge.
+        aspect: the aspect that it is scored for; ``None`` for comparisons.
+        repeat: the number that its calls are marked with, so that repeats ask for replies of their own.
+
+    Returns:
+        The result, with the turns and their cost also where the item failed; ``None`` where the run ended meanwhile.
+    """
+    spoken: dict[str, Turn] = {}
+    verdict: Verdict | None = None
+    problem = ""
+
+    def hear(event: Mapping[str, Any]) -> None:
+        # A repaired turn replaces its first form, which could not be read.
+        turn = event["turn"]
+        spoken[turn["id"]] = turn
+
+    # The first repeat has no mark: its calls are those of a run without repeats, which the journal may hold.
+    config: Any = {"metadata": {"repeat": repeat}} if repeat else None
+    with judgement_scope(key), heard_by(hear):
+        try:
+            task = item.task(aspect) if isinstance(item, ScoreItem) and aspect else _comparison(item)
+            states: Any = graph.astream({"task": task.model_dump(mode="json")}, config, stream_mode="values")
+            # A generator that is left early would otherwise be closed by the garbage collector, at some later time.
+            async with aclosing(states):
+                async for state in states:
+                    if state.get("verdict"):
+                        verdict = Verdict.of(state, "score" if aspect else "compare", aspect)
+                        turns = state.get("transcript") or ()
+                        spoken = {str(turn.get("id", place)): turn for place, turn in enumerate(turns)}
+            if verdict is None:
+                problem = (
+                    "the graph ended without a verdict: it waits for somebody, or it is no judge's graph"
+                )
+        except (StoppedError, JournalError):
+            # Nothing is wrong with the item: its calls are in the journal, and the next start judges it.
+            return None
+        except Exception as error:  # whatever went wrong with one item, the others go on
+            problem = f"{type(error).__name__}: {error}"
+    return _result(key, item, verdict, problem, tuple(spoken.values()))
+
+
+def _comparison(item: Item) -> Any:
+    assert isinstance(item, CompareItem)
+    return item.task()
+
+
+def _result(key: Key, item: Item, verdict: Verdict | None, problem: str, turns: tuple[Turn, ...]) -> Result:
+    if isinstance(item, ScoreItem):
+        known = {"human": item.label(key.aspect or ""), **item.about(key.aspect or "")}
+    else:
+        known = {"human": item.label(), **item.about()}
+    about = {**key._asdict(), "group": item.group, **known, "transcript": turns}
+    if verdict is None:
+        return Result(**about, status="failed", error=problem, **usage_of_turns(turns).flat())
+    # The words that explain the verdict stand in the transcript already.
+    fields = verdict.model_dump(exclude={"protocol", "kind", "explanation"})
+    return Result(**about, status="ok", **fields)

@@ -1,0 +1,239 @@
+"""Make OpenTelemetry spans of a run, its verdicts and their model calls; prompts and replies only if asked for.
+
+    run                      protocols, data; at its end what it came to
+    └── verdict              item, aspect, protocol, repeat; score or winner, rounds, cost
+        └── chat MODEL       agent, role, round; tokens, cost; failed attempts as events
+
+Attributes follow the semantic conventions for generative AI as far as these go.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import orjson
+from langchain_core.messages import BaseMessage
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+from opentelemetry.util.types import AttributeValue
+
+from ...graphs.base import Graph
+from ...nodes.models.call import Call, Reply, Send
+from ...nodes.models.send import CallMiddleware
+from ...state.aspects import Aspect
+from ...state.errors import ModelCallError
+from ...state.usage import Usage
+from ..datasets.items import Item
+from ..results.results import Key, Result
+from ..results.run_log import log_text
+from .judge_item import JudgeItem
+from .progress_counters import ProgressCounters
+
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+# The values of that variable that put prompts and replies on spans; "event_only" would put them on events.
+_WITH_WORDS = {"true", "span_only", "span_and_event"}
+
+
+class Spans:
+    """Makes the spans of one run."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._tracer = provider.get_tracer("jurygraph", version("jurygraph"))
+        self.with_words = os.environ.get(CONTENT, "").lower() in _WITH_WORDS
+
+    @contextmanager
+    def run(self, manifest: Mapping[str, Any], counts: ProgressCounters) -> Iterator[None]:
+        """Open the span of the run, which all its other spans are inside of."""
+        about = {
+            "run": manifest["run"],
+            "protocols": list(manifest["protocols"]),
+            "data": manifest["data"]["name"],
+        }
+        with self.span("run", about) as span:
+            try:
+                yield
+            finally:
+                _set(span, counts.summary())
+
+    def verdicts(self, judge: JudgeItem) -> JudgeItem:
+        """Wrap the function that judges an item, so that each verdict has a span around it."""
+
+        async def traced(graph: Graph, key: Key, item: Item, aspect: Aspect | None) -> Result | None:
+            with self.span(f"verdict {key.protocol}", key._asdict()) as span:
+                result = await judge(graph, key, item, aspect)
+                if span.is_recording():
+                    _conclude(span, result)
+                return result
+
+        return traced
+
+    def calls(self, around: CallMiddleware) -> CallMiddleware:
+        """Wrap the middleware of calls, so that each call has a span around it, with all its attempts."""
+        return _TracedCalls(self, around)
+
+    @contextmanager
+    def span(self, name: str, about: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL) -> Iterator[Span]:
+        """Open a span with these attributes; an error that ends it is named on it, without keys."""
+        # Errors are described here: the SDK would send their tracebacks, with whatever stands in them.
+        with self._tracer.start_as_current_span(
+            name, kind=kind, record_exception=False, set_status_on_exception=False
+        ) as span:
+            _set(span, about)
+            try:
+                yield span
+            except BaseException as error:
+                span.set_attribute("error.type", type(error).__name__)
+                span.set_status(Status(StatusCode.ERROR, log_text(str(error))))
+                raise
+
+
+class _TracedCalls(CallMiddleware):
+    def __init__(self, spans: Spans, around: CallMiddleware) -> None:
+        self._spans = spans
+        self._around = around
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        # A label is such as "openai:gpt-4o-mini?temperature=0"; a model without a provider stands for both.
+        provider, _, model = call.model.label.partition("?")[0].rpartition(":")
+        asked_by = {name: call.metadata.get(name) for name in ("role", "round", "sample", "repair")}
+        with self._spans.span(f"chat {model}", asked_by, SpanKind.CLIENT) as span:
+            if not span.is_recording():
+                return await self._around(call, send)
+            span.set_attributes(_request(call, _PROVIDERS.get(provider, provider or model), model))
+            if self._spans.with_words:
+                span.set_attributes(_words_in(call.messages))
+            attempts = 0
+
+            async def attempt(call: Call) -> Reply:
+                nonlocal attempts
+                attempts += 1
+                try:
+                    return await send(call)
+                except BaseException as error:  # also a time-out, which is a cancellation here
+                    span.add_event("attempt failed", _failed_attempt(attempts, error))
+                    raise
+
+            reply = await self._around(call, attempt)
+            # A call that made no attempt was answered by the journal.
+            _set(span, {"served": attempts == 0, "attempts": attempts})
+            span.set_attribute(
+                "gen_ai.response.finish_reasons", [_finish(choice) for choice in (reply, *reply.others)]
+            )
+            if attempts:  # What was paid before is not to be paid again where somebody adds it up.
+                span.set_attributes(_usage(reply.usage))
+                _set(span, {"cost_usd": reply.usage.cost_usd})
+            if self._spans.with_words:
+                span.set_attributes(_words_out(reply))
+            return reply
+
+    def invalidate(self, calls: Sequence[Call]) -> None:
+        self._around.invalidate(calls)
+
+
+def _failed_attempt(number: int, error: BaseException) -> dict[str, AttributeValue]:
+    about: dict[str, AttributeValue] = {
+        "jurygraph.attempt": number,
+        "error.type": type(error).__name__,
+        "error.message": log_text(str(error)),
+    }
+    if isinstance(error, ModelCallError):
+        about["jurygraph.retryable"] = error.retryable
+    return about
+
+
+def _set(span: Span, about: Mapping[str, Any]) -> None:
+    span.set_attributes({f"jurygraph.{name}": value for name, value in about.items() if value is not None})
+
+
+def _conclude(span: Span, result: Result | None) -> None:
+    if result is None:
+        _set(span, {"status": "open"})
+        return
+    figures = ("status", "rounds", "stop_reason", "calls", "cost_usd")
+    _set(span, {name: getattr(result, name) for name in figures})
+    if result.status == "failed":
+        span.set_status(Status(StatusCode.ERROR, log_text(result.error or "")))
+        return
+    span.set_attribute("gen_ai.evaluation.name", result.aspect or "preference")
+    if result.score is not None:
+        span.set_attribute("gen_ai.evaluation.score.value", result.score)
+    if result.winner is not None:
+        span.set_attribute("gen_ai.evaluation.score.label", str(result.winner))
+
+
+_PROVIDERS = {
+    "google_genai": "gcp.gemini",
+    "google_vertexai": "gcp.vertex_ai",
+    "azure_openai": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "mistralai": "mistral_ai",
+}
+"""LangChain's names of providers that the conventions know by another one."""
+
+_PARAMETERS = ("temperature", "top_p", "max_tokens", "seed", "presence_penalty", "frequency_penalty")
+
+
+def _request(call: Call, provider: str, model: str) -> dict[str, AttributeValue]:
+    identity = call.model.identity
+    # The identity of a chat model object has its parameters in a field of their own, that of a named model beside its
+    # name.
+    given = {**identity.get("parameters", identity), **call.parameters}
+    about: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": model,
+        "gen_ai.agent.name": str(call.metadata.get("agent", "")),
+        "gen_ai.output.type": "json" if call.schema is not None and call.model.takes_structure() else "text",
+    }
+    for name in _PARAMETERS:
+        if isinstance(value := given.get(name), int | float):
+            about[f"gen_ai.request.{name}"] = value
+    if several := given.get("n"):
+        about["gen_ai.request.choice.count"] = several
+    return about
+
+
+def _usage(usage: Usage) -> dict[str, AttributeValue]:
+    return {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+    }
+
+
+def _finish(reply: Reply) -> str:
+    return "content_filter" if reply.refused else "length" if reply.cut_off else "stop"
+
+
+_ROLES = {"human": "user", "ai": "assistant"}
+
+
+def _words_in(messages: Sequence[BaseMessage]) -> dict[str, AttributeValue]:
+    system = [_part(message.text) for message in messages if message.type == "system"]
+    others = [
+        {"role": _ROLES.get(message.type, message.type), "parts": [_part(message.text)]}
+        for message in messages
+        if message.type != "system"
+    ]
+    return {"gen_ai.system_instructions": _json(system), "gen_ai.input.messages": _json(others)}
+
+
+def _words_out(reply: Reply) -> dict[str, AttributeValue]:
+    choices = [
+        {"role": "assistant", "parts": [_part(choice.text)], "finish_reason": _finish(choice)}
+        for choice in (reply, *reply.others)
+    ]
+    return {"gen_ai.output.messages": _json(choices)}
+
+
+def _part(text: str) -> dict[str, str]:
+    # A model may write half of a surrogate pair, which cannot be encoded as UTF-8.
+    return {"type": "text", "content": str(text).encode(errors="replace").decode()}
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,71 @@
+"""Count how far a run has come. A display reads the counters whenever it likes; nothing calls it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...nodes.models.retry import Waits
+from ...state.usage import NO_USAGE, Usage
+from ..results.results import Result
+
+
+@dataclass
+class ProgressCounters:
+    """Counts the progress of one run, with what earlier starts of it have done and paid.
+
+    Attributes:
+        wanted: verdicts that the run is to make.
+        resumed: verdicts that were there at the start.
+        judged: verdicts that are there now, ``resumed`` included.
+        failed: items without a verdict since the start.
+        rounds: rounds of all verdicts since the start.
+        usage: what all calls took, earlier starts included.
+        served: calls since the start that were answered without a request: by the journal, or by a like one in flight.
+        made: requests since the start.
+        given_up: of these, requests that were sent and have no reply; the provider may bill them.
+        phase: what a run over the provider's batches is doing; empty otherwise.
+        waits: what is being waited for now.
+    """
+
+    wanted: int = 0
+    resumed: int = 0
+    judged: int = 0
+    failed: int = 0
+    rounds: int = 0
+    usage: Usage = NO_USAGE
+    served: int = 0
+    made: int = 0
+    given_up: int = 0
+    phase: str = ""
+    waits: Waits = field(default_factory=Waits)
+
+    def take_up(self, wanted: int, resumed: int, spent: Usage) -> None:
+        """Start from what earlier starts of the run have done and paid."""
+        self.wanted, self.resumed, self.judged = wanted, resumed, resumed
+        self.usage = spent
+
+    def paid(self, usage: Usage) -> None:
+        """Count a call that was made."""
+        self.usage += usage
+        self.made += usage.calls
+
+    def finished(self, result: Result) -> None:
+        """Count an item that was judged or failed."""
+        self.judged += result.status == "ok"
+        self.failed += result.status == "failed"
+        self.rounds += result.rounds or 0
+
+    def summary(self) -> dict[str, float | None]:
+        """Return the counters by name, as the span of a run has them."""
+        return {
+            "wanted": self.wanted,
+            "judged": self.judged,
+            "failed": self.failed,
+            "rounds": self.rounds,
+            "calls": self.usage.calls,
+            "made": self.made,
+            "given_up": self.given_up,
+            "served": self.served,
+            "tokens": self.usage.tokens,
+            "cost_usd": self.usage.cost_usd,
+        }

@@ -1,0 +1,255 @@
+"""Decide whether a run is good enough: mean scores against limits, and against an earlier run of the same judges.
+
+A limit is compared with the mean itself, as a coverage threshold is. A drop is compared with its interval: differences
+are paired item by item and whole groups are resampled, so that a build fails only where the drop cannot be chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ...state.errors import UsageError
+from ..results.evaluation import Evaluation, Mean
+from ..results.folder import read_manifest, signature_parts
+from ..results.results import ResultsFile, StoredResults
+from ..statistics.alignment import number_units, unit_count
+from ..statistics.resampling import FEWEST_UNITS, Resampling, Statistic, is_few, mean_or_none, resampled_means
+
+_WINS = {"1": 1.0, "tie": 0.5, "2": 0.0}
+_ANSWERS = ("answer_1", "answer_2")
+# These parts of a signature say what was judged, or who computed it; the others say who the judge is.
+_NOT_THE_JUDGE = {"data", "aspects", "rule", "columns", "sample", "replies", "version", "jurygraph"}
+_SLACK = 1e-9
+
+ItemKey = tuple[str | None, str]
+"""The group and the id of an item; an item of the same id in another group is another one."""
+Figures = Mapping[ItemKey, float]
+"""The score of each item, averaged over repeats; of comparisons the share that the first answer won."""
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """Tells whether one judge's scores on one aspect pass one gate.
+
+    Attributes:
+        gate: what is asked for, such as ``coherence >= 3.5``.
+        protocol, aspect: whose scores; the aspect is ``None`` for comparisons.
+        status: ``met``, ``not met``, or ``undecided`` where a drop's interval is too wide to tell.
+        figure: the mean score, the share of wins, or the drop, with its interval.
+        reason: the figure in words.
+        below: the items that are themselves below the limit, or dropped by more than is allowed, the worst first.
+    """
+
+    gate: str
+    protocol: str
+    aspect: str | None
+    status: Literal["met", "not met", "undecided"]
+    figure: Statistic
+    reason: str
+    below: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether a build goes on: an undecided gate passes, since noise is to fail no build."""
+        return self.status != "not met"
+
+    def __str__(self) -> str:
+        status = "undecided, passes" if self.status == "undecided" else self.status
+        return f"gate {self.gate} ({self.protocol}): {status}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Says what a run must reach.
+
+    Attributes:
+        fail_under: the lowest mean score by aspect; for comparisons the lowest share of wins of ``answer_1`` or
+            ``answer_2``, where a tie is half a win.
+        baseline: the folder of an earlier run of the same judges, on the same items with other candidates.
+        max_drop: by how much a mean may be lower than the baseline's.
+
+    Raises:
+        UsageError: a limit that is no number, or a negative drop.
+    """
+
+    fail_under: Mapping[str, float] = field(default_factory=dict)
+    baseline: Path | None = None
+    max_drop: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, limit in {**self.fail_under, "max_drop": self.max_drop}.items():
+            if not math.isfinite(limit) or (name == "max_drop" and limit < 0):
+                raise UsageError(f"{name} must be a number{', 0 or more' * (limit < 0)}, got {limit}")
+
+    def __bool__(self) -> bool:
+        return bool(self.fail_under) or self.baseline is not None
+
+    def check(self, manifest: Mapping[str, Any], items: Collection[ItemKey]) -> None:
+        """Check that these gates can be applied to a run with this manifest and these items, before it or after.
+
+        Raises:
+            UsageError: no such aspect, a limit off its scale, or a baseline of other data, aspects or judges.
+        """
+        scales = {one["name"]: (one["low"], one["high"]) for one in manifest["aspects"]}
+        if manifest["data"]["kind"] == "compare":
+            scales = dict.fromkeys(_ANSWERS, (0.0, 1.0))
+        for name, limit in self.fail_under.items():
+            if name not in scales:
+                raise UsageError(f"no gate on {name!r}: this run has {', '.join(scales)}")
+            low, high = scales[name]
+            if not low <= limit <= high:
+                raise UsageError(f"{name}={limit:g}: scores lie between {low:g} and {high:g}")
+        if self.baseline is None:
+            return
+        problem = next(_mismatches(read_manifest(self.baseline), manifest), None)
+        before = {} if problem else _figures(ResultsFile(self.baseline).read().heads())
+        if not problem and not any(key in items for figures in before.values() for key in figures):
+            problem = "none of the items that it judged is in this run"
+        if problem:
+            raise UsageError(
+                f"{self.baseline} cannot be the baseline: {problem}. It has to be a run of the same judge over "
+                "the same items: judge the earlier texts in this way first"
+            )
+
+    def results(self, run: Evaluation) -> list[GateResult]:
+        """Apply the gates to a run that has ended.
+
+        Raises:
+            UsageError: as ``check``.
+        """
+        if not self:
+            return []
+        results = run.results
+        figures = _figures(results.heads() if isinstance(results, StoredResults) else map(vars, results))
+        self.check(run.manifest, {key for of_one in figures.values() for key in of_one})
+        before = _figures(ResultsFile(self.baseline).read().heads()) if self.baseline else {}
+        found = []
+        for (protocol, aspect), now in figures.items():
+            found += [
+                _limit(protocol, aspect, name, limit, now)
+                for name, limit in self.fail_under.items()
+                if aspect in (None, name)
+            ]
+            if self.baseline:
+                found.append(_drop(protocol, aspect, self.max_drop, before.get((protocol, aspect), {}), now))
+        return found
+
+
+def check(
+    run: Evaluation | str | Path,
+    *,
+    fail_under: Mapping[str, float] | None = None,
+    baseline: str | Path | None = None,
+    max_drop: float = 0.0,
+) -> list[GateResult]:
+    """Check a finished run, or its folder, against limits and an earlier run; nothing is judged.
+
+    Args are the attributes of ``Gates``.
+
+    Raises:
+        UsageError: a gate that cannot be applied to this run.
+
+    >>> from jurygraph.eval import evaluate
+    >>> done = evaluate("single", "demo", aspects=["fluency"], limit=4)
+    >>> print(*check(done, fail_under={"fluency": 5}))
+    gate fluency >= 5 (single): not met: mean 4.875 of 4 items
+    """
+    gates = Gates(fail_under or {}, Path(baseline) if baseline else None, max_drop)
+    return gates.results(run if isinstance(run, Evaluation) else read_run(Path(run)))
+
+
+def read_run(folder: Path) -> Evaluation:
+    """Read a run that has ended; a folder without one is a ``DataError``."""
+    return Evaluation(ResultsFile(folder).read(), read_manifest(folder), folder)
+
+
+def _figures(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str | None], Figures]:
+    """Return the figures of each protocol and aspect."""
+    means: dict[tuple[str, str | None], dict[ItemKey, Mean]] = {}
+    for row in rows:
+        items = means.setdefault((row["protocol"], row["aspect"]), {})
+        value = _WINS.get(row["winner"]) if row["score"] is None else row["score"]
+        if row["status"] == "ok" and value is not None:
+            items.setdefault((row["group"], row["item"]), Mean()).add(value)
+    return {of: {key: mean.total / mean.count for key, mean in items.items()} for of, items in means.items()}
+
+
+def _mean(figures: Figures) -> tuple[Statistic, int]:
+    """Return the mean with its interval, and how many groups or single items were resampled for it.
+
+    Of fewer than ten there is no interval: it would be too narrow (see ``FEWEST_UNITS``).
+    """
+    values = np.array(list(figures.values()), dtype=float)
+    units, resampling = number_units([group for group, _ in figures], len(values)), Resampling()
+    mean = resampling.interval(mean_or_none(values), resampled_means(values, units, resampling))
+    return Statistic(mean.value) if is_few(unit_count(units)) else mean, unit_count(units)
+
+
+def _limit(protocol: str, aspect: str | None, name: str, limit: float, now: Figures) -> GateResult:
+    own = {key: 1 - value for key, value in now.items()} if aspect is None and name == _ANSWERS[1] else now
+    mean, _ = _mean(own)
+    below = sorted((value, key[1]) for key, value in own.items() if value < limit - _SLACK)
+    return GateResult(
+        f"{name} >= {limit:g}",
+        protocol,
+        aspect,
+        "met" if mean.value is not None and mean.value >= limit - _SLACK else "not met",
+        mean,
+        f"{'mean' if aspect else 'share of wins'} {_shown(mean)} of {len(own):,} items"
+        if own
+        else "there is no verdict",
+        tuple(item for _, item in below),
+    )
+
+
+def _drop(protocol: str, aspect: str | None, allowed: float, before: Figures, now: Figures) -> GateResult:
+    drops = {key: before[key] - value for key, value in now.items() if key in before}
+    drop, units = _mean(drops)
+    status: Literal["met", "not met", "undecided"] = "undecided"
+    reason = "no item has a verdict in both runs"
+    if drops:
+        was, becomes = (sum(one[key] for key in drops) / len(drops) for one in (before, now))
+        reason = f"drop {_shown(drop)}, from {was:.3f} to {becomes:.3f}, on {len(drops):,} shared items"
+    if drop.low is not None and drop.low > allowed + _SLACK:
+        status = "not met"
+    elif drop.high is not None and drop.high <= allowed + _SLACK:
+        status = "met"
+    elif is_few(units):
+        reason += f": too few groups or items to tell ({units}, of at least {FEWEST_UNITS})"
+    elif drops:
+        reason += ": the interval is too wide to tell, which takes more items"
+    worst = sorted((key for key in drops if drops[key] > allowed), key=lambda key: -drops[key])
+    name = f"drop of {aspect or _ANSWERS[0]} <= {allowed:g}"
+    return GateResult(name, protocol, aspect, status, drop, reason, tuple(item for _, item in worst))
+
+
+def _mismatches(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Say in what the judge, the data or the aspects differ; new candidates or a new version make no difference."""
+    for name in ("name", "kind"):
+        if (was := before["data"].get(name)) != (becomes := now["data"].get(name)):
+            yield f"its data's {name} is {was}, and this run's is {becomes}"
+    aspects = {one["name"]: one for one in before.get("aspects", ())}
+    for aspect in now["aspects"]:
+        if aspect["name"] not in aspects:
+            yield f"it did not judge {aspect['name']}, but {', '.join(aspects)}"
+        elif changed := [part for part in aspect if aspect[part] != aspects[aspect["name"]].get(part)]:
+            yield f"{aspect['name']} had another {changed[0]} there"
+    for protocol, signature in now["signatures"].items():
+        if protocol not in before["signatures"]:
+            yield f"it is of {', '.join(before['signatures'])}, not of {protocol}"
+            continue
+        old, new = signature_parts(before["signatures"][protocol]), signature_parts(signature)
+        for part in dict.fromkeys([*old, *new]):
+            if part not in _NOT_THE_JUDGE and old.get(part) != new.get(part):
+                yield f"{protocol}: {part} was {old.get(part, 'not there')}, is {new.get(part, 'not there')}"
+
+
+def _shown(figure: Statistic) -> str:
+    interval = "" if figure.low is None else f" [{figure.low:.3f}, {figure.high:.3f}]"
+    return f"{figure.value:.3f}{interval}"

@@ -1,0 +1,161 @@
+"""Make judges whose calls go through one journal, and remember what they said, for the tests of a session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from ...nodes.models.call import Call, Reply, Send
+from ...nodes.models.send import CallMiddleware
+from ...nodes.sync_bridge import run_blocking
+from ...state.redaction import spelled_out
+from ...state.transcript import Turn
+from ..calls.call_pipeline import LivePipeline
+from ..calls.progress_counters import ProgressCounters
+from ..calls.shutdown import StopSignal
+from ..journal import Journal
+from ..results.config import RunConfig
+from ..run.runner import answering_calls
+from .judge import Feedback, Judge, create_judge
+
+
+class Judged(dict[str, Any]):
+    """The feedback of a judge, with the ``transcript`` of its debate and what it was ``given``."""
+
+    transcript: Sequence[Turn] = ()
+    given: dict[str, Any]
+
+
+class SessionJudge(Judge):
+    """Judges as ``Judge`` does; its calls go through the journal of a session, which remembers what it says."""
+
+    def __init__(self, made: Judge, session: JudgeSession) -> None:
+        vars(self).update(vars(made))
+        self._session = session
+
+    def __call__(self, **given: Any) -> Feedback:
+        """Judge one output, or compare two; arguments and errors are those of ``Judge``."""
+        with self._session.journaled():
+            return self._session.note(super().__call__(**given), given)
+
+    async def acall(self, **given: Any) -> Feedback:
+        """Judge from async code."""
+        with self._session.journaled():
+            return self._session.note(await super().acall(**given), given)
+
+    def feedback(self, outcome: Any, runs: Sequence[Any] | None = None) -> Feedback:
+        """Make the feedback of what the graph returned, and keep the debate with it."""
+        judged = Judged(super().feedback(outcome, runs))
+        judged.transcript = outcome.get("transcript", ())
+        return judged
+
+
+class JudgeSession:
+    """Makes judges that share a journal: a call that was made once, in whichever session, is not made again.
+
+    Args:
+        journal: an SQLite file or ``postgresql://...``; several processes may share it.
+        folder: where debates are written that somebody has to read.
+        model: of judges for which none is named.
+        max_calls: the session's budget; a call beyond it raises ``StoppedError``.
+
+    Attributes:
+        counts: the calls made, and those served by the journal.
+    """
+
+    def __init__(
+        self, journal: str | Path, folder: Path, model: str | None = None, max_calls: int | None = None
+    ) -> None:
+        self.counts, self._stop = ProgressCounters(), StopSignal()
+        self._folder, self._model = folder, model
+        self._judged: defaultdict[str, list[Judged]] = defaultdict(list)
+        run_blocking(self._open(journal, RunConfig(max_calls=max_calls)))
+
+    async def _open(self, journal: str | Path, config: RunConfig) -> None:
+        # With an id of its own each process may have the journal open beside the others.
+        self._journal = await Journal.open(journal, run=uuid4().hex, shared=True, waits=self.counts.waits)
+        self._pipeline = LivePipeline(self._journal, config, self.counts, self._stop)
+        self._calls = _OnOneLoop(self._pipeline)
+
+    def __call__(self, protocol: Any, **options: Any) -> SessionJudge:
+        """Make a judge; arguments and errors are those of ``create_judge``."""
+        if self._model and isinstance(protocol, str) and not options.keys() & {"model", "models"}:
+            options["model"] = self._model
+        return SessionJudge(create_judge(protocol, **options), self)
+
+    def journaled(self) -> AbstractContextManager[None]:
+        """Have all model calls that are made inside go through the journal, those of a whole agent too."""
+        return answering_calls(self._calls)
+
+    def note(self, feedback: Feedback, given: dict[str, Any]) -> Feedback:
+        """Remember what was judged in this test; in a test of LangSmith's it is also logged there."""
+        assert isinstance(feedback, Judged)
+        feedback.given = given
+        # pytest keeps "tests/test_a.py::test_b (call)" there.
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+        self._judged[test].append(feedback)
+        if "score" in feedback:
+            from langsmith import testing
+
+            with suppress(ValueError):  # no test of LangSmith's
+                testing.log_feedback(
+                    key=feedback["key"], score=feedback["score"], comment=feedback["comment"]
+                )
+        return feedback
+
+    @property
+    def spent(self) -> str:
+        """What has reached the budget, as a sentence; empty where nothing has."""
+        return self._stop.explanation if self._stop.reason == "budget" else ""
+
+    def report(self, test: str) -> str:
+        """Write the debates of a test to files; return scores, explanations and where the debates are."""
+        return "\n".join(self._reports(test))
+
+    def _reports(self, test: str) -> Iterator[str]:
+        for number, judged in enumerate(self._judged[test], start=1):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            name = re.sub(r"[^\w.-]+", "_", test)[-120:]
+            path = self._folder / f"{name}-{number}.txt"
+            path.write_text(_debate(judged), encoding="utf-8", errors="replace")
+            yield f"{judged['key']}: {judged.get('score', judged.get('scores'))}"
+            # Behind a bar, no line of a model's words is taken for a command by a CI system that reads the log.
+            yield from (f"  | {line}" for line in spelled_out(judged["comment"]).splitlines())
+            yield f"  the debate: {path}"
+
+    def close(self) -> None:
+        """Finish what is being written, and close the journal."""
+        run_blocking(self._close())
+
+    async def _close(self) -> None:
+        await self._pipeline.drain(0)
+        await self._pipeline.finish()
+        await self._journal.close()
+
+
+class _OnOneLoop(CallMiddleware):
+    """Answers calls on the event loop that opened the journal, whichever loop the caller is on."""
+
+    def __init__(self, pipeline: LivePipeline) -> None:
+        self._pipeline, self._loop = pipeline, asyncio.get_running_loop()
+
+    async def __call__(self, call: Call, send: Send) -> Reply:
+        answer = asyncio.run_coroutine_threadsafe(self._pipeline(call, send), self._loop)
+        return await asyncio.wrap_future(answer)
+
+    def invalidate(self, calls: Sequence[Call]) -> None:
+        """Have these calls answered anew in the next session."""
+        self._loop.call_soon_threadsafe(self._pipeline.invalidate, calls)
+
+
+def _debate(judged: Judged) -> str:
+    texts = [f"{name}:\n{text}\n" for name, text in judged.given.items() if text is not None]
+    turns = [f"round {turn['round']}, {turn['agent']}:\n{turn['content']}\n" for turn in judged.transcript]
+    return spelled_out("\n".join([*texts, *turns, f"{judged['key']}: {judged.get('score')}\n"]))

@@ -1,0 +1,150 @@
+"""Hand a judge to agents: as a tool with flat arguments, or as an agent that others hand a conversation over to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, NotRequired
+
+from langchain_core.messages import AIMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command
+from pydantic import create_model
+
+from ...graphs.given_graphs import compiled
+from ...graphs.nested import AnyGraph, Compiled, JudgeSlot, nested_judge_node
+from ...state.checked import Checked
+from ...state.errors import ReplyError, UsageError
+from ...state.graph_state import JudgeOutput
+from ...state.tasks import CompareTask, ScoreTask
+from .judge_inputs import TaskMaker, asked_and_answered
+
+LONGEST_EXPLANATION = 1000
+"""How many characters of an explanation an agent is told; the verdict has the whole."""
+
+Ask = Callable[..., Mapping[str, Any]]
+AskAsync = Callable[..., Awaitable[Mapping[str, Any]]]
+
+
+def tool_of(tasks: TaskMaker, ask: Ask, aask: AskAsync, name: str, description: str | None) -> BaseTool:
+    """Make a tool of a judge; see ``Judge.as_tool``."""
+
+    def told(feedback: Mapping[str, Any]) -> tuple[str, Any]:
+        return in_words(feedback["metadata"], tasks), feedback["metadata"]
+
+    def judge(**texts: Any) -> tuple[str, Any]:
+        try:
+            return told(ask(**texts))
+        except ReplyError as error:
+            raise ToolException(_no_verdict(error)) from error
+
+    async def ajudge(**texts: Any) -> tuple[str, Any]:
+        try:
+            return told(await aask(**texts))
+        except ReplyError as error:
+            raise ToolException(_no_verdict(error)) from error
+
+    task = CompareTask if tasks.aspect is None else ScoreTask
+    fields: dict[str, Any] = {
+        one: (task.model_fields[one].annotation, task.model_fields[one]) for one in tasks.fields
+    }
+    schema = create_model(name, __base__=Checked, **fields)
+    schema.called = "a call of this tool"
+    return StructuredTool.from_function(
+        judge,
+        ajudge,
+        name,
+        description or _description(tasks),
+        args_schema=schema,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        handle_validation_error=lambda error: (
+            f"Nothing was judged: {error}. Call the tool again with that put right."
+        ),
+    )
+
+
+def in_words(verdict: Mapping[str, Any], tasks: TaskMaker) -> str:
+    """Tell a verdict in a few lines: the score on its scale or the winner, then why."""
+    why = str(verdict.get("explanation", ""))
+    why = why if len(why) <= LONGEST_EXPLANATION else f"{why[:LONGEST_EXPLANATION].rstrip()} ..."
+    if (aspect := tasks.aspect) is not None:
+        head = f"{aspect.name}: {verdict['score']:g} on a scale from {aspect.low:g} to {aspect.high:g}."
+    else:
+        first, second = verdict["scores"] or ("?", "?")
+        head = (
+            "The answers are equally good"
+            if verdict["winner"] == "tie"
+            else f"Answer {verdict['winner']} is better"
+        )
+        head = f"{head} (scores: {first} and {second})."
+    return f"{head}\n\n{why}".strip()
+
+
+class JudgeAgentState(MessagesState):
+    """The state of a judge among agents: the conversation, what is judged in it, and the verdict."""
+
+    task: NotRequired[dict[str, Any] | None]
+    verdict: NotRequired[dict[str, Any] | None]
+
+
+class JudgeAgentOutput(MessagesState):
+    """What a judge among agents returns: the conversation with its message, and the verdict."""
+
+    verdict: NotRequired[dict[str, Any] | None]
+
+
+def agent_of(graph: AnyGraph, tasks: TaskMaker, name: str, then: str | None) -> Compiled:
+    """Make an agent of a judge; see ``Judge.as_agent``."""
+    tasks = replace(tasks, mapping={})
+    compares = tasks.aspect is None
+
+    def read(state: JudgeAgentState) -> dict[str, Any]:
+        try:
+            asked, answers = asked_and_answered(state["messages"], 2 if compares else 1, judge=name)
+            task = tasks.task(dict(zip(tasks.fields, [asked, *answers], strict=False)))
+        except UsageError as error:
+            return {
+                "messages": [AIMessage(f"Nothing was judged: {error}", name=name)],
+                "task": None,
+                "verdict": None,
+            }
+        return {"task": task.model_dump(mode="json"), "verdict": None}
+
+    def judged(_state: JudgeAgentState, outcome: JudgeOutput) -> dict[str, Any]:
+        verdict = outcome["verdict"]
+        words = AIMessage(in_words(verdict, tasks), name=name, additional_kwargs={"verdict": verdict})
+        return {"messages": [words], "verdict": verdict}
+
+    def hand_back(state: JudgeAgentState) -> Command[str]:
+        # ``active_agent`` is what langgraph-swarm goes by; a graph without it drops the key.
+        update = {"messages": state["messages"][-1:], "active_agent": then}
+        return Command(graph=Command.PARENT, goto=str(then), update=update)
+
+    builder = StateGraph(JudgeAgentState, output_schema=JudgeAgentOutput)
+    builder.add_node("read", read)
+    slot = JudgeSlot.of(compiled("judge", graph))
+    builder.add_node("judge", nested_judge_node(slot, lambda state: {"task": state["task"]}, judged))
+    builder.add_edge(START, "read")
+    last = "hand_back" if then else END
+    if then:
+        builder.add_node("hand_back", hand_back)
+    builder.add_conditional_edges(
+        "read", lambda state: "task" if state["task"] else "nothing", {"task": "judge", "nothing": last}
+    )
+    builder.add_edge("judge", last)
+    return builder.compile(name=name)
+
+
+def _description(tasks: TaskMaker) -> str:
+    if (aspect := tasks.aspect) is None:
+        return "Compare two answers to one question. Returns which is better, and why."
+    return (
+        f"Rate a text on {aspect.name}, from {aspect.low:g} to {aspect.high:g}. Returns the score, and why. "
+        f"{aspect.criteria}"
+    )
+
+
+def _no_verdict(error: ReplyError) -> str:
+    return f"There is no verdict: what the judge's model said is none. {error.problem} Ask again, or do without it."

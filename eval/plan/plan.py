@@ -1,0 +1,302 @@
+"""Plan a run: check, describe and sign what it is to do, before any call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from ...graphs.base import Graph
+from ...graphs.given_graphs import Protocols, compiled, judges_of, named
+from ...graphs.nested import all_judges, kinds_of
+from ...graphs.registry import find_protocol, protocol_names
+from ...nodes.bound_judge import BoundJudge, Models
+from ...state.aspects import Aspect
+from ...state.errors import DataError, InputError, UsageError
+from ..datasets.aspect_choice import choose_aspects, warn_of_other_labels, warn_of_shared_names
+from ..datasets.dataset import Data, Dataset, load_dataset
+from ..datasets.items import Item
+from ..datasets.selection import Shard
+from ..replay.from_file import RecordedFile
+from ..replay.from_run import PastRun
+from ..replay.recording import Recording
+from ..results.config import RunConfig
+from ..results.folder import check_manifest
+from ..results.results import FILE as RESULTS
+from ..results.results import Key, ResultsFile
+from .signatures import describe_run
+
+Job = tuple[Key, Item, Aspect | None]
+"""Names one verdict to make: what its result will be stored as, the item, and the aspect that a text is scored for."""
+
+
+class Options(TypedDict, total=False):
+    """Says how a dataset is to be judged.
+
+    Attributes:
+        aspects: which aspects to score, by name or as aspects of one's own; default: all that have labels.
+        settings: settings by name, for all the protocols, such as ``{"n": 2}``; those of one protocol alone stand under
+            its name: ``{"ensemble": {"referees": 9}}``.
+        models: role to chat model or model name, ``"*"`` for all.
+        limit: judge the first so many items only.
+        repeats: judge everything so many times.
+        shard: judge only this part of the items, such as ``2/4``; see ``merge``.
+        out: a folder for results and manifest; one that holds this run already is completed.
+        replies: recorded replies, or the folder of a past run: they are scored again, and no model is called.
+    """
+
+    aspects: Sequence[str | Aspect]
+    settings: Mapping[str, Any]
+    models: Models | None
+    limit: int | None
+    repeats: int
+    shard: str | None
+    out: str | Path | None
+    replies: str | Path | Recording | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Describes a run that was checked and is not started yet.
+
+    Attributes:
+        graphs: the compiled protocols by name.
+        dataset: the items to judge, cut to the limit.
+        aspects: what texts are scored for; empty for comparisons.
+        repeats: how many times everything is judged.
+        manifest: the description of the run, as ``run.json`` has it.
+        folder: where results go; ``None`` keeps them in memory.
+        recording: where replies come from, if no model is called.
+        as_recorded: whether only those items and aspects are judged that the recording holds.
+    """
+
+    graphs: Mapping[str, Graph]
+    dataset: Dataset
+    aspects: Sequence[Aspect]
+    repeats: int
+    manifest: Mapping[str, Any]
+    folder: Path | None = None
+    recording: Recording | None = None
+    as_recorded: bool = False
+
+    def __len__(self) -> int:
+        """The number of verdicts to make."""
+        if self.as_recorded:
+            # A recording may lack some aspects of some items, so that nothing can be multiplied.
+            return sum(1 for _ in self.jobs())
+        return len(self.dataset) * max(len(self.aspects), 1) * len(self.graphs) * self.repeats
+
+    def models(self) -> dict[str, str]:
+        """Return the name of each model without its parameters, by protocol and role."""
+        return {
+            f"{protocol}.{role}": label.partition("?")[0]
+            for protocol, labels in self.manifest["models"].items()
+            for role, label in labels.items()
+        }
+
+    @property
+    def costs_money(self) -> bool:
+        """Whether any model but the offline judge is called."""
+        return self.recording is None and any(label != "offline" for label in self.models().values())
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield everything that is to be judged, item by item."""
+        for item in self.dataset:
+            for aspect in self.aspects or (None,):
+                if not self._is_planned(item, aspect):
+                    continue
+                for name in self.graphs:
+                    for repeat in range(self.repeats):
+                        yield Key(item.id, aspect.name if aspect else None, name, repeat), item, aspect
+
+    def _is_planned(self, item: Item, aspect: Aspect | None) -> bool:
+        if not self.as_recorded or self.recording is None:
+            return True
+        return self.recording.has(item.id, aspect.name if aspect else None)
+
+
+def plan(protocols: Protocols, data: Data | None = None, **options: Unpack[Options]) -> Plan:
+    """Check everything that can be checked without calling a model.
+
+    A judge is the name of a protocol, or a graph, which keeps the settings and models that it was built with.
+    ``data`` may be left out where there are ``replies``: what is judged is then what was recorded.
+
+    Raises:
+        UsageError: bad input; says what and where.
+    """
+    limit, repeats = _counts(options)
+    recording = _recording(options)
+    dataset = _dataset(data, recording)
+    names = options.get("aspects", ())
+    aspects = recording.aspects(dataset, names) if recording else choose_aspects(dataset, names)
+    if recording is None:
+        warn_of_shared_names(dataset, names)
+        warn_of_other_labels(dataset, aspects)
+    graphs = {}
+    chosen = named(protocols)
+    for name, judge in chosen.items():
+        if isinstance(judge, str):
+            given = _settings_for(name, chosen, options.get("settings") or {})
+            graphs[name] = _built(name, judge, *_settings_and_models(judge, given, options, recording))
+        elif recording is not None:
+            raise UsageError(
+                f"{name}: recorded replies are judged again by protocols, which are named, not by a graph"
+            )
+        else:
+            graphs[name] = compiled(name, judge)
+        _check_judge(name, graphs[name], dataset)
+    if (options.get("settings") or options.get("models")) and not any(
+        isinstance(judge, str) for judge in chosen.values()
+    ):
+        raise UsageError(
+            "settings and models are for protocols that are named: give them to the build() of a graph"
+        )
+    shown = dataset.first(limit)
+    manifest = describe_run(graphs, shown, aspects, limit, repeats, recording)
+    folder = _folder(options, recording)
+    if (part := options.get("shard")) is not None:
+        shard = Shard.parse(part)
+        # The manifest is that of the whole run, so that the shards can be merged.
+        shown, manifest = shown.shard(shard), {**manifest, "shard": str(shard)}
+        folder = folder / shard.folder if folder else None
+    return Plan(graphs, shown, aspects, repeats, manifest, folder, recording, data is None)
+
+
+def _counts(options: Options) -> tuple[int | None, int]:
+    """Return the limit on items and the number of repeats."""
+    limit, repeats = options.get("limit"), options.get("repeats", 1)
+    for name, value in (("limit", limit), ("repeats", repeats)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} must be 1 or more, got {value}")
+    return limit, repeats
+
+
+def _folder(options: Options, recording: Recording | None) -> Path | None:
+    out = options.get("out")
+    if out is None:
+        return None
+    folder = Path(out)
+    # The replay would rename or overwrite the results that it reads.
+    if recording is not None and folder.resolve() == Path(recording.location).resolve():
+        raise UsageError(f"{folder} is what is to be replayed: choose another --out")
+    return folder
+
+
+def _recording(options: Options) -> Recording | None:
+    replies = options.get("replies")
+    if replies is None:
+        return None
+    if options.get("models"):
+        raise UsageError("recorded replies have the models that wrote them: choose no model with --replies")
+    return replies if isinstance(replies, Recording) else read_recording(replies)
+
+
+def _dataset(data: Data | None, recording: Recording | None) -> Dataset:
+    if data is not None:
+        dataset = data if isinstance(data, Dataset) else load_dataset(data)
+        if recording is not None:
+            recording.match(dataset)
+        return dataset
+    if recording is None:
+        raise UsageError("nothing to judge: give a dataset (--data), or recorded replies (--replies)")
+    return recording.dataset
+
+
+def _settings_for(name: str, chosen: Collection[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is set for all protocols, overridden by what is set under this one's name."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f'settings must be given by name, such as {{"temperature": 0.5}}, not as {given!r}')
+    known = {*protocol_names(), *chosen}
+    if strange := [key for key in given if key in known and key not in chosen]:
+        raise UsageError(f"settings are given for {strange[0]}, and only {', '.join(chosen)} is to judge")
+    own = given.get(name, {})
+    if not isinstance(own, Mapping):
+        raise UsageError(f"{name}={own}: name one of its settings, such as {name}.temperature={own}")
+    return {**{key: value for key, value in given.items() if key not in known}, **own}
+
+
+def _settings_and_models(
+    name: str, given: Mapping[str, Any], options: Options, recording: Recording | None
+) -> tuple[Mapping[str, Any], Models | None]:
+    """Return settings and models of a protocol; in a replay the recorded ones, overridden by what is set now."""
+    if recording is None:
+        return given, options.get("models")
+    recorded = recording.settings(name, find_protocol(name).protocol.settings, given)
+    return {**recorded, **given}, {"*": recording.model}
+
+
+def _built(name: str, protocol: str, settings: Mapping[str, Any], models: Models | None) -> Graph:
+    module = find_protocol(protocol)
+    try:
+        graph: Graph = module.build(settings, models).compile(name=name)
+    except InputError as error:
+        raise UsageError(f"{name}: {error}") from error
+    return graph
+
+
+def _check_judge(name: str, graph: Graph, dataset: Dataset) -> None:
+    if dataset.kind not in kinds_of(graph):
+        raise UsageError(f"{name} takes no {dataset.kind} tasks, and {dataset.name} has nothing else")
+    for bound_judge in judges_of(graph).values():
+        if pause := next(filter(None, map(_pauses_for_person, all_judges(bound_judge))), ""):
+            raise UsageError(
+                f"{name}: {pause} pauses for a person, which a batch cannot; "
+                f"invoke the graph from Python or Studio, or choose another {pause.partition('=')[0]}; "
+                "`jurygraph run PROTOCOL --review RULES` asks people when all is judged"
+            )
+        bound_judge.check()
+
+
+def _pauses_for_person(bound_judge: BoundJudge[Any]) -> str:
+    """Name the setting by which a judge waits for a person; empty where it never does."""
+    pause: str = find_protocol(bound_judge.protocol).protocol.pauses_for_person(bound_judge.bound)
+    return pause
+
+
+def read_recording(where: str | Path) -> Recording:
+    """Open recorded replies.
+
+    Args:
+        where: the folder of a run, or a file; ``FILE?field=value&field=value`` takes the lines with these values.
+
+    Raises:
+        UsageError: nothing there, or nothing of that kind; a ``DataError`` names file and line.
+    """
+    path, only = Path(where), {}
+    # The whole name goes first, since the name of a file may itself hold a question mark.
+    if not path.exists():
+        name, _, query = str(where).partition("?")
+        path = Path(name)
+        only = {key: value for key, _, value in (pair.partition("=") for pair in query.split("&") if pair)}
+    if not path.exists():
+        raise UsageError(f"no recorded replies: there is no file or folder {str(path)!r}")
+    if path.is_dir() or path.name == RESULTS:
+        if only:
+            raise UsageError(f"{path} is a run: lines of a file alone are chosen with ?{'&'.join(only)}")
+        return PastRun(path if path.is_dir() else path.parent)
+    return RecordedFile(path, only)
+
+
+def count_judged(prepared: Plan, config: RunConfig) -> dict[str, int]:
+    """Count the verdicts that each protocol has in the folder already; works also while a run uses the folder.
+
+    Raises:
+        UsageError: the folder holds another run, or is none.
+    """
+    folder = prepared.folder
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: --out takes a folder")
+    if folder is None or config.fresh or config.overwrite:
+        return {}
+    check_manifest(folder, prepared.manifest)
+    if not (folder / RESULTS).exists():
+        return {}
+    try:
+        judged = ResultsFile(folder).ok_keys()
+    except DataError as error:
+        raise DataError(
+            f"{error}. Take that line out: its calls are kept, and make it again for nothing"
+        ) from error
+    return Counter(key.protocol for key, *_ in prepared.jobs() if key in judged)

@@ -1,0 +1,193 @@
+"""Describe a run in its manifest, and sign it: one line with every setting that changes a number."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+from uuid import uuid4
+
+from ...graphs.base import Graph
+from ...graphs.given_graphs import described, judges_of
+from ...graphs.nested import all_judges
+from ...graphs.registry import find_protocol
+from ...nodes.bound_judge import BoundJudge
+from ...nodes.models import local_model
+from ...nodes.models.capabilities import is_limited_by_default
+from ...nodes.models.loaded_model import LoadedModel
+from ...nodes.models.model_chains import identity_of_name
+from ...nodes.offline import DISCLOSURE
+from ...nodes.prompt_context import Prompts
+from ...state.aspects import ASPECTS, Aspect
+from ...state.redaction import redact_all
+from ...state.settings import REPLY_LIMITS, ModelSpec
+from ..datasets.dataset import Dataset, describe_data
+from ..replay.recording import Recording
+
+
+def describe_run(
+    graphs: Mapping[str, Graph],
+    dataset: Dataset,
+    aspects: Sequence[Aspect],
+    limit: int | None,
+    repeats: int,
+    recording: Recording | None = None,
+) -> dict[str, Any]:
+    """Make the manifest of a run, as plain JSON."""
+    signatures = {name: signature(name, graph, dataset, aspects, recording) for name, graph in graphs.items()}
+    return {
+        # A run that resumes keeps the id of its first start (`write_manifest`).
+        "run": uuid4().hex,
+        "signatures": redact_all(signatures),
+        "note": recording.note if recording else _note(graphs),
+        **({"replies": recording.described()} if recording else {}),
+        # A model's address may hold a password, and its parameters a key.
+        "protocols": {name: redact_all(described(graph)) for name, graph in graphs.items()},
+        "models": {name: redact_all(_models(graph)) for name, graph in graphs.items()},
+        "reply_limits": {name: _reply_limits(graph) for name, graph in graphs.items()},
+        "prompts": {name: _prompts_digest(graph) for name, graph in graphs.items()},
+        "data": describe_data(dataset),
+        "aspects": [aspect.model_dump(mode="json") for aspect in aspects],
+        "limit": limit,
+        "repeats": repeats,
+        "versions": {"python": platform.python_version(), **package_versions()},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _note(graphs: Mapping[str, Graph]) -> str | None:
+    named_models = {name for graph in graphs.values() for name in _models(graph).values()}
+    own = any(name.partition("?")[0] == "local" and "model_path=" not in name for name in named_models)
+    notes = [DISCLOSURE] * ("offline" in named_models) + [local_model.DISCLOSURE] * own
+    return " ".join(notes) or None
+
+
+def signature(
+    name: str, graph: Graph, dataset: Dataset, aspects: Sequence[Aspect], recording: Recording | None = None
+) -> str:
+    """Return one line with every setting that changes a number, as sacreBLEU prints one."""
+    own = judges_of(graph).get("")
+    # Models and prompts have parts of their own below, as labels and as a digest; a graph is told by its hash.
+    without = {"exclude": {"models", "prompts"}, "exclude_none": True}
+    settings = own.bound.model_dump(mode="json", **without) if own else {"graph": described(graph)["graph"]}
+    parts = {
+        "protocol": own.protocol if own else name,
+        "data": f"{dataset.name}@{dataset.digest}",
+        **({"rule": rule} if (rule := dataset.rule.signature) else {}),
+        **_choice(dataset),
+        "aspects": "+".join(map(_named_aspect, aspects)) or "-",
+        **{name: _written(value) for name, value in settings.items()},
+        **_default_limit(graph),
+        "models": ",".join(f"{role}={label}" for role, label in _models(graph).items()),
+        "prompts": _prompts_digest(graph),
+        **({"replies": recording.signature} if recording else {}),
+        "version": package_versions()["jurygraph"],
+    }
+    return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def _written(value: Any) -> str:
+    """Write a setting's value: true and false as in JSON, texts as they are, since capitals may be all that differs."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name!r}: {_written(inner)}" for name, inner in value.items()) + "}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_READY_MADE = frozenset(ASPECTS.values())
+
+
+def _named_aspect(aspect: Aspect) -> str:
+    """Name an aspect; one of the user's own with a digest, since its criteria, scale and steps may change."""
+    if aspect in _READY_MADE:
+        return aspect.name
+    return f"{aspect.name}@{sha256(aspect.model_dump_json().encode(errors='replace')).hexdigest()[:12]}"
+
+
+def _choice(dataset: Dataset) -> dict[str, str]:
+    """Return what decides which texts of the file are judged; not how many, so that a run can be extended."""
+    columns = {"columns": ",".join("=".join(pair) for pair in dataset.columns.items())}
+    return {
+        **(columns if dataset.columns else {}),
+        **({"sample": f"seed {dataset.chosen.seed}"} if dataset.chosen else {}),
+    }
+
+
+def _models(graph: Graph) -> dict[str, str]:
+    labels = {
+        role: model.label if isinstance(model, LoadedModel) else str(model)
+        for role, model in _chosen(graph).items()
+    }
+    return labels or {"*": UNKNOWN}
+
+
+UNKNOWN = "unknown"
+"""The model of a graph in which there is no judge of this package."""
+
+
+def _chosen(graph: Graph) -> dict[str, ModelSpec | LoadedModel]:
+    """Return the model of each role, under the role's name behind the place of its judge."""
+    return {
+        f"{place}.{role}".lstrip("."): model
+        for place, bound_judge in judges_of(graph).items()
+        for role, model in bound_judge.chosen().items()
+    }
+
+
+def _reply_limits(graph: Graph) -> dict[str, Any]:
+    """Return by role how many tokens a reply may have: a number, the default by form, or None where we set no limit."""
+    return {role: _limit(model) for role, model in _chosen(graph).items()}
+
+
+def _limit(model: ModelSpec | LoadedModel) -> Any:
+    if isinstance(model, LoadedModel):
+        identity, by_default = model.identity, model.is_limited_by_default
+    else:
+        identity = identity_of_name(model)
+        by_default = is_limited_by_default(identity)
+    # A model object has its parameters in a part of its own.
+    given = {**identity.get("parameters", {}), **identity}
+    return dict(REPLY_LIMITS) if by_default else given.get("max_tokens") or None
+
+
+def _default_limit(graph: Graph) -> dict[str, str]:
+    default = ",".join(f"{form}={limit}" for form, limit in REPLY_LIMITS.items())
+    by_default = any(isinstance(limit, dict) for limit in _reply_limits(graph).values())
+    return {"max_tokens": default} if by_default else {}
+
+
+def _prompts_digest(graph: Graph) -> str:
+    """Hash the templates that a judge uses; of a wrapper also those that a protocol inside brings from elsewhere."""
+    digests = []
+    for bound_judge in judges_of(graph).values():
+        own, *inside = all_judges(bound_judge)
+        digests += [_digest(own), *(_digest(judge) for judge in inside if judge.templates is not None)]
+    return "+".join(dict.fromkeys(digests)) or "-"
+
+
+def _digest(bound_judge: BoundJudge[Any]) -> str:
+    prompts = Prompts.load(bound_judge.bound.prompts, bound_judge.templates)
+    return prompts.digest(*find_protocol(bound_judge.protocol).protocol.prompts)
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of this package and those below it, by name."""
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "unknown"
+    return versions
+
+
+_PACKAGES = (
+    "jurygraph",
+    "langgraph",
+    "langchain-core",
+    "langchain-openai",
+    "langchain-google-genai",
+    "pydantic",
+)

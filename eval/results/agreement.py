@@ -1,0 +1,413 @@
+"""Measure how well a judge agrees with people, by aspect: correlations of scores, accuracy and kappa of preferences.
+
+Which rows count, and why others do not, is settled while they are collected (``agreement_rows``); the statistics
+themselves are in ``statistics/``. Every result is frozen and carries its intervals and how they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...state.errors import DataError
+from ..statistics.alignment import Floats, number_groups
+from ..statistics.chance_corrected import cohen_kappa
+from ..statistics.correlation import STATISTICS
+from ..statistics.resampling import Resampling, Statistic
+from ..statistics.sample import GroupedCorrelation, Sample, correlate, correlate_within
+from ..statistics.tie_policy import TIE_CODE, Ties, Votes, counted_votes
+from .agreement_rows import HUMAN_TIE, AspectRows, PreferenceRows, RowTable, ScoreRows
+
+__all__ = [
+    "STATISTICS",
+    "Agreement",
+    "GroupedCorrelation",
+    "PreferenceAgreement",
+    "Range",
+    "RepeatedAgreement",
+    "Resampling",
+    "RowsByAspect",
+    "ScoreAgreement",
+    "Spread",
+    "Statistic",
+    "Ties",
+    "Votes",
+    "agree_on_preferences",
+    "agree_on_scores",
+    "agreement",
+    "agreement_over_repeats",
+    "cohen_kappa",
+    "correlate",
+    "correlate_within",
+    "spread_of",
+]
+
+STANDARD = Resampling()
+"""The default for intervals: 1000 resamples, 95 %, seed 0."""
+NO_INTERVALS = Resampling(resamples=0)
+
+
+class Range(NamedTuple):
+    """Holds the least and the greatest score that was given."""
+
+    least: float
+    greatest: float
+
+
+@dataclass(frozen=True)
+class ScoreAgreement:
+    """Holds the agreement on scores: over all rows, and within groups (the candidates of one source).
+
+    A correlation stays the same on different scales; ``judged`` and ``human`` say which scores either side gave.
+
+    Attributes:
+        n: rows that count: those with a score by the judge and by people.
+        left_out: rows that do not, by reason.
+        groups: how many there are; 0 where rows have none.
+        over_rows: Pearson's, Spearman's and Kendall's correlation over all rows; the interval is of groups drawn with
+            replacement (of items, where a row has no group).
+        per_group: the mean of each within groups; empty where no row has a group.
+        judged, human: least and greatest score of either side; ``None`` without rows.
+        units: how many groups or items were drawn from; with fewer than two there is no interval.
+        repeats: how many repeats of the same things the rows are of. They are drawn together.
+        resampling: how the intervals were made.
+    """
+
+    n: int
+    left_out: Mapping[str, int]
+    groups: int
+    over_rows: Mapping[str, Statistic]
+    per_group: Mapping[str, GroupedCorrelation]
+    judged: Range | None = None
+    human: Range | None = None
+    units: int = 0
+    repeats: int = 1
+    resampling: Resampling = STANDARD
+
+    def figures(self) -> dict[str, float | None]:
+        """Return each figure by its name, as ``over_rows.pearson``."""
+        over = {f"over_rows.{name}": statistic.value for name, statistic in self.over_rows.items()}
+        return over | {f"per_group.{name}": mean.value for name, mean in self.per_group.items()}
+
+
+@dataclass(frozen=True)
+class PreferenceAgreement:
+    """Holds the agreement on preferences.
+
+    Attributes:
+        n: what counts: rows, or votes where each vote does.
+        left_out: rows (or votes) that do not, by reason.
+        accuracy: the share of them in which judge and people agree.
+        kappa: Cohen's kappa; it has no value where chance agreement is certain.
+        ties: how often the judge says tie.
+        human_ties: how often people do; these are among ``left_out`` where they do not count.
+        ties_as: what a human tie is: a ``class`` of its own, ``left_out``, or ``half`` right whatever the judge says.
+        votes: whether people's ``majority`` counts, or ``each`` vote.
+        groups: how many there are; 0 where rows have none.
+        units: how many groups or items the intervals draw from; with fewer than two there is no interval.
+        repeats: how many repeats of the same things the rows are of. They are drawn together.
+        resampling: how the intervals were made.
+    """
+
+    n: int
+    left_out: Mapping[str, int]
+    accuracy: Statistic
+    kappa: Statistic
+    ties: int
+    human_ties: int = 0
+    ties_as: Ties = "class"
+    votes: Votes = "majority"
+    groups: int = 0
+    units: int = 0
+    repeats: int = 1
+    resampling: Resampling = STANDARD
+
+    def figures(self) -> dict[str, float | None]:
+        """Return each figure by its name."""
+        return {"accuracy": self.accuracy.value, "kappa": self.kappa.value}
+
+
+Agreement = ScoreAgreement | PreferenceAgreement
+
+
+class Spread(NamedTuple):
+    """Holds a figure of each of several repeats, their mean and their standard deviation.
+
+    Attributes:
+        mean: over the repeats in which it exists; ``None`` where it does in none.
+        sd: the standard deviation between them (n - 1); ``None`` with fewer than two.
+        values: one for each repeat.
+    """
+
+    mean: float | None
+    sd: float | None
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class RepeatedAgreement:
+    """Holds how agreement varies between repeats of the same thing (ChatEval, table 1: mean, standard deviation).
+
+    Attributes:
+        repeats: how many there are.
+        n: rows that count in each.
+        figures: the spread of each figure by its name, as ``over_rows.spearman`` or ``accuracy``.
+    """
+
+    repeats: int
+    n: tuple[int, ...]
+    figures: Mapping[str, Spread]
+
+
+def agreement(
+    rows: Iterable[Mapping[str, Any]],
+    resampling: Resampling | None = None,
+    *,
+    ties: Ties = "class",
+    votes: Votes = "majority",
+) -> dict[str, Agreement]:
+    """Measure how well result rows agree with people, by aspect; comparisons are under ``preference``.
+
+    Args:
+        rows: as in ``results.jsonl``: ``score`` or ``winner``, ``human`` (a value, or a list of annotators' values),
+            and ``item``, ``group``, ``aspect``, ``status``, ``repeat``, ``annotations`` if any.
+        resampling: how intervals are made: over groups, or over items where there are no groups.
+        ties: what a human tie is, in comparisons: a ``class`` of its own (ChatEval, section 3.4), ``left_out``, or
+            ``half`` right whatever the judge says. A judge's tie against a human winner is wrong in any case.
+        votes: whether people's ``majority`` counts in comparisons, or ``each`` annotator's vote (MT-Bench's rule).
+
+    Raises:
+        DataError: two rows of the same thing that differ, or scores and winners in one aspect.
+
+    >>> rows = [{"aspect": "wit", "score": s, "human": h} for s, h in [(1, 2), (2, 3), (4, 5)]]
+    >>> agreement(rows)["wit"].over_rows["spearman"].value
+    1.0
+    """
+    return _collect(rows).agreement(resampling, ties=ties, votes=votes)
+
+
+def agreement_over_repeats(
+    rows: Iterable[Mapping[str, Any]], *, ties: Ties = "class", votes: Votes = "majority"
+) -> dict[str, RepeatedAgreement]:
+    """Measure how agreement varies between repeats of the same rows, by aspect; an aspect with one repeat is left out.
+
+    >>> rows = [{"item": i, "repeat": r, "score": i * (-1) ** r, "human": i} for i in range(5) for r in range(2)]
+    >>> agreement_over_repeats(rows)["score"].figures["over_rows.spearman"]
+    Spread(mean=0.0, sd=1.4142135623730951, values=(1.0, -1.0))
+    """
+    return _collect(rows).over_repeats(ties=ties, votes=votes)
+
+
+def _collect(rows: Iterable[Mapping[str, Any]]) -> RowsByAspect:
+    collected = RowsByAspect()
+    for row in rows:
+        collected.add(row)
+    return collected
+
+
+def agree_on_scores(
+    judged: Sequence[float | None],
+    human: Sequence[float | None],
+    groups: Sequence[Hashable | None],
+    resampling: Resampling | None = None,
+) -> ScoreAgreement:
+    """Correlate a judge's scores with people's, over rows and within groups.
+
+    Rows that lack either score are left out and counted.
+    """
+    if not len(judged) == len(human) == len(groups):
+        raise ValueError("judged, human and groups must be equally long")
+    rows = ScoreRows()
+    for place, (score, label, group) in enumerate(zip(judged, human, groups, strict=True), start=1):
+        rows.add({"score": score, "human": label, "group": group}, place)
+    return _score_agreement(rows.table("row"), resampling or STANDARD)
+
+
+def agree_on_preferences(
+    judged: Sequence[str | None],
+    human: Sequence[str | None],
+    resampling: Resampling | None = None,
+    *,
+    ties: Ties = "class",
+) -> PreferenceAgreement:
+    """Return accuracy and Cohen's kappa of a judge's preferences (``1``, ``2``, ``tie``) against people's.
+
+    >>> result = agree_on_preferences(["1", "2", "tie", None], ["1", "2", "1", "2"])
+    >>> result.n, result.left_out, result.accuracy.value, result.kappa.value, result.ties
+    (3, {'not judged': 1}, 0.6666666666666666, 0.5, 1)
+    """
+    if len(judged) != len(human):
+        raise ValueError("judged and human must be equally long")
+    rows = PreferenceRows()
+    for place, (winner, label) in enumerate(zip(judged, human, strict=True), start=1):
+        rows.add({"winner": winner, "human": label}, place)
+    return _preference_agreement(rows.table("row"), resampling or STANDARD, ties, "majority")
+
+
+class RowsByAspect:
+    """Collects result rows one at a time; of each that counts it keeps a few numbers.
+
+    Args:
+        called: what a row's place is called in messages.
+    """
+
+    def __init__(self, called: str = "row") -> None:
+        self._called = called
+        self._aspects: dict[str | None, AspectRows] = {}
+        self._rows = 0
+
+    def add(self, row: Mapping[str, Any], place: int | None = None, *, left_out: str | None = None) -> None:
+        """Take in a row as in ``results.jsonl``.
+
+        Args:
+            row: its fields.
+            place: where it stands, for messages; by default the number of rows so far.
+            left_out: why it does not count, if that is settled before its values are read.
+
+        Raises:
+            DataError: a winner where other rows of the same aspect have scores, or the other way round.
+        """
+        self._rows += 1
+        # An empty field, as a CSV file has it, is no aspect.
+        aspect = str(row.get("aspect") or "") or None
+        rows = self._aspects.setdefault(aspect, AspectRows())
+        if left_out:
+            rows.leave_out(row, left_out)
+        else:
+            rows.add(row, place or self._rows, self._called)
+
+    def agreement(
+        self, resampling: Resampling | None = None, *, ties: Ties = "class", votes: Votes = "majority"
+    ) -> dict[str, Agreement]:
+        """Measure the agreement of the rows so far: scores by aspect in the order of appearance, then preferences.
+
+        Comparisons of a single aspect, or of none, are under ``preference``; those of several under their aspects.
+
+        Raises:
+            DataError: two rows of the same item, aspect, protocol and repeat that differ.
+        """
+        resampling = resampling or STANDARD
+        return {name: _agreement(table, resampling, ties, votes) for name, table in self._tables().items()}
+
+    def over_repeats(
+        self, *, ties: Ties = "class", votes: Votes = "majority"
+    ) -> dict[str, RepeatedAgreement]:
+        """Measure how the figures vary between repeats, for each aspect that has several."""
+        spreads = {}
+        for name, table in self._tables().items():
+            if len(repeats := table.each_repeat()) > 1:
+                # Only the values are read, so no resamples are drawn for the intervals.
+                agreements = [_agreement(repeat, NO_INTERVALS, ties, votes) for repeat in repeats]
+                spreads[name] = _over_repeats(agreements)
+        return spreads
+
+    def _tables(self) -> dict[str, RowTable]:
+        """Name each aspect's table: scores without one ``score``, comparisons of a single one ``preference``."""
+        tables = {aspect: rows.table(self._called) for aspect, rows in self._aspects.items()}
+        compared = [aspect for aspect, table in tables.items() if _is_compared(table)]
+        names = {aspect: aspect or "preference" for aspect in compared}
+        # The name is the same whether or not the data name the aspect of their comparisons.
+        if len(compared) == 1:
+            names = {compared[0]: "preference"}
+        scored = {aspect or "score": table for aspect, table in tables.items() if aspect not in names}
+        if clash := scored.keys() & names.values():
+            raise DataError(
+                f"scores and comparisons are both called {min(clash)!r}: rename the aspect of one of them"
+            )
+        return scored | {name: tables[aspect] for aspect, name in names.items()}
+
+
+def _is_compared(table: RowTable) -> bool:
+    # Scores have two columns; preferences have three more, for people's votes.
+    return len(table.values) > 2
+
+
+def _agreement(table: RowTable, resampling: Resampling, ties: Ties, votes: Votes) -> Agreement:
+    if _is_compared(table):
+        return _preference_agreement(table, resampling, ties, votes)
+    return _score_agreement(table, resampling)
+
+
+def _score_agreement(table: RowTable, resampling: Resampling) -> ScoreAgreement:
+    x, y = table.values
+    grouped = bool(table.grouped.any())
+    sample = Sample("score", x, y, table.units, grouped, resampling)
+    over_rows = sample.statistics(STATISTICS)
+    per_group = {name: sample.within_groups(name) for name in STATISTICS} if grouped else {}
+    return ScoreAgreement(
+        n=len(table),
+        left_out=table.left_out,
+        groups=_groups(table),
+        over_rows=over_rows,
+        per_group=per_group,
+        judged=_range(x),
+        human=_range(y),
+        units=sample.count,
+        repeats=_repeats(table),
+        resampling=resampling,
+    )
+
+
+def _preference_agreement(
+    table: RowTable, resampling: Resampling, ties: Ties, votes: Votes
+) -> PreferenceAgreement:
+    judged, human = table.values[:2]
+    # A row for each comparison, a column for each preference: how many voted for it, or 1 for the majority's.
+    cast = np.stack(table.values[2:], axis=1).astype(float) if votes == "each" else np.eye(3)[human]
+    # Counted before the policy takes ties out: they are reported under every policy.
+    human_ties, left_out = int(cast[:, TIE_CODE].sum()), dict(table.left_out)
+    if ties == "left_out" and human_ties:
+        left_out |= {HUMAN_TIE: human_ties}
+    cast = counted_votes(cast, ties)
+    # A unit without a vote that counts must not be drawn: its resamples would have fewer votes than there are.
+    voted = np.flatnonzero(cast.sum(axis=1))
+    units = number_groups(table.units[voted], rows=len(voted))
+    sample = Sample("compare", judged[voted], cast[voted], units, _groups(table) > 0, resampling, ties)
+    return PreferenceAgreement(
+        n=int(cast.sum()),
+        left_out=left_out,
+        accuracy=sample.statistic("accuracy"),
+        kappa=sample.statistic("kappa"),
+        ties=int(cast[judged == TIE_CODE].sum()),
+        human_ties=human_ties,
+        ties_as=ties,
+        votes=votes,
+        groups=_groups(table),
+        units=sample.count,
+        repeats=_repeats(table),
+        resampling=resampling,
+    )
+
+
+def _over_repeats(agreements: Sequence[Agreement]) -> RepeatedAgreement:
+    figures = [agreement.figures() for agreement in agreements]
+    # A figure may exist in some repeats only: its name is taken from any of them.
+    names = list(dict.fromkeys(name for of_repeat in figures for name in of_repeat))
+    spreads = {name: spread_of([of_repeat.get(name) for of_repeat in figures]) for name in names}
+    return RepeatedAgreement(len(agreements), tuple(agreement.n for agreement in agreements), spreads)
+
+
+def spread_of(values: Sequence[float | None]) -> Spread:
+    """Return the mean and sample standard deviation over the repeats that have a value.
+
+    >>> spread_of([0.5, 0.7, None])
+    Spread(mean=0.6, sd=0.14142135623730948, values=(0.5, 0.7, None))
+    """
+    known = [value for value in values if value is not None]
+    return Spread(fmean(known) if known else None, stdev(known) if len(known) > 1 else None, tuple(values))
+
+
+def _range(scores: Floats) -> Range | None:
+    return Range(float(scores.min()), float(scores.max())) if len(scores) else None
+
+
+def _groups(table: RowTable) -> int:
+    return len(np.unique(table.units[table.grouped]))
+
+
+def _repeats(table: RowTable) -> int:
+    return max(1, len(np.unique(table.repeats)))

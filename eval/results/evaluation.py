@@ -1,0 +1,226 @@
+"""Define what a run returns: its results, and the statistics of one pass over them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ...state.usage import NO_USAGE, Usage, total_usage
+from ..statistics.tie_policy import TiePolicy, Ties, Votes
+from .agreement import PreferenceAgreement, RepeatedAgreement, Resampling, RowsByAspect, ScoreAgreement
+from .results import Result, StoredResults
+
+
+@dataclass
+class Mean:
+    """Computes a running mean; ``value`` is ``None`` before the first number."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, number: float | None) -> None:
+        """Add a number; None is ignored."""
+        if number is not None:
+            self.total += number
+            self.count += 1
+
+    @property
+    def value(self) -> float | None:
+        """The mean so far."""
+        return self.total / self.count if self.count else None
+
+
+@dataclass(frozen=True)
+class UsageTotals:
+    """Adds up the usage of judgements, in total and on average; a judgement is one item, aspect and repeat.
+
+    Attributes:
+        judgements: how many there were, failed ones included.
+        total: the sum of their usages.
+    """
+
+    judgements: int = 0
+    total: Usage = NO_USAGE
+
+    @classmethod
+    def of(cls, usages: Iterable[Usage]) -> UsageTotals:
+        """Add up the usages of single judgements."""
+        each = list(usages)
+        return cls(len(each), total_usage(each))
+
+    @property
+    def calls_each(self) -> float | None:
+        """Model calls per judgement."""
+        return self._each(self.total.calls)
+
+    @property
+    def tokens_each(self) -> float | None:
+        """Tokens per judgement."""
+        return self._each(self.total.tokens)
+
+    @property
+    def cost_each(self) -> float | None:
+        """US dollars per judgement."""
+        return self._each(self.total.cost_usd)
+
+    @property
+    def seconds_each(self) -> float | None:
+        """Seconds per judgement."""
+        return self._each(self.total.seconds)
+
+    def __add__(self, other: UsageTotals) -> UsageTotals:
+        return UsageTotals(self.judgements + other.judgements, self.total + other.total)
+
+    def _each(self, total: float | None) -> float | None:
+        return None if total is None or not self.judgements else total / self.judgements
+
+
+@dataclass
+class Overview:
+    """Sums up one protocol on one aspect: verdicts, means and usage.
+
+    Attributes:
+        judged: results with a verdict.
+        failed: results without one.
+        score: the mean over verdicts.
+        rounds: the mean over verdicts.
+        usage: what all of them took, failed ones included.
+        stop_reasons: how many verdicts ended for each reason.
+    """
+
+    judged: int = 0
+    failed: int = 0
+    score: Mean = field(default_factory=Mean)
+    rounds: Mean = field(default_factory=Mean)
+    usage: Usage = NO_USAGE
+    stop_reasons: Counter[str | None] = field(default_factory=Counter)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a result, given as its fields."""
+        self.usage += Usage.of_fields(row)
+        if row["status"] == "failed":
+            self.failed += 1
+            return
+        self.judged += 1
+        self.score.add(row["score"])
+        self.rounds.add(row["rounds"])
+        self.stop_reasons[row["stop_reason"]] += 1
+
+
+class RunSummary:
+    """Computes the statistics of a run in one pass over its results; a few numbers of each result are kept.
+
+    Attributes:
+        overviews: an overview of each protocol and aspect, in the order in which they occur.
+        rows: the rows of each protocol that its agreement with people is computed from.
+        liveliest: the index of the longest debate that changed its score; ``None`` without results.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.overviews: dict[tuple[str, str | None], Overview] = {}
+        self.rows: dict[str, RowsByAspect] = {}
+        self.liveliest: int | None = None
+        # False sorts before True: any debate that changed its score comes before all that did not, whatever their
+        # length.
+        most = (False, -1)
+        for place, row in enumerate(rows):
+            protocol, by_round = row["protocol"], row["score_by_round"]
+            self.overviews.setdefault((protocol, row["aspect"]), Overview()).add(row)
+            self.rows.setdefault(protocol, RowsByAspect()).add(row)
+            lively = any(score != by_round[0] for score in by_round), row["rounds"] or 0
+            if lively > most:
+                self.liveliest, most = place, lively
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Holds the outcome of a run.
+
+    Attributes:
+        results: one for each item, aspect, protocol and repeat. With a folder they stay in their file, and each is
+            read when it is accessed.
+        manifest: what was run; ``manifest["signatures"]`` tells two runs apart.
+        folder: where results and manifest are on disk; None without a folder.
+        stopped: why the run ended before its work was done; ``None`` if all is done.
+        given_up: requests that were sent in this start of the run and have no reply: they took too long, or the
+            connection was cut. The provider may bill them; the run's budget counts them as usual replies.
+    """
+
+    results: Sequence[Result]
+    manifest: Mapping[str, Any]
+    folder: Path | None = None
+    stopped: str | None = None
+    given_up: int = 0
+
+    @property
+    def failed(self) -> Sequence[Result]:
+        """The results that have no verdict."""
+        if isinstance(self.results, StoredResults):
+            return self.results.failed
+        return tuple(result for result in self.results if result.status == "failed")
+
+    @cached_property
+    def figures(self) -> RunSummary:
+        """The statistics of one pass over all results; computed once."""
+        # A frozen dataclass allows this: `cached_property` stores the value in `__dict__`, past `__setattr__`.
+        if isinstance(self.results, StoredResults):
+            return RunSummary(self.results.heads())
+        return RunSummary(vars(result) for result in self.results)
+
+    @property
+    def rule(self) -> TiePolicy:
+        """The rule by which its comparisons are measured against people, unless said otherwise: the data's own."""
+        return TiePolicy.of(self.manifest)
+
+    def agreement(
+        self,
+        protocol: str | None = None,
+        resampling: Resampling | None = None,
+        *,
+        ties: Ties | None = None,
+        votes: Votes | None = None,
+    ) -> dict[str, ScoreAgreement | PreferenceAgreement]:
+        """Measure the agreement of one protocol with people, by aspect; the protocol is named if there are several.
+
+        Args:
+            protocol: the protocol whose verdicts are compared.
+            resampling: how intervals are made.
+            ties: how human ties in comparisons count; by default as the data's rule says (see ``TiePolicy``).
+            votes: whether people's majority counts or each of their votes; by default as the data's rule says.
+
+        Raises:
+            ValueError: several protocols were run, and none is named.
+            UsageError: the rule for ties or votes does not exist.
+        """
+        rule = self.rule.override(ties, votes)
+        return {
+            name: found
+            for rows in self._gathered(protocol)
+            for name, found in rows.agreement(resampling, ties=rule.ties, votes=rule.votes).items()
+        }
+
+    def agreement_over_repeats(
+        self, protocol: str | None = None, *, ties: Ties | None = None, votes: Votes | None = None
+    ) -> dict[str, RepeatedAgreement]:
+        """Measure how agreement varies between repeats, by aspect; empty where there was one. See ``agreement``."""
+        rule = self.rule.override(ties, votes)
+        return {
+            name: found
+            for rows in self._gathered(protocol)
+            for name, found in rows.over_repeats(ties=rule.ties, votes=rule.votes).items()
+        }
+
+    def _gathered(self, protocol: str | None) -> list[RowsByAspect]:
+        rows = self.figures.rows
+        if protocol is None and len(rows) > 1:
+            raise ValueError(f"several protocols were run; name one of {', '.join(sorted(rows))}")
+        return [found for name, found in rows.items() if protocol in (None, name)]
+
+    def most_worth_reading(self) -> Result | None:
+        """Return the longest debate that changed its score, else the longest; ``None`` without results."""
+        place = self.figures.liveliest
+        return None if place is None else self.results[place]

@@ -1,0 +1,361 @@
+"""Open and lock the folder of a run, and read, write and compare its run.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
+
+from ...nodes.evaluation_steps import EvaluationStepsCache, PlannedSteps
+from ...nodes.models.retry import Waits
+from ...state.errors import DataError, UsageError
+from ..journal import Journal
+from ..storage.private_files import keep_permissions, make_private_folder, private, warn_of_readers
+from .config import RunConfig
+from .results import FILE as RESULTS
+from .results import Result, ResultsFile
+from .run_log import FILE as LOG
+from .turn_kinds import kind_of_turns
+
+JOURNAL = "journal.sqlite"
+LOCK = "run.lock"
+SHARDS_LOCK = "shards.lock"
+
+
+class RunFolder:
+    """Holds what a run writes: results, manifest, evaluation steps, journal.
+
+    Without a folder of its own the run has a journal in a temporary one, and writes no results.
+
+    Attributes:
+        manifest: the manifest of this run, as of its first start.
+        results: the file; ``None`` without a folder.
+        steps: evaluation steps written so far.
+        new_steps: those among them that no verdict which is kept has asked for.
+        journal: finished calls.
+    """
+
+    def __init__(self, manifest: Mapping[str, Any], path: Path | None, journal: Journal) -> None:
+        self._manifest = manifest
+        self._path = path
+        self.new_steps: list[PlannedSteps] = []
+        self.results = ResultsFile(path) if path else None
+        known = read_steps(path) if path else _STEPS.validate_python(manifest.get("steps", []))
+        self.steps = EvaluationStepsCache(known, self.new_steps.append)
+        self.journal = journal
+
+    def keep(self, result: Result) -> None:
+        """Add a result to the file, and to the manifest the evaluation steps that came of it.
+
+        Steps are not written before the verdict that asked for them: if the run is interrupted in between, that verdict
+        asks again when the run resumes, the journal answers, and its transcript has the planner's turn as it should.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        if self._path is None or self.results is None:
+            return
+        self.results.add(result)
+        if self.new_steps and result.status == "ok" and _asked_for_steps(result):
+            for planned in [new for new in self.new_steps if new.aspect == result.aspect]:
+                keep_steps(self._path, planned)
+                self.new_steps.remove(planned)
+
+    def steps_of_a_pass(self) -> EvaluationStepsCache:
+        """Make a cache for one of several passes over the items, with the steps that some verdict was made with.
+
+        Other steps are asked for again in each pass, until the item that asks for them first has its verdict.
+        """
+        new = {planned.key for planned in self.new_steps}
+        return EvaluationStepsCache([one for one in self.steps.all if one.key not in new], self.steps.note)
+
+    def keep_rest(self) -> None:
+        """Add to the manifest the steps whose first item failed, but which other items were judged with.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        while self._path is not None and self.new_steps:
+            keep_steps(self._path, self.new_steps.pop())
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """The run's manifest, with the evaluation steps that were written on the way."""
+        steps = [planned.model_dump(mode="json") for planned in self.steps.all]
+        return {**self._manifest, **({"steps": steps} if steps else {})}
+
+
+@asynccontextmanager
+async def run_folder(
+    path: Path | None, manifest: Mapping[str, Any], config: RunConfig, waits: Waits | None = None
+) -> AsyncIterator[RunFolder]:
+    """Open the folder of a run, new or begun.
+
+    Args:
+        path: the folder; ``None`` keeps calls in a temporary one until the run ends.
+        manifest: what the run is; a folder that holds another run is refused.
+        config: whether results in the folder are renamed, and where the journal is.
+        waits: gets a note while the journal is waited for.
+
+    Raises:
+        UsageError: another process uses the folder, it holds another run, or the journal cannot be used.
+    """
+    with _locked(path) as folder:
+        if path is not None:
+            begin_anew = config.fresh or config.overwrite
+            if "shard" in manifest:
+                manifest = {**manifest, "run": run_of_shards(folder, manifest, begin_anew=begin_anew)}
+            if begin_anew:
+                rename_results(folder)
+            manifest = write_manifest(folder, {**manifest, "fresh": config.fresh})
+        journal = await Journal.open(
+            config.journal or folder / JOURNAL,
+            run=manifest["run"],
+            part=manifest.get("shard", ""),
+            # As of the first start: a run that was begun fresh must not be served older replies when it resumes.
+            fresh=manifest.get("fresh", config.fresh),
+            # The lock on the folder keeps others from the journal inside; one that is named may have other users.
+            shared=config.journal is not None,
+            waits=waits or Waits(),
+        )
+        if path is not None:
+            warn_of_readers(path, (RESULTS, FILE, JOURNAL, LOG))
+        try:
+            run = RunFolder(manifest, path, journal)
+            try:
+                yield run
+            finally:
+                if run.results is not None:
+                    run.results.close()
+        finally:
+            await journal.close()
+
+
+@contextmanager
+def _locked(folder: Path | None) -> Iterator[Path]:
+    if folder is None:
+        with TemporaryDirectory(prefix="jurygraph-") as temporary:
+            yield Path(temporary)
+        return
+    try:
+        make_private_folder(folder)
+    except FileExistsError:
+        raise UsageError(f"{folder} is a file: --out takes a folder") from None
+    with exclusive(folder / LOCK, "run"):
+        yield folder
+
+
+@contextmanager
+def exclusive(path: Path, user: str) -> Iterator[None]:
+    """Hold a lock file of a folder while the block runs.
+
+    Args:
+        path: the lock file.
+        user: what locks the folder, for the message: ``run`` or ``sweep``.
+
+    Raises:
+        UsageError: another process, or another run in this one, holds it.
+    """
+    lock = FileLock(path, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UsageError(
+            f"{path.parent} is in use by another {user} that is on; wait for it, or choose another --out"
+        ) from None
+    # Not ``with lock``: that would acquire it a second time, and one release would leave it locked.
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _asked_for_steps(result: Result) -> bool:
+    """Tell whether this verdict is the one that had the evaluation steps written."""
+    kind_of = kind_of_turns(result)
+    return any(kind_of(turn) == "plans" for turn in result.transcript)
+
+
+FILE = "run.json"
+_STEPS = TypeAdapter(list[PlannedSteps])
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the manifest to the run's folder, or go on with the run that is there; return the manifest that holds now.
+
+    A run that resumes keeps its id, its date and its evaluation steps; it may have more items or repeats than before.
+
+    Raises:
+        UsageError: the folder holds another run; names what differs.
+    """
+    before = check_manifest(folder, manifest)
+    now = {**manifest, **{name: before[name] for name in _OF_THE_FIRST_START if name in before}}
+    _write(folder / FILE, now)
+    return now
+
+
+def run_of_shards(folder: Path, manifest: Mapping[str, Any], *, begin_anew: bool = False) -> str:
+    """Return the id of the run that a shard is part of: that of the manifest beside the folders of the shards.
+
+    The first shard to start writes that manifest, which is the shard's but for its ``shard``.
+
+    Args:
+        folder: the shard's.
+        manifest: the shard's.
+        begin_anew: whether to begin another run where that manifest is of another one, or of one that this shard has
+            been part of already. Shards that begin anew later are part of the new run.
+
+    Raises:
+        UsageError: there is another run.
+    """
+    whole = {name: value for name, value in manifest.items() if name != "shard"}
+    mine = read_manifest(folder)["run"] if (folder / FILE).exists() else None
+    with FileLock(folder.parent / SHARDS_LOCK):
+        above = read_manifest(folder.parent) if (folder.parent / FILE).exists() else None
+        if above is not None:
+            is_done = above["run"] == mine or any(differences(above["signatures"], whole["signatures"]))
+            if not (begin_anew and is_done):
+                _refuse_other_run(folder.parent, above, whole)
+                return str(above["run"])
+        elif mine and not begin_anew:
+            # Shards of earlier versions had an id each.
+            whole["run"] = mine
+        _write(folder.parent / FILE, whole)
+        return str(whole["run"])
+
+
+_OF_THE_FIRST_START = ("run", "fresh", "created", "steps")
+_OTHERWISE = "choose another --out, or start a new run in this one with --overwrite"
+
+
+def check_manifest(folder: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Check that a folder holds no other run; return the manifest that is there, empty where there is none.
+
+    Raises:
+        UsageError: it holds another run, or nothing says which.
+    """
+    if not (folder / FILE).exists():
+        if (folder / RESULTS).exists():
+            raise UsageError(f"{folder} holds {RESULTS} but no {FILE}, which says of what: {_OTHERWISE}")
+        return {}
+    try:
+        before = read_manifest(folder)
+    except DataError as error:
+        raise DataError(f"{error}: put back the one that it was, {_OTHERWISE}") from error
+    _refuse_other_run(folder, before, manifest)
+    return before
+
+
+def rename_results(folder: Path) -> None:
+    """Rename the files of the run that is in a folder, if any; its journal stays, for its calls may serve again."""
+    present = [folder / name for name in (RESULTS, FILE) if (folder / name).exists()]
+    for mark in _marks(folder) if present else ():
+        # The files of one run get the same mark, so that they can be told to belong together.
+        renamed = [path.with_name(f"{path.stem}.{mark}{path.suffix}") for path in present]
+        if not any(path.exists() for path in renamed):
+            for path, new in zip(present, renamed, strict=True):
+                path.replace(new)
+            return
+
+
+def _marks(folder: Path) -> Iterator[str]:
+    """Yield marks for the files of an earlier run: its date, then the date with a number."""
+    try:
+        created = str(read_manifest(folder)["created"]).replace(":", "")
+    except (DataError, KeyError):
+        created = "unknown"
+    yield created
+    yield from (f"{created}.{number}" for number in count(2))
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a run.
+
+    Raises:
+        DataError: the folder holds none, or it cannot be read.
+    """
+    path = folder / FILE
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{folder}: holds no run ({FILE}: {error.strerror})") from error
+    except ValueError as error:
+        raise DataError(f"{path}: not JSON: {error}") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("signatures"), dict):
+        raise DataError(f"{path}: no manifest of a run")
+    return manifest
+
+
+def read_steps(folder: Path) -> list[PlannedSteps]:
+    """Read the evaluation steps that were written in the run so far.
+
+    Raises:
+        DataError: the folder holds no run, or its steps cannot be read.
+    """
+    try:
+        return _STEPS.validate_python(read_manifest(folder).get("steps", []))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        where = ".".join(map(str, ("steps", *problem["loc"])))
+        raise DataError(f"{folder / FILE}: {where}: {problem['msg']}") from error
+
+
+def keep_steps(folder: Path, planned: PlannedSteps) -> None:
+    """Add evaluation steps to the manifest, so that a run that resumes uses the same."""
+    manifest = read_manifest(folder)
+    manifest["steps"] = [*manifest.get("steps", []), planned.model_dump(mode="json")]
+    _write(folder / FILE, manifest)
+
+
+def _write(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest whole or not at all: a run that is killed leaves the one before."""
+    fresh = path.with_suffix(".tmp")
+    try:
+        with open(fresh, "w", encoding="utf-8", opener=private) as file:
+            file.write(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    keep_permissions(path, fresh)
+    fresh.replace(path)
+
+
+def _refuse_other_run(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    if old.get("shard") != new.get("shard"):
+        was, is_now = (
+            f"shard {shard}" if shard else "no shard" for shard in (old.get("shard"), new.get("shard"))
+        )
+        raise UsageError(
+            f"{folder} belongs to another run: it is {was}, not {is_now}. {_OTHERWISE.capitalize()}"
+        )
+    unlike = list(differences(old["signatures"], new["signatures"]))
+    if unlike:
+        raise UsageError(f"{folder} belongs to another run: {'; '.join(unlike)}. {_OTHERWISE.capitalize()}")
+
+
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    """Say what differs between signatures: the protocols, and each part of those that are in both."""
+    if old.keys() != new.keys():
+        yield f"it is of {', '.join(old)}, not of {', '.join(new)}"
+    for protocol in (name for name in old if name in new):
+        before, now = signature_parts(old[protocol]), signature_parts(new[protocol])
+        for part in dict.fromkeys([*before, *now]):
+            was, becomes = before.get(part, "not there"), now.get(part, "not there")
+            if was != becomes:
+                yield f"{protocol}: {part} was {was}, is {becomes}"
+
+
+def signature_parts(signed: str) -> dict[str, str]:
+    """Return the parts of a signature by name."""
+    # For example "protocol:debate|data:demo@3f2a|n:2"; a value may itself hold a colon, as models do.
+    return {name: value for name, _, value in (part.partition(":") for part in signed.split("|"))}

@@ -1,0 +1,147 @@
+"""Merge the folders of shards, or of other parts of one run, into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from ...nodes.evaluation_steps import PlannedSteps
+from ...state.errors import DataError, UsageError
+from ..datasets.dataset import load_again
+from ..datasets.selection import Shard
+from ..storage.private_files import make_private_folder, private
+from .folder import FILE, differences, read_manifest, read_steps, write_manifest
+from .results import FILE as RESULTS
+from .results import Key, ResultsFile
+
+
+class Merged(NamedTuple):
+    """Says what a merge came to.
+
+    Attributes:
+        judged: verdicts.
+        failed: items without a verdict, each with a reason.
+        missing: shards of which no folder was given.
+    """
+
+    judged: int
+    failed: int
+    missing: tuple[Shard, ...]
+
+
+def merge(folders: Sequence[Path], out: Path) -> Merged:
+    """Merge folders into one that reads, reports and resumes as if one process had judged everything.
+
+    Args:
+        folders: parts of one run: shards, or runs of the same configuration over different items; a folder in which
+            there are only shards stands for these.
+        out: a new folder, or one that an earlier merge has written.
+
+    Raises:
+        UsageError: the folders are not parts of one run, two hold the same result, or ``out`` holds something else.
+        DataError: a folder holds no run.
+    """
+    parts = {part: read_manifest(part) for folder in dict.fromkeys(folders) for part in _parts(folder)}
+    if not parts:
+        raise UsageError("nothing to merge: name the folders of the shards")
+    missing = _check_parts(parts)
+    first = next(iter(parts.values()))
+    manifest = {name: value for name, value in first.items() if name not in ("shard", "steps")}
+    steps = [planned.model_dump(mode="json") for planned in _steps(parts)]
+    merged = [str(part["run"]) for part in parts.values()]
+    # All shards below one folder are the same run, so that budgets hold when the merged folder is resumed.
+    manifest |= {"run": merged[0] if len(set(merged)) == 1 else uuid4().hex, "merged": merged}
+    _check_out(out, parts)
+    make_private_folder(out)
+    write_manifest(out, manifest | ({"steps": steps} if steps else {}))
+    results = _joined(parts, out)
+    stored = results.finish(_in_order(manifest, results))
+    failed = len(stored) - len(results.ok_keys())
+    return Merged(len(stored) - failed, failed, missing)
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return the shards below a folder that has no results of its own; else the folder."""
+    shards = sorted(shard.parent for shard in folder.glob(f"shard-*-of-*/{FILE}"))
+    return [folder] if (folder / RESULTS).exists() or not shards else shards
+
+
+def _check_parts(parts: Mapping[Path, Mapping[str, Any]]) -> tuple[Shard, ...]:
+    """Check that all are parts of one run; return the shards that are missing."""
+    shards: dict[Shard, Path] = {}
+    (first, of_first), *others = parts.items()
+    for folder, manifest in others:
+        if unlike := list(differences(of_first["signatures"], manifest["signatures"])):
+            raise UsageError(f"{first} and {folder} are not parts of one run: {'; '.join(unlike)}")
+    for folder, manifest in parts.items():
+        if (number_of := manifest.get("shard")) is None:
+            continue
+        shard = Shard.parse(number_of)
+        if shard in shards:
+            raise UsageError(f"{shards[shard]} and {folder} are both shard {shard}: name one of them")
+        if other := next((earlier for earlier in shards if earlier.of != shard.of), None):
+            raise UsageError(f"{shards[other]} is shard {other}, {folder} is shard {shard}: of how many?")
+        shards[shard] = folder
+    of = next(iter(shards)).of if shards else 0
+    return tuple(shard for number in range(1, of + 1) if (shard := Shard(number, of)) not in shards)
+
+
+def _check_out(out: Path, parts: Mapping[Path, Mapping[str, Any]]) -> None:
+    if out.is_file():
+        raise UsageError(f"{out} is a file: --out takes a folder")
+    if out.resolve() in {folder.resolve() for folder in parts}:
+        raise UsageError(f"{out} is one of the folders to merge: choose another --out")
+    if (out / FILE).exists() or (out / RESULTS).exists():
+        before, of_first = read_manifest(out), next(iter(parts.values()))
+        # A run that resumes in the folder has a manifest of its own, and may have judged what no part holds. That of
+        # shards below the folder has no results beside it.
+        is_of_shards = before["run"] == of_first["run"] and not (out / RESULTS).exists()
+        if not ("merged" in before or is_of_shards) or list(
+            differences(before["signatures"], of_first["signatures"])
+        ):
+            raise UsageError(f"{out} holds another run, or was resumed after a merge: choose another --out")
+        (out / RESULTS).unlink(missing_ok=True)
+        (out / FILE).unlink()
+
+
+def _steps(parts: Mapping[Path, Mapping[str, Any]]) -> Iterator[PlannedSteps]:
+    """Yield the evaluation steps of all parts, which must agree: else their scores cannot be compared."""
+    planned = {folder: {steps.key: steps for steps in read_steps(folder)} for folder in parts}
+    for (first, mine), (second, others) in combinations(planned.items(), 2):
+        if unlike := [key for key in mine.keys() & others.keys() if mine[key] != others[key]]:
+            raise UsageError(
+                f"{first} and {second} were judged by different evaluation steps for {mine[unlike[0]].aspect}: "
+                "give all shards one --journal, or the setting steps=..."
+            )
+    yield from {key: steps for by_key in planned.values() for key, steps in by_key.items()}.values()
+
+
+def _joined(parts: Mapping[Path, Mapping[str, Any]], out: Path) -> ResultsFile:
+    """Write the results of all parts one behind the other."""
+    fresh, seen = out / f"{RESULTS}.tmp", 0
+    with open(fresh, "wb", opener=private) as file:
+        for folder in parts:
+            results = ResultsFile(folder)
+            seen += len(results.read())
+            results.copy_to(file)
+    fresh.replace(out / RESULTS)
+    joined = ResultsFile(out)
+    if twice := seen - len(joined.read()):
+        (out / RESULTS).unlink()
+        raise UsageError(f"{twice} verdicts are in several of the folders: name each part once")
+    return joined
+
+
+def _in_order(manifest: Mapping[str, Any], results: ResultsFile) -> list[Key]:
+    """Return the keys of all results, in the order of the dataset where it can still be read."""
+    data, keys = manifest["data"], results.keys()
+    try:
+        dataset = load_again(data["name"], data["location"], data.get("columns"))
+        places = {item.id: place for place, item in enumerate(dataset)}
+    except DataError:
+        return keys
+    # Stable: the results of one item stand together already, in the order in which one process has them.
+    return sorted(keys, key=lambda key: places.get(key.item, len(places)))

@@ -1,0 +1,1 @@
+"""Ask people about the verdicts of a run."""

@@ -1,0 +1,450 @@
+"""The review of a run that has ended: the questions, a queue file, people's answers, and what they decided.
+
+A run judges everything without a pause. The rules of ``state/review_rules.py`` then hold or not of its results, as they
+do of a verdict in the wrapper ``review``. ``results.jsonl`` stays what the judge said; beside it stand
+
+reviews.jsonl    each answer of each person, as it came
+reviewed.jsonl   what became of each verdict: the judge's, people's answers, and what was decided by which rule
+labels.jsonl     people's own scores and votes beside the judge's, for ``jurygraph agree``
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ...nodes.human import HumanAnswer, read_answer, wanted
+from ...state.aggregation import majority, standard_deviation
+from ...state.aspects import Aspect
+from ...state.errors import DataError, ReplyError, UsageError
+from ...state.review_rules import Rule, reasons
+from ...state.tasks import CompareTask, ScoreTask
+from ...state.transcript import Score
+from ...state.verdict import Verdict, Winner, winner_of
+from ..datasets.dataset import load_again
+from ..datasets.files import RowFile
+from ..datasets.items import Item, ScoreItem, digest
+from ..results.folder import read_manifest
+from ..results.results import Key, Result, ResultsFile
+from ..results.turn_kinds import kind_of_turns
+from ..statistics.chance_corrected import Reliability, krippendorff_alpha
+from ..storage.private_files import private
+
+REVIEWS, REVIEWED, LABELS = "reviews.jsonl", "reviewed.jsonl", "labels.jsonl"
+Decide = Literal["mean", "median", "majority", "open"]
+TO_FILL_IN = ("answer", "reason", "name")
+Outcome = float | Winner
+
+
+class Question(NamedTuple):
+    """A verdict that a person is to review.
+
+    Attributes:
+        result: the judge's; of several repeats the first that was found.
+        item: what was judged, with its texts.
+        task: the same as the judge was given it.
+        why: the reasons for which a person is asked.
+    """
+
+    result: Result
+    item: Item
+    task: ScoreTask | CompareTask
+    why: tuple[str, ...]
+
+    @property
+    def key(self) -> Key:
+        """The verdict's key, as that of the first repeat."""
+        return self.result.key._replace(repeat=0)
+
+
+class RecordedAnswer(BaseModel):
+    """One person's answer on one verdict; without ``answer`` they let it stand. ``blind``: they did not see it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    item: str
+    aspect: str | None
+    protocol: str
+    name: str
+    answer: Winner | float | tuple[float, float] | None
+    reason: str = ""
+    why: tuple[str, ...] = ()
+    blind: bool = False
+    at: str = ""
+
+    @classmethod
+    def of(cls, question: Question, answer: HumanAnswer, name: str, blind: bool = False) -> RecordedAnswer:
+        """Make the record of an answer that was given now."""
+        said: Any = tuple(answer.value) if isinstance(answer.value, list) else answer.value
+        about = question.key._asdict() | {
+            "name": name,
+            "answer": said,
+            "reason": answer.reason,
+            "why": question.why,
+        }
+        return cls(**about, blind=blind, at=datetime.now(UTC).isoformat(timespec="seconds"))
+
+    @property
+    def key(self) -> Key:
+        """The key of the verdict."""
+        return Key(self.item, self.aspect, self.protocol, 0)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The score or the winner that the person gave; None where they let the verdict stand."""
+        return winner_of(self.answer) if isinstance(self.answer, tuple) else self.answer
+
+
+def find_questions(folder: Path, rules: Sequence[Rule], only: Set[str] | None = None) -> list[Question]:
+    """Find the verdicts of a run of which a rule holds.
+
+    Args:
+        folder: of the run.
+        rules: the rules.
+        only: the ids of those that are wanted, as in a queue file; without, all.
+
+    Raises:
+        UsageError, DataError: no run, or its data cannot be read any more or has changed.
+    """
+    why: dict[Key, dict[str, None]] = {}
+    values: dict[Key, list[Score]] = {}
+    for result in _verdicts(folder):
+        key = result.key._replace(repeat=0)
+        if only is None or not only.isdisjoint(_ids(key)):
+            verdict, kind_of = verdict_of(result), kind_of_turns(result)
+            values.setdefault(key, []).append(
+                list(verdict.scores) if verdict.scores else verdict.score or 0.0
+            )
+            why.setdefault(key, {}).update(dict.fromkeys(reasons(rules, verdict, result.transcript, kind_of)))
+            if len(values[key]) > 1:
+                repeats = verdict.model_copy(update={"details": _as_repeated(values[key])})
+                by_repeats = [rule for rule in rules if rule.name in ("wide", "split")]
+                why[key].update(dict.fromkeys(reasons(by_repeats, repeats, (), kind_of)))
+    asked = {key: tuple(found) for key, found in why.items() if found}
+    manifest = read_manifest(folder)
+    items, aspects = (
+        _items(manifest, {key.item for key in asked}),
+        {a["name"]: a for a in manifest["aspects"] or ()},
+    )
+    questions: dict[Key, Question] = {}
+    for result in _verdicts(folder) if asked else ():
+        key = result.key._replace(repeat=0)
+        if key in asked and key not in questions:
+            item = items[key.item]
+            task = item.task(Aspect(**aspects[key.aspect])) if isinstance(item, ScoreItem) else item.task()
+            questions[key] = Question(result, item, task, asked[key])
+    return list(questions.values())
+
+
+def verdict_of(result: Result) -> Verdict:
+    """Return the verdict of a result."""
+    fields = {name: getattr(result, name) for name in Verdict.model_fields if hasattr(result, name)}
+    return Verdict(
+        **fields | {"kind": "score" if result.winner is None else "compare", "rounds": result.rounds or 0}
+    )
+
+
+def _verdicts(folder: Path) -> Iterator[Result]:
+    # The results of a metric have no stop reason: nobody debated.
+    return (one for one in ResultsFile(folder).read() if one.status == "ok" and one.stop_reason)
+
+
+def _as_repeated(values: list[Score]) -> dict[str, Any]:
+    winners = [winner_of(value) for value in values if isinstance(value, list)]
+    return {"spread": standard_deviation(values), "winners": winners}
+
+
+def _items(manifest: Mapping[str, Any], wanted_ids: Collection[str]) -> dict[str, Item]:
+    data = manifest["data"]
+    dataset = load_again(data["name"], data["location"], data.get("columns"))
+    if dataset.digest != data["digest"]:
+        raise UsageError(
+            f"{data['location']}: has changed since the run, so the judged texts cannot be shown"
+        )
+    found = {item.id: item for item in dataset if item.id in wanted_ids}
+    if missing := sorted(set(wanted_ids) - found.keys()):
+        raise UsageError(f"{data['location']}: has no item {missing[0]!r} any more, which the run has judged")
+    return found
+
+
+def _ids(key: Key) -> tuple[str, str]:
+    """Return the ids of a question in a queue file: with the verdict shown, and without."""
+    number = f"{digest(*key[:3]):016x}"
+    return f"q{number}", f"b{number}"
+
+
+# -- the queue file
+
+
+def write_queue(path: Path, questions: Sequence[Question], blind: bool = False) -> None:
+    """Write questions to a new CSV or JSONL file, one a row, with empty columns to fill in.
+
+    Args:
+        path: the file; its ending tells the format.
+        questions: the questions.
+        blind: whether verdict, debate and reasons are left out, so that people judge by themselves.
+
+    Raises:
+        UsageError: the file is there already, or of another format.
+    """
+    check_new_queue(path)
+    rows = [_row(question, blind) for question in questions]
+    # Spreadsheets take a file for UTF-8 by its first bytes.
+    coding = "utf-8-sig" if path.suffix == ".csv" else "utf-8"
+    with open(path, "w", encoding=coding, newline="", opener=private) as file:
+        if path.suffix == ".jsonl":
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        elif rows:
+            table = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
+            table.writeheader()
+            table.writerows({name: _no_formula(cell) for name, cell in row.items()} for row in rows)
+
+
+def check_new_queue(path: Path) -> None:
+    """Refuse a file that is there already, or of another format."""
+    if path.suffix not in (".csv", ".jsonl"):
+        raise UsageError(f"{path}: a queue is a .csv or a .jsonl file")
+    if path.exists():
+        raise UsageError(f"{path}: is there already, and may have been filled in; name another file")
+
+
+def _row(question: Question, blind: bool) -> dict[str, str]:
+    result, can = question.result, wanted(question.task)
+    row = {"id": _ids(question.key)[blind], **dict.fromkeys(TO_FILL_IN, "")}
+    row["to_answer"] = can.replace(", or let it stand", "") if blind else can
+    row |= {"item": result.item, "aspect": result.aspect or ""}
+    if not blind:
+        judged = result.score if result.scores is None else f"{result.scores[0]:g} : {result.scores[1]:g}"
+        verdict = f"{judged:g}" if isinstance(judged, float) else f"{judged}, winner {result.winner}"
+        row |= {"protocol": result.protocol, "why": "\n".join(question.why), "verdict": verdict}
+    texts = ("source", "fact", "candidate", "question", "answer_1", "answer_2", "reference")
+    row |= {name: str(text) for name in texts if (text := getattr(question.item, name, None))}
+    if not blind:
+        row["debate"] = "\n\n".join(f"{turn['agent']}: {turn['content']}" for turn in result.transcript)
+    return row
+
+
+def _no_formula(cell: str) -> str:
+    """Keep a spreadsheet from computing a judged text that begins as a formula does."""
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+
+
+class Imported(NamedTuple):
+    """What was read from filled-in files: answers, what is wrong (with file and row), and how many rows are empty."""
+
+    answers: list[RecordedAnswer]
+    problems: list[str]
+    empty: int
+
+
+def read_queue(folder: Path, files: Sequence[Path], name: str = "") -> Imported:
+    """Read filled-in queue files; a row that cannot be read is told with its number, and the others are taken.
+
+    Args:
+        folder: of the run.
+        files: CSV or JSONL files.
+        name: of the person who filled in rows without a name.
+
+    Raises:
+        UsageError, DataError: a file that is no queue at all.
+    """
+    rows = [(f"{file}, row {number}", row) for file in files for number, row in _queue_rows(file)]
+    found = find_questions(folder, [Rule("always")], {str(row.get("id")) for _, row in rows})
+    by_id = {id: question for question in found for id in _ids(question.key)}
+    if rows and not by_id:
+        raise DataError(f"{files[0]}: no verdict in {folder} has one of its ids: the queue is of another run")
+    given: dict[tuple[Key, str], RecordedAnswer] = {}
+    problems, empty = [], 0
+    for where, row in rows:
+        filled = {key: row[key] for key in TO_FILL_IN if row.get(key) not in (None, "", [])}
+        try:
+            if not filled.keys() - {"name"}:
+                empty += 1
+                continue
+            question = by_id.get(str(row.get("id")))
+            # Found anew by its id alone: the reasons for which it was asked stand in the file.
+            asked = question and question._replace(why=tuple(str(row.get("why") or "").splitlines()))
+            review = _review(asked, str(row.get("id")), filled, name)
+            if (before := given.setdefault((review.key, review.name), review)).answer != review.answer:
+                raise ValueError(
+                    f"{review.name} answers this question twice, {before.answer} and {review.answer}"
+                )
+        except ReplyError as error:
+            problems.append(f"{where}: {error.problem}")
+        except ValueError as error:
+            problems.append(f"{where}: {error}")
+    return Imported(list(given.values()), problems, empty)
+
+
+def _review(question: Question | None, id: str, filled: Mapping[str, Any], name: str) -> RecordedAnswer:
+    if question is None:
+        raise ValueError(f"no verdict of this run has the id {id!r}")
+    answer, blind = read_answer(dict(filled), question.task), id.startswith("b")
+    if not (who := answer.name or name):
+        raise ValueError("has an answer and no name: fill it in, or import with --name")
+    if blind and answer.value is None:
+        raise ValueError("lets a verdict stand that was not shown")
+    return RecordedAnswer.of(question, answer, who, blind)
+
+
+def _queue_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the rows of a queue with their numbers, in a CSV file as spreadsheets count them: the header is row 1."""
+    if path.suffix != ".csv":
+        yield from RowFile(path).rows()
+        return
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = file.readline()
+            file.seek(0)
+            # Where the comma is in numbers, spreadsheets put semicolons between cells.
+            rows = csv.DictReader(file, delimiter=max(",;\t", key=header.count), strict=True)
+            if missing := {"id", *TO_FILL_IN} - {*(rows.fieldnames or ())}:
+                raise DataError(f"{path}: no queue, since it has no column {', '.join(sorted(missing))}")
+            yield from enumerate(rows, start=2)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: cannot be read ({error}); save it as CSV in UTF-8") from None
+
+
+# -- what people said, and what came of it
+
+
+def add_answers(folder: Path, new: Iterable[RecordedAnswer]) -> int:
+    """Append answers that are not there yet, and return how many; a person's later answer replaces the earlier one."""
+    known = kept_answers(folder)
+    added = [one for one in new if _said(known.get(one.key, {}).get(one.name)) != _said(one)]
+    with open(folder / REVIEWS, "a", encoding="utf-8", opener=private) as file:
+        file.writelines(one.model_dump_json() + "\n" for one in added)
+    return len(added)
+
+
+def _said(review: RecordedAnswer | None) -> Any:
+    return review and (review.answer, review.reason, review.blind)
+
+
+def kept_answers(folder: Path) -> dict[Key, dict[str, RecordedAnswer]]:
+    """Return the answers on each verdict, the last one of each person by name.
+
+    Raises:
+        DataError: a line that is no answer; names file and line.
+    """
+    found: dict[Key, dict[str, RecordedAnswer]] = {}
+    path = folder / REVIEWS
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), start=1):
+        try:
+            review = RecordedAnswer.model_validate_json(line)
+        except ValidationError as error:
+            raise DataError(
+                f"{path}, line {number}: {error.errors()[0]['msg']}; correct or delete it"
+            ) from None
+        found.setdefault(review.key, {})[review.name] = review
+    return found
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What people made of a run's verdicts.
+
+    Attributes:
+        lines: the lines of ``reviewed.jsonl``.
+        agreement: how far people agree, by aspect, where two or more judged the same; "let it stand" is no judgement.
+        labels: lines of ``labels.jsonl``.
+        saw_verdict: of these, how many hold an answer of somebody who had seen the judge's.
+    """
+
+    lines: list[dict[str, Any]]
+    agreement: dict[str | None, Reliability]
+    labels: int
+    saw_verdict: int
+
+    @property
+    def disputed(self) -> list[dict[str, Any]]:
+        """The lines on which people do not all say the same."""
+        return [line for line in self.lines if len({str(one["outcome"]) for one in line["answers"]}) > 1]
+
+
+def conclude_answers(folder: Path, how: Decide = "mean") -> Summary:
+    """Decide the reviewed verdicts by all answers so far, and write ``reviewed.jsonl`` and ``labels.jsonl`` anew.
+
+    Args:
+        folder: of the run.
+        how: what several scores come to; preferences have a majority under each rule but ``open``, which leaves open
+            whatever people disagree on.
+    """
+    reviews = kept_answers(folder)
+    lines, labels = [], []
+    ratings: dict[str | None, list[list[Outcome]]] = {}
+    for result in _verdicts(folder):
+        if result.repeat or not (said := reviews.get(result.key)):
+            continue
+        line = _line(result, said.values(), how)
+        lines.append(line)
+        # Who lets a verdict stand has not judged by themselves: that would count the judge's own score as a label.
+        if own := [one for one in said.values() if one.outcome is not None]:
+            human = [one.outcome for one in own if one.outcome is not None]
+            ratings.setdefault(result.aspect, []).append(human)
+            seen = not all(one.blind for one in own)
+            told = {"human": human, "names": [one.name for one in own], "saw_verdict": seen}
+            labels.append({**_about(result), **_judged(result), **told})
+    for name, rows in ((REVIEWED, lines), (LABELS, labels)):
+        with open(folder / name, "w", encoding="utf-8", opener=private) as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    several = {aspect: units for aspect, units in ratings.items() if max(map(len, units)) > 1}
+    agreement = {aspect: krippendorff_alpha(units, _level(units)) for aspect, units in several.items()}
+    return Summary(lines, agreement, len(labels), sum(row["saw_verdict"] for row in labels))
+
+
+def _level(units: list[list[Outcome]]) -> Literal["nominal", "interval"]:
+    return "nominal" if isinstance(units[0][0], str) else "interval"
+
+
+def _line(result: Result, said: Collection[RecordedAnswer], how: Decide) -> dict[str, Any]:
+    judged = result.winner or result.score
+    answers = [
+        {
+            "name": one.name,
+            "outcome": judged if one.answer is None else one.outcome,
+            "stands": one.answer is None,
+        }
+        | {"reason": one.reason, "blind": one.blind}
+        for one in said
+    ]
+    decided, by = decide_outcome([one["outcome"] for one in answers], how)
+    why = list(dict.fromkeys(reason for one in said for reason in one.why))
+    return {**_about(result), "judge": _judged(result), "reviewed": decided, "decided_by": by, "why": why} | {
+        "answers": answers
+    }
+
+
+def _about(result: Result) -> dict[str, Any]:
+    return {"item": result.item, "group": result.group, "aspect": result.aspect, "protocol": result.protocol}
+
+
+def _judged(result: Result) -> dict[str, Any]:
+    return {"score": result.score} if result.winner is None else {"winner": result.winner}
+
+
+def decide_outcome(said: Sequence[Any], how: Decide) -> tuple[Outcome | None, str]:
+    """Return what several answers come to, and by which rule; None where it is left open.
+
+    >>> decide_outcome([3, 4], "mean"), decide_outcome(["1", "tie"], "mean"), decide_outcome([4, 4], "open")
+    ((3.5, 'mean of 2'), (None, 'open: no majority among 2'), (4, 'all of 2'))
+    """
+    if len(set(said)) == 1:
+        return said[0], "one person" if len(said) == 1 else f"all of {len(said)}"
+    if how == "open":
+        return None, f"open: {len(said)} people disagree"
+    if how == "majority" or isinstance(said[0], str):
+        most: Outcome | None = majority(said)
+        times = Counter(said)[most] if most is not None else 0
+        return most, f"majority, {times} of {len(said)}" if times else f"open: no majority among {len(said)}"
+    mean: Callable[[Sequence[float]], float] = fmean if how == "mean" else median
+    return mean(said), f"{how} of {len(said)}"

@@ -1,0 +1,1 @@
+"""Create files and folders that their owner alone can read."""

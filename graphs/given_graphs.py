@@ -1,0 +1,138 @@
+"""Take the judges of a run as they are given: names of protocols, and graphs, which are named and described here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel.protocol import PregelProtocol
+
+from ..nodes.bound_judge import BoundJudge
+from ..state.checked import shortened
+from ..state.errors import UsageError
+from ..state.graph_state import JudgeOutput, JudgeState
+from ..state.tasks import JudgeInput
+from .base import Graph
+from .nested import AnyGraph, JudgeSlot, nested_judge_node
+from .registry import protocol_names
+from .remote_judge import RemoteJudge
+from .wrapper import Wrapper
+
+Given = str | AnyGraph
+"""A judge as a caller gives it: the name of a protocol, or a graph with the same input and output."""
+
+Protocols = Given | Sequence[Given] | Mapping[str, Given]
+"""One judge, several, or several by names of the caller's choice."""
+
+
+def named(protocols: Protocols) -> dict[str, Given]:
+    """Return the judges by name, in their order; a protocol that is named twice is there once.
+
+    Raises:
+        UsageError: there is none, something that is no judge, or two graphs of one name.
+    """
+    if isinstance(protocols, Mapping):
+        pairs = list(protocols.items())
+    else:
+        several = (
+            protocols if isinstance(protocols, Sequence) and not isinstance(protocols, str) else [protocols]
+        )
+        pairs = [(name_of(one), one) for one in several]
+    if not pairs:
+        raise UsageError(f"no protocol was named; there are {', '.join(protocol_names())}")
+    judges: dict[str, Given] = {}
+    for name, judge in pairs:
+        if judges.setdefault(name, judge) != judge:
+            raise UsageError(f"two judges are named {name}: give them names, as in {{'a': ..., 'b': ...}}")
+        _check_name(name, judge)
+    return judges
+
+
+def name_of(judge: Given | RemoteJudge) -> str:
+    """Return the name that a judge has by itself.
+
+    It is the protocol's or the graph's; a wrapper's says what is inside; ``graph`` where nothing says more.
+
+    >>> from jurygraph.graphs import cascade, debate, repeated, single
+    >>> name_of(cascade(single.build(), repeated(debate.build(), k=2)))
+    'cascade-single-repeated-debate'
+    """
+    if isinstance(judge, str):
+        return judge
+    name = str(judge.get_name() if isinstance(judge, PregelProtocol) else getattr(judge, "name", ""))
+    # LangGraph's own name for a graph that was compiled without one says nothing.
+    if name not in ("", "LangGraph"):
+        return name
+    builder = getattr(judge, "builder", judge)
+    if bound := getattr(builder, "bound_judge", None):
+        return str(bound.protocol)
+    if isinstance(builder, Wrapper):
+        return "-".join([builder.called, *(name_of(slot.graph) for slot in builder.judges.slots.values())])
+    return "graph"
+
+
+def _check_name(name: object, judge: Given) -> None:
+    if not isinstance(judge, str | StateGraph | PregelProtocol):
+        raise UsageError(f"{name}: a judge is the name of a protocol, or a graph, got {shortened(judge)}")
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise UsageError(
+            f"a judge needs a name, a line of text: give it one, as in {{'mine': graph}}; got {name!r}"
+        )
+    builder = getattr(judge, "builder", judge)
+    protocol = (
+        judge if isinstance(judge, str) else getattr(getattr(builder, "bound_judge", None), "protocol", None)
+    )
+    # What a graph that runs elsewhere is, its name alone tells.
+    if name != protocol and isinstance(builder, str | StateGraph) and name in protocol_names():
+        raise UsageError(f"{name} is the name of a protocol, and this judge is another: name it otherwise")
+
+
+def compiled(name: str, judge: AnyGraph) -> Graph:
+    """Return a given graph under a name, without a memory of its own: a batch has no threads."""
+    if isinstance(judge, StateGraph):
+        return judge.compile(name=name)
+    if isinstance(judge, CompiledStateGraph):
+        return judge.copy(update={"checkpointer": None, "name": name})
+    around = StateGraph(JudgeState, input_schema=JudgeInput, output_schema=JudgeOutput)
+    asked = nested_judge_node(
+        JudgeSlot.of(judge), lambda state: {"task": state["task"]}, lambda _, outcome: outcome
+    )
+    around.add_node("judge", asked)
+    around.add_edge(START, "judge")
+    return around.compile(name=name)
+
+
+def judges_of(graph: Graph) -> dict[str, BoundJudge[Any]]:
+    """Return the judges in a graph by their place in it; one that is a protocol's own is at ``""``."""
+    return dict(_judges(graph, ""))
+
+
+def _judges(graph: Any, place: str) -> Iterator[tuple[str, BoundJudge[Any]]]:
+    bound = getattr(getattr(graph, "builder", None), "bound_judge", None)
+    if bound is not None:
+        yield place, bound
+    elif hasattr(graph, "get_subgraphs"):
+        for name, inside in graph.get_subgraphs():
+            yield from _judges(inside, f"{place}.{name}".lstrip("."))
+
+
+def described(graph: Graph) -> dict[str, Any]:
+    """Describe a graph as far as it can be known: what it was given, and the settings of the judges in it.
+
+    ``graph`` is a hash of that and of its drawing; what its own nodes do, nothing tells.
+    """
+    judges = judges_of(graph)
+    if "" in judges:
+        bound: dict[str, Any] = judges[""].bound.model_dump(mode="json")
+        return bound
+    settings = {
+        place: {"protocol": one.protocol, **one.bound.model_dump(mode="json")}
+        for place, one in judges.items()
+    }
+    known = {**getattr(graph.builder, "parameters", {}), **settings}
+    drawn = json.dumps([known, graph.get_graph(xray=True).draw_mermaid()], sort_keys=True, default=str)
+    return {"graph": hashlib.sha256(drawn.encode()).hexdigest()[:8], **known}

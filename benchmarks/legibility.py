@@ -179,6 +179,7 @@ def debate_path() -> CallPath:
 
     It is the second of its process: what is loaded once and for all is there.
     """
+    import jurygraph
     from jurygraph.graphs import debate
     from jurygraph.nodes.models.scripted_model import ScriptedModel
 
@@ -190,6 +191,8 @@ def debate_path() -> CallPath:
     graph = debate.build(models={"*": ScriptedModel(script=reply)}).compile()
     texts = {"source": "The bridge opened in 1932.", "candidate": "The bridge opened in 1923."}
     task = {"kind": "score", **texts, "aspect": "consistency"}
+    # The package that is imported, which need not be the one in this repository.
+    package = Path(jurygraph.__file__).resolve().parent
     path, begun, names = CallPath(), set[FrameType](), dict[CodeType, str]()
 
     def file_of(frame: FrameType) -> str:
@@ -197,9 +200,9 @@ def debate_path() -> CallPath:
         code = frame.f_code
         if code not in names:
             file = Path(code.co_filename)
-            inside = file.is_relative_to(ROOT) and file.relative_to(ROOT).parts[0] in FOLDERS
+            inside = file.is_relative_to(package) and file.relative_to(package).parts[0] in FOLDERS
             inside = inside and (not code.co_name.startswith("<") or code.co_name == "<lambda>")
-            names[code] = file.relative_to(ROOT).as_posix() if inside else ""
+            names[code] = file.relative_to(package).as_posix() if inside else ""
         return names[code]
 
     def count(frame: FrameType, event: str, _argument: object) -> None:

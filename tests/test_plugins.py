@@ -261,6 +261,8 @@ ALLOWED = {
     ("eval/report/comparison_tables.py", "ensemble"),
     # Default values of what a caller may name: who speaks in a recorded file, what the paper's two theorems compare.
     ("eval/replay/from_file.py", "scorer"),
+    # The example of the command that draws a protocol.
+    ("eval/cli/app.py", "debate"),
     # A command, and what people call the transcript in a question to them.
     ("eval/cli/app.py", "review"),
     ("eval/review/review_queue.py", "debate"),

@@ -47,8 +47,13 @@ def test_the_examples_run_without_a_key(module: ModuleType, monkeypatch: pytest.
     for name in ("OPENAI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     examples = module.graph.get_input_jsonschema()["examples"]
-    verdicts = [module.graph.invoke(example)["verdict"] for example in examples]
-    assert [verdict["kind"] for verdict in verdicts] == list(module.protocol.kinds)
+    for example, kind in zip(examples, module.protocol.kinds, strict=True):
+        outcome = module.graph.invoke(example)
+        if "__interrupt__" in outcome:
+            # The debate on the example is unresolved, and a person is asked.
+            assert module.protocol.name == "review"
+        else:
+            assert outcome["verdict"]["kind"] == kind
 
 
 def test_a_task_of_another_kind_is_refused_with_the_kinds_there_are(module: ModuleType) -> None:

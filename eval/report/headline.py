@@ -133,13 +133,17 @@ def answers(study: Study, metric: str | None) -> Iterator[str]:
     found = _best(study, metric)
     for subjects, best in found:
         where = f"On {subjects[0].data}, {best.label}: " if len(found) > 1 else ""
+        is_small = _is_small(study, subjects, best)
         yield where + " ".join(
             filter(
                 None,
                 (
                     _sure(study, subjects, best, metric),
                     _equals(study, subjects, best, metric),
-                    _against(study, subjects, metric),
+                    # A lead is none if the judge that has it cannot be told from chance.
+                    _against(study, subjects, metric)
+                    if is_small or _beats_chance(study, subjects, best, metric)
+                    else "",
                     _cost_of(best),
                 ),
             )

@@ -183,7 +183,8 @@ import sys
 
 def test_nothing():
     mine = sorted(name for name in sys.modules if name.partition(".")[0] == "jurygraph")
-    assert mine == ["jurygraph", "jurygraph.eval", "jurygraph.eval.judges.pytest_plugin"]
+    plugin = "jurygraph.eval.judges.pytest_plugin"
+    assert mine == ["jurygraph", "jurygraph.eval", "jurygraph.eval.judges", plugin]
     assert not {"langgraph", "langchain_core", "numpy"} & set(sys.modules)
 """
     done = run(tmp_path, "-p", "no:langsmith_plugin", "-p", "no:langsmith", code=code)

@@ -158,7 +158,7 @@ def test_workers_and_sessions_of_the_journal_may_be_killed(runs: Runs) -> None:
 
     def end_all_sessions() -> None:
         with psycopg.connect(POSTGRES, autocommit=True) as server:
-            name = runs.journal.rpartition("=")[2]
+            name = make_url(runs.journal).query["application_name"]
             ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
             killed.append(len(server.execute(ended, [name]).fetchall()))
 

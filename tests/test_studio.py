@@ -271,6 +271,10 @@ def test_every_protocol_runs(client: SyncLangGraphClient, name: str) -> None:
     kinds = find_protocol(name).protocol.kinds
     for kind in kinds:
         result = run(client, None, {"score": TASK, "compare": COMPARISON}[kind], graph=name)
+        if "__interrupt__" in result:
+            # The debate on these texts is unresolved, and a person is asked.
+            assert name == "review"
+            continue
         assert (result["verdict"]["protocol"], result["verdict"]["kind"]) == (name, kind)
         assert result["transcript"]
 
@@ -360,18 +364,19 @@ def test_a_thread_that_is_used_again_starts_from_a_clean_slate(client: SyncLangG
 
 
 async def test_threads_in_parallel_do_not_mix(url: str) -> None:
-    years = [str(year) for year in range(1801, 1809)]
+    # What the offline judge counts differs for each: the candidates have one sentence, two, three and so on.
+    tasks = [{**TASK, "candidate": " ".join(["The bridge cost 4 million crowns."] * n)} for n in range(1, 9)]
 
-    async def judge(year: str) -> Any:
-        task = {**TASK, "candidate": f"The bridge opened in {year}."}
+    async def judge(task: dict[str, Any]) -> Any:
         thread = (await opened.threads.create())["thread_id"]
         return await opened.runs.wait(thread, "debate", input={"task": task}, context={"n": 3})
 
     async with get_client(url=url) as opened:
-        results = await asyncio.gather(*(judge(year) for year in years))
-    for year, result in zip(years, results, strict=True):
-        said = " ".join(turn["content"] for turn in result["transcript"])
-        assert set(re.findall(r"180\d", said)) == {year}
+        results = await asyncio.gather(*map(judge, tasks))
+    words = [[turn["content"] for turn in result["transcript"]] for result in results]
+    alone = [debate.graph.invoke({"task": task}, context={"n": 3})["transcript"] for task in tasks]
+    assert words == [[turn["content"] for turn in transcript] for transcript in alone]
+    assert len({" ".join(each) for each in words}) > 4
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,12 @@ class _ConsoleHandler(_RunLogHandler):
         self._console = console
 
     def _write(self, record: logging.LogRecord) -> None:
-        fields = {name: value for name, value in vars(record).items() if name not in _USUAL_FIELDS}
+        # Other packages put attributes of their own into every record of the process, under names with an underscore.
+        fields = {
+            name: value
+            for name, value in vars(record).items()
+            if name not in _USUAL_FIELDS and not name.startswith("_")
+        }
         if record.exc_info and record.exc_info[1]:
             fields["error"] = repr(record.exc_info[1])
         figures = " ".join(f"{name}={_safe(value)}" for name, value in fields.items())

@@ -58,7 +58,9 @@ def config_notes(study: Study, labels: Iterable[str], full: bool = False) -> tup
 def interval_note(study: Study) -> str:
     """Write the note on how intervals were computed."""
     how = study.resampling
-    return f"{INTERVAL}{how.confidence:.0%} confidence interval, {how.resamples:,} bootstrap resamples, seed {how.seed}"
+    # Shares and means within groups have a formula, and are not resampled.
+    resampled = f"what is resampled: {how.resamples:,} times, seed {how.seed}"
+    return f"{INTERVAL}{how.confidence:.0%} confidence interval; {resampled}"
 
 
 def without_idle_notes(grid: Grid) -> Grid:
